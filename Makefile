@@ -1,0 +1,37 @@
+# Two commands do everything on a machine with Python and make: `make verify` and `make test`.
+
+PYTHON ?= python3
+BIN := .venv/bin
+JOBS ?= $(shell $(PYTHON) -c "import os; print(min(os.cpu_count() or 1, 8))")
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+
+.PHONY: verify test lint format bench clean
+
+verify: .venv/.installed  ## measure every claim
+	$(BIN)/corollary verify --jobs $(JOBS)
+
+test: .venv/.installed-dev lint  ## lint, then all tests
+	$(BIN)/pytest -n $(JOBS) --dist worksteal -q
+
+lint: .venv/.installed-dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+format: .venv/.installed-dev
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+clean:
+	rm -rf .venv .cache .pytest_cache .ruff_cache .hypothesis
+
+.venv/bin/python:
+	$(PYTHON) -m venv .venv
+
+# The stamps are older than pyproject.toml exactly when something about the dependencies may have changed.
+.venv/.installed: pyproject.toml | .venv/bin/python
+	$(BIN)/python -m pip install --quiet --editable .
+	@touch $@
+
+.venv/.installed-dev: pyproject.toml | .venv/bin/python
+	$(BIN)/python -m pip install --quiet --editable '.[dev]'
+	@touch $@ .venv/.installed

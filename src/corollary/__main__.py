@@ -1,0 +1,3 @@
+from corollary.cli import main
+
+main()

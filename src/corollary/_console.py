@@ -1,0 +1,166 @@
+"""What the command line prints: short, aligned, with units."""
+
+import json
+import shutil
+import sys
+import time
+from collections import Counter, defaultdict
+
+from rich.console import Console
+from rich.markup import escape
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.table import Table
+
+from corollary.evidence import Claim, Evidence, summary
+
+# a pipe has no width: print whole lines there, and fit the terminal otherwise
+WIDTH = shutil.get_terminal_size().columns if sys.stdout.isatty() else 200
+
+SIGNS = {"holds": "[green]holds  [/]", "refuted": "[yellow]refuted[/]", "error": "[red]error  [/]"}
+
+
+def console(**options) -> Console:
+    return Console(highlight=False, soft_wrap=not sys.stdout.isatty(), width=WIDTH, **options)
+
+
+def claim_table(claims: list[Claim]) -> None:
+    table = Table(box=None, pad_edge=False, header_style="dim")
+    table.add_column("claim", no_wrap=True)
+    table.add_column("rows", style="dim")
+    table.add_column("title")
+    for c in claims:
+        title = escape(c.title) + (" [yellow](erratum)[/]" if c.erratum else "")
+        table.add_row(c.id, " ".join(c.rows), title)
+    console().print(table)
+    errata = sum(c.erratum is not None for c in claims)
+    console().print(f"[dim]{len(claims)} claims, {errata} of them errata[/]")
+
+
+def claim_page(c: Claim, rows: dict) -> None:
+    out = console()
+    out.print(f"[bold]{escape(c.title)}[/]\n[dim]{c.id}[/]\n")
+    out.print(escape(c.statement) + "\n")
+    if c.erratum:
+        out.print(f"[yellow]Wrong as printed:[/] {escape(c.erratum)}\n")
+    for row in c.rows:
+        out.print(f"  [dim]{row}[/]  {escape(rows[row].title)} [dim]({escape(rows[row].section)})[/]")
+    if c.parameters:
+        out.print()
+    for p in c.parameters.values():
+        presets = [f"{scale} {c.presets[scale][p.name]}" for scale in c.presets if p.name in c.presets[scale]]
+        larger = f" ({', '.join(presets)})" if presets else ""
+        out.print(f"  {p.name} = {p.default}{larger}  [dim]{escape(p.expected)}[/]")
+    out.print(f"\n[dim]corollary verify {c.id} --figures figures[/]")
+
+
+def coverage_table(lines: list[tuple]) -> None:
+    table = Table(box=None, pad_edge=False, header_style="dim")
+    for name in ("text", "chapter"):
+        table.add_column(name)
+    for name in ("rows", "covered", "by claim", "by object", "waived"):
+        table.add_column(name, justify="right")
+    total: Counter = Counter()
+    for text, chapter, *counts in lines:
+        table.add_row(text, str(chapter), *(str(n) if n else "[dim]·[/]" for n in counts))
+        total.update(dict(enumerate(counts)))
+    table.add_row("all", "", *(str(total[i]) for i in range(5)), style="bold")
+    console().print(table)
+
+
+def row_list(covered: list) -> None:
+    out = console()
+    for c in covered:
+        out.print(f"{c.row.id}  [dim]{c.row.kind:<10}[/]  {escape(c.row.title)}")
+    out.print(f"[dim]{len(covered)} rows are not covered[/]")
+
+
+class Report:
+    """A progress bar, a verdict line per result as it comes, a summary at the end."""
+
+    def __init__(self, tasks: list, path, *, as_json: bool):
+        self.total, self.done, self.path, self.as_json = len(tasks), 0, path, as_json
+        self.results: list[Evidence] = []
+        self.cached = 0
+        self.running: dict = {}
+        self.clock = time.perf_counter()
+        self.out, self.err = console(), Console(stderr=True, highlight=False)
+        self.wide = max((len(t.claim_id) for t in tasks), default=0)
+        self.several = len({t.seed for t in tasks}) > 1
+        self.bar = Progress(
+            BarColumn(bar_width=30),
+            MofNCompleteColumn(),
+            TimeElapsedColumn(),
+            TextColumn("[dim]left[/]"),
+            TimeRemainingColumn(),
+            TextColumn("[dim]{task.description}[/]"),
+            console=self.err,
+            transient=True,
+            disable=not sys.stderr.isatty(),
+        )
+        self.line = self.bar.add_task("", total=self.total)
+
+    def __enter__(self) -> "Report":
+        self.bar.start()
+        return self
+
+    def __exit__(self, *problem) -> None:
+        self.bar.stop()
+
+    def event(self, task, kind: str) -> None:
+        if kind == "start":
+            self.running[task.claim_id, task.seed] = task
+            self.bar.update(self.line, description=", ".join(c for c, _ in self.running))
+
+    def add(self, evidence: Evidence, cached: bool) -> None:
+        self.done += 1
+        self.cached += cached
+        self.results.append(evidence)
+        self.running.pop((evidence.claim, evidence.seed), None)
+        self.bar.update(self.line, advance=1, description=", ".join(c for c, _ in self.running))
+        if self.as_json:
+            print(json.dumps(summary(evidence)), flush=True)
+            return
+        mark = "[green]✓[/]" if evidence.as_expected else "[red]✗[/]"
+        seed = f"  seed {evidence.seed:<3}" if self.several else ""
+        took = "[dim]stored[/]" if cached else f"{evidence.seconds:5.1f} s"
+        checks = len(evidence.checks) - len(evidence.controls)
+        counts = f"{checks} checks" + (f", {len(evidence.controls)} controls" if evidence.controls else "")
+        self._print(f"{mark} {SIGNS[evidence.verdict]} {evidence.claim:<{self.wide}}{seed} {took:>8}  [dim]{counts}[/]")
+        if not evidence.as_expected:
+            for sentence in _reasons(evidence):
+                self._print(f"    [red]{escape(sentence)}[/]")
+
+    def _print(self, text: str) -> None:
+        # through the bar's console where both go to one terminal, so that the bar is not torn
+        (self.bar.console if sys.stdout.isatty() and sys.stderr.isatty() else self.out).print(text)
+
+    @property
+    def as_expected(self) -> bool:
+        return self.done == self.total and all(e.as_expected for e in self.results)
+
+    def summary(self) -> None:
+        if self.as_json:
+            return
+        rooms: dict[str, Counter] = defaultdict(Counter)
+        for e in self.results:
+            rooms[e.claim.split(".")[0]].update([e.verdict, "runs", *(["off"] if not e.as_expected else [])])
+        table = Table(box=None, pad_edge=False, header_style="dim")
+        table.add_column("room")
+        names = ("runs", "holds", "refuted", "error", "off")
+        for name in names:
+            table.add_column("not as expected" if name == "off" else name, justify="right")
+        for room, counts in sorted(rooms.items()):
+            table.add_row(room, *(str(counts[n]) if counts[n] else "[dim]·[/]" for n in names))
+        self.out.print()
+        self.out.print(table)
+        took = time.perf_counter() - self.clock
+        stored = f", {self.cached} from the store" if self.cached else ""
+        self.out.print(f"\n{self.done} results in {took:.1f} s{stored}; evidence in {escape(str(self.path))}")
+
+
+def _reasons(evidence: Evidence) -> list[str]:
+    if evidence.error:
+        return [evidence.error]
+    if evidence.expected == "refuted":
+        return ["The printed statement was expected to be refuted, and holds."]
+    return [f"{c.name}: {c.sentence}" for c in evidence.checks if not c.passed]

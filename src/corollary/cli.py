@@ -1,0 +1,178 @@
+"""The command line. JAX is imported only by the commands that need it."""
+
+import json
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from corollary import __version__
+
+app = typer.Typer(
+    name="corollary",
+    help="What the theory of deep learning says about your network, with numbers.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+Patterns = Annotated[
+    list[str] | None, typer.Argument(help="Claim ids or globs, such as 'linear.*'.", show_default=False)
+]
+Json = Annotated[bool, typer.Option("--json", help="For machines.")]
+
+
+def main() -> None:
+    """Run the command line; what a user did wrong is one sentence and exit status 2."""
+    from corollary.evidence._errors import UserError
+
+    try:
+        app()
+    except UserError as error:
+        print(f"corollary: {error}", file=sys.stderr)
+        sys.exit(2)
+    except BrokenPipeError:  # the reader of our output (head, less) has seen enough
+        sys.stderr.close()
+        sys.exit(0)
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        print(f"corollary {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True)] = False) -> None:
+    pass
+
+
+@app.command("list")
+def list_(patterns: Patterns = None, as_json: Json = False) -> None:
+    """List the claims."""
+    from corollary.evidence import select
+
+    chosen = select(patterns or ["*"])
+    if as_json:
+        for c in chosen:
+            fields = {"claim": c.id, "title": c.title, "rows": c.rows, "expected": c.expected, "erratum": c.erratum}
+            print(json.dumps(fields))
+        return
+    from corollary._console import claim_table
+
+    claim_table(chosen)
+
+
+@app.command()
+def show(claim: Annotated[str, typer.Argument(help="The id of a claim.")], as_json: Json = False) -> None:
+    """Show the statement, sources and parameters of a claim."""
+    from corollary.catalog import rows
+    from corollary.evidence import select
+
+    for c in select([claim]):
+        if as_json:
+            parameters = [{"name": p.name, "default": p.default, "takes": p.expected} for p in c.parameters.values()]
+            fields = {"claim": c.id, "title": c.title, "statement": c.statement, "rows": c.rows}
+            print(json.dumps(fields | {"expected": c.expected, "erratum": c.erratum, "parameters": parameters}))
+        else:
+            from corollary._console import claim_page
+
+            claim_page(c, rows())
+
+
+@app.command()
+def verify(
+    patterns: Patterns = None,
+    seed: Annotated[int, typer.Option(min=0, help="The first seed.")] = 0,
+    seeds: Annotated[int, typer.Option(min=1, help="How many seeds, counted from the first.")] = 1,
+    settings: Annotated[
+        list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="Set a parameter; may be repeated.")
+    ] = None,
+    scale: Annotated[str, typer.Option(help="quick, full or large.")] = "quick",
+    jobs: Annotated[int, typer.Option(min=1, max=256, help="Worker processes.")] = 1,
+    figures: Annotated[Path | None, typer.Option(help="Write a PNG and an SVG of each result there.")] = None,
+    fresh: Annotated[bool, typer.Option(help="Measure again what the store already holds.")] = False,
+    store: Annotated[Path | None, typer.Option(help="The evidence file.", show_default=False)] = None,
+    time_limit: Annotated[float, typer.Option(min=0.1, help="Seconds that one claim may take.")] = 600.0,
+    as_json: Json = False,
+) -> None:
+    """Measure claims: prediction against measurement, in worker processes, resumable."""
+    from corollary._console import Report
+
+    kept = None
+    try:
+        from corollary.evidence import select
+        from corollary.evidence._runner import tasks
+        from corollary.evidence._runner import verify as run_tasks
+        from corollary.evidence._store import Store, default_path
+
+        if figures is not None:
+            _make_directory(figures)
+        path = store or default_path()
+        work = tasks(select(patterns or ["*"]), range(seed, seed + seeds), scale, _settings(settings or []))
+        with Store(path) as evidence_store, Report(work, path, as_json=as_json) as kept:
+            for outcome in run_tasks(
+                work, evidence_store, jobs=jobs, fresh=fresh, time_limit=time_limit, on_event=kept.event
+            ):
+                if figures is not None and outcome.evidence.checks:
+                    from corollary.evidence import save
+
+                    save(outcome.evidence, figures)
+                kept.add(outcome.evidence, outcome.cached)
+        kept.summary()
+    except KeyboardInterrupt:
+        done = f"{kept.done} of {kept.total} results are kept in {path}." if kept else "Nothing was started."
+        print(f"\nInterrupted. {done} The same command goes on from there.", file=sys.stderr)
+        # the workers are gone; leave at once, without waiting for threads of libraries
+        raise typer.Exit(130) from None
+    raise typer.Exit(0 if kept.as_expected else 1)
+
+
+@app.command()
+def coverage(
+    missing: Annotated[bool, typer.Option(help="List the rows that nothing covers.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Which rows of the five texts are covered, and by what."""
+    from corollary.catalog import coverage as measure
+    from corollary.catalog import summary
+
+    covered = measure()
+    if missing:
+        covered = [c for c in covered if not (c.claims or c.objects or c.waived)]
+    if as_json:
+        fields = [
+            {"row": c.row.id, "kind": c.row.kind, "covered_by": [*c.claims, *c.objects], "waived": c.waived}
+            for c in covered
+        ]
+        print(json.dumps(fields, indent=1))
+        return
+    from corollary._console import coverage_table, row_list
+
+    if missing:
+        row_list(covered)
+    else:
+        coverage_table(summary(covered))
+
+
+def _settings(texts: list[str]) -> dict[str, str]:
+    from corollary.evidence import ParameterError
+
+    pairs = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not (name and equals and value):
+            raise ParameterError(f"--set takes name=value, got {text!r}.")
+        pairs[name.strip()] = value.strip()
+    return pairs
+
+
+def _make_directory(path: Path) -> None:
+    from corollary.evidence import UserError
+
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UserError(f"The directory {path} cannot be made: {error.strerror}.") from None
