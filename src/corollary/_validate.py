@@ -1,7 +1,8 @@
 """Arguments checked at the boundary: one sentence naming the argument, what came and what is expected.
 
 Shapes and types are always known and always checked. Values are checked where they are concrete; inside a
-trace (`jit`, `vmap`, `grad`) they are not there to be looked at.
+trace (`jit`, `vmap`, `grad`) they are not there to be looked at. They are looked at with NumPy: a JAX operation on a
+concrete array inside a trace is traced too.
 """
 
 import jax
@@ -26,8 +27,8 @@ def real(name: str, value, shape: str | None = None, dims: dict | None = None, *
     if not jnp.issubdtype(out.dtype, jnp.floating):
         out = out.astype(jnp.result_type(float))
     _match(name, out.shape, shape, dims)
-    if finite and concrete(out) and not bool(jnp.all(jnp.isfinite(out))):
-        raise ValueError(f"{name} must be finite, got {_offender(out, ~jnp.isfinite(out))}.")
+    if finite and concrete(out) and not (good := np.isfinite(np.asarray(out, float))).all():
+        raise ValueError(f"{name} must be finite, got {_offender(out, ~good)}.")
     return out
 
 
@@ -35,18 +36,18 @@ def labels(name: str, value, classes: int | None, shape: str = "n", dims: dict |
     """`value` as integer class labels in `0..classes-1` (any non-negative integers when `classes` is None)."""
     out = _array(name, value)
     if not (jnp.issubdtype(out.dtype, jnp.integer) or out.dtype == jnp.bool_):
-        if concrete(out) and not bool(jnp.all(out == jnp.round(out))):
-            raise ValueError(f"{name} must hold whole class labels, got {_offender(out, out != jnp.round(out))}.")
         if not concrete(out):
             raise TypeError(f"{name} must hold integer class labels, got dtype {out.dtype}.")
-    out = out.astype(jnp.result_type(int))
+        if (broken := (v := np.asarray(out)) != np.round(v)).any():
+            raise ValueError(f"{name} must hold whole class labels, got {_offender(out, broken)}.")
     _match(name, out.shape, shape, dims)
     if concrete(out):
-        bad = out < 0 if classes is None else (out < 0) | (out >= classes)
-        if bool(jnp.any(bad)):
+        v = np.asarray(out)
+        bad = v < 0 if classes is None else (v < 0) | (v >= classes)
+        if bad.any():
             expected = "0 or more" if classes is None else f"0 to {classes - 1}"
             raise ValueError(f"{name} must hold labels from {expected}, got {_offender(out, bad)}.")
-    return out
+    return out.astype(jnp.result_type(int))
 
 
 def within(name: str, value, low: float = -np.inf, high: float = np.inf, *, open: str = ""):

@@ -186,6 +186,12 @@ def test_what_is_not_finite_or_empty_never_passes(kind, bad):
     assert not STATISTICAL[kind](np.zeros(0)).passed
 
 
+def test_a_constant_has_the_slope_zero():
+    x = np.logspace(0, 2, 10)
+    assert rate("flat", x, np.full(10, 0.3), 1.0, tolerance=0.1).outcome == "violated"
+    assert rate("flat", x, np.full(10, 0.3), 0.0, tolerance=0.1).passed
+
+
 def test_values_without_a_logarithm_never_pass():
     assert rate("r", [1, 2, 3, 4], [1, 0, 3, 4], 1.0, tolerance=9).outcome == "not finite"
 

@@ -80,11 +80,12 @@ def numbers(name: str, what: str, value) -> np.ndarray:
 
 
 def aligned(name: str, what: str, value, shape: tuple[int, ...]) -> np.ndarray:
-    """`value` spread over `shape`: it must be a scalar, of that shape, or of its trailing axes."""
+    """`value` spread over the shape of the measured values, which it may not enlarge."""
     out = numbers(name, what, value)
-    if out.shape != shape[len(shape) - out.ndim :]:
-        raise ValueError(f"{name}: {what} has shape {out.shape}, which does not fit the measured {shape}.")
-    return np.broadcast_to(out, shape)
+    try:
+        return np.broadcast_to(out, shape)
+    except ValueError:
+        raise ValueError(f"{name}: {what} has shape {out.shape}, which does not fit the measured {shape}.") from None
 
 
 def unusable(name: str, kind: str, *arrays: np.ndarray) -> Check | None:

@@ -19,7 +19,7 @@ def code_version(module: str) -> str:
     """Twelve hex digits that change when the claim's module, what it imports of ours, or JAX changes."""
     digest = hashlib.sha256(versions()["jax"].encode())
     for name in sorted(_closure(module)):
-        digest.update(name.encode() + b"\0" + _source(name).read_bytes())
+        digest.update(name.encode() + b"\0" + _read(name))
     return digest.hexdigest()[:12]
 
 
@@ -36,7 +36,7 @@ def _closure(module: str) -> set[str]:
 @cache
 def _imports(module: str) -> tuple[str, ...]:
     found = set()
-    for node in ast.walk(ast.parse(_source(module).read_bytes())):
+    for node in ast.walk(ast.parse(_read(module))):
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.level == 0 and node.module:
@@ -47,10 +47,15 @@ def _imports(module: str) -> tuple[str, ...]:
     return tuple((ours | parents) - {ROOT})
 
 
+def _read(module: str) -> bytes:
+    path = _source(module)
+    return path.read_bytes() if path else b""
+
+
 @cache
 def _source(module: str) -> Path | None:
     try:
         spec = importlib.util.find_spec(module)
-    except ModuleNotFoundError:
+    except (ModuleNotFoundError, ValueError):  # a notebook or a script has no module to look up
         return None
     return Path(spec.origin) if spec and spec.origin and spec.origin.endswith(".py") else None

@@ -1,11 +1,12 @@
 """Every check draws itself: prediction and measurement in one picture, as Vega-Lite."""
 
+import math
 from pathlib import Path
 
 from corollary.evidence._check import Check, Figure
 from corollary.evidence._evidence import Evidence
 
-MEASURED, PREDICTED, WRONG, INK = "#1f6f8b", "#d1495b", "#9aa0a6", "#22313f"
+MEASURED, PREDICTED, WRONG, INK, FAILED = "#1f6f8b", "#d1495b", "#9aa0a6", "#22313f", "#b00020"
 NAMES = {"measured": MEASURED, "predicted": PREDICTED, "bound": PREDICTED, "fitted": "#66a182", "wrong": WRONG}
 WIDTH, HEIGHT = 300, 190
 
@@ -56,24 +57,26 @@ def _draw_check(check: Check) -> dict:
         "same_law": _curves,
         "rate": _curves,
     }.get(check.kind, _comparison)(check)
-    mark = "✓" if check.passed else "✗"
-    lines = [f"{mark} {check.name}"] if check.control is None else [f"{mark} control: {check.name}", check.control]
-    return _titled(body, *lines)
+    failed = "" if check.passed else "FAILED: "
+    if check.control is not None:
+        return _titled(body, f"{failed}control: {check.name}", check.control, color=FAILED if failed else INK)
+    return _titled(body, failed + check.name, color=FAILED if failed else INK)
 
 
 def _comparison(check: Check) -> dict:
     """`equal`, `at_most`, `at_least`, `monotone`: along an axis, against each other, or two bars."""
     s = check.series
     other = "bound" if "bound" in s else "predicted" if "predicted" in s else None
-    if other is None or check.axes.get("x") is not None:
-        return _curves(check)
-    if len(s["x"]) == 1:
+    if len(s["x"]) == 1 and other is not None:
         return _bars([("measured", s["measured"][0]), (other, s[other][0])])
+    if other is None or check.axes.get("x") is not None or len(set(s[other])) == 1:
+        return _curves(check)
     rows = [{other: p, "measured": m} for p, m in zip(s[other], s["measured"], strict=True)]
     ends = [min(s[other] + s["measured"]), max(s[other] + s["measured"])]
     scale = _scale(s[other] + s["measured"])
-    x = {"field": other, "type": "quantitative", "scale": scale}
-    y = {"field": "measured", "type": "quantitative", "scale": scale}
+    axis = _axis(scale, ends)
+    x = {"field": other, "type": "quantitative", "scale": scale, "axis": axis}
+    y = {"field": "measured", "type": "quantitative", "scale": scale, "axis": axis}
     diagonal = {
         "data": {"values": [{other: e, "measured": e} for e in ends]},
         "mark": {"type": "line", "color": PREDICTED, "strokeDash": [5, 4]},
@@ -105,7 +108,8 @@ def _curves(check: Check) -> dict:
         "legend": {"title": None, "orient": "bottom"},
     }
     layers = []
-    for name in sorted(present, key=lambda n: n == "measured"):
+    # points lie on top of the lines, a measured line below the dashes of what was predicted
+    for name in sorted(present, key=lambda n: (n == "measured") == few):
         rows = [
             {"x": s["x"][i], "y": s[name][i], "instance": instance[i], "series": name}
             for i in range(count)
@@ -125,8 +129,15 @@ def _curves(check: Check) -> dict:
                         "type": "quantitative",
                         "title": check.axes.get("x") or ("value" if check.kind == "same_law" else "index"),
                         "scale": x_scale,
+                        "axis": _axis(x_scale, s["x"]),
                     },
-                    "y": {"field": "y", "type": "quantitative", "title": None, "scale": y_scale},
+                    "y": {
+                        "field": "y",
+                        "type": "quantitative",
+                        "title": None,
+                        "scale": y_scale,
+                        "axis": _axis(y_scale, everything),
+                    },
                     "detail": {"field": "instance", "type": "nominal"},
                     "color": colour,
                 },
@@ -194,9 +205,8 @@ def _bars(pairs: list[tuple[str, float]]) -> dict:
     }
     text = {
         "mark": {"type": "text", "align": "left", "dx": 6, "color": INK},
-        "encoding": {"x": {"datum": 0, "type": "quantitative"}, "y": y, "text": {"field": "label"}, "color": None},
+        "encoding": {"x": {"field": "value", "type": "quantitative"}, "y": y, "text": {"field": "label"}},
     }
-    text["encoding"] = {"x": {"field": "value", "type": "quantitative"}, "y": y, "text": {"field": "label"}}
     return {"width": WIDTH, "height": HEIGHT, "data": {"values": rows}, "layer": [bar, text]}
 
 
@@ -207,8 +217,19 @@ def _scale(values: list) -> dict:
     return {"type": "log"} if wide else {"zero": False}
 
 
-def _titled(spec: dict, title: str, subtitle: str | None = None) -> dict:
-    text = {"text": _wrapped(title, 48), "anchor": "start", "fontSize": 12, "fontWeight": "bold"}
+def _axis(scale: dict, values: list) -> dict:
+    """On a logarithmic scale a grid line a decade (fewer where there are many), written as a power of ten."""
+    known = [v for v in values if v is not None and v > 0] if scale.get("type") == "log" else []
+    if not known:
+        return {}
+    low, high = math.floor(math.log10(min(known))), math.ceil(math.log10(max(known)))
+    if high - low < 3:
+        return {"format": "~g", "tickCount": 5}
+    return {"values": [10.0**e for e in range(low, high + 1, max(1, (high - low) // 6))], "format": "~e"}
+
+
+def _titled(spec: dict, title: str, subtitle: str | None = None, color: str = INK) -> dict:
+    text = {"text": _wrapped(title, 48), "anchor": "start", "fontSize": 12, "fontWeight": "bold", "color": color}
     if subtitle:
         text |= {"subtitle": _wrapped(subtitle, 56), "subtitleFontSize": 11, "subtitleColor": "#5f6b76"}
     bare = {k: v for k, v in spec.items() if k not in ("$schema", "config")}

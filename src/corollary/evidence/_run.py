@@ -20,27 +20,35 @@ def run(
     **overrides,
 ) -> Evidence:
     """Measure a claim: its checks in a float64 scope, with the key of `seed`; `report` hears of each as it comes."""
+    return measure(claim, seed, scale, claim.values(scale, overrides), report)
+
+
+def measure(claim: Claim, seed: int, scale: str, values: dict, report: Callable[[Check | Figure], None]) -> Evidence:
+    """Measure a claim at parameters that are bound already. Whatever it raises becomes an error in the evidence."""
     import jax
 
-    values = claim.values(scale, overrides)
     started, clock = datetime.now(UTC).isoformat(timespec="seconds"), time.perf_counter()
     checks, figures, error = [], [], None
     try:
         with jax.enable_x64(True):
             for item in claim.function(jax.random.key(seed), **values):
-                if isinstance(item, Check):
-                    checks.append(item)
-                elif isinstance(item, Figure):
-                    figures.append(item)
-                else:
+                if not isinstance(item, Check | Figure):
                     raise TypeError(f"A claim yields checks and figures, not {type(item).__name__}.")
-                report(item)
+                report(item)  # first: what cannot be written down must not get into the evidence
+                (checks if isinstance(item, Check) else figures).append(item)
     except Exception as problem:
-        last = traceback.extract_tb(problem.__traceback__)[-1]
-        error = f"{type(problem).__name__}: {problem} ({last.name}, line {last.lineno})"
+        error = f"{type(problem).__name__}: {problem} ({_place(problem, claim)})"
     return evidence_of(
         claim, seed, scale, values, tuple(checks), tuple(figures), error, time.perf_counter() - clock, started
     )
+
+
+def _place(problem: Exception, claim: Claim) -> str:
+    """Where it was raised: the last line of the claim's own file, since what lies below is often not ours."""
+    frames = traceback.extract_tb(problem.__traceback__)
+    own = [f for f in frames if f.filename == claim.function.__code__.co_filename]
+    last = (own or frames)[-1]
+    return f"{last.name}, line {last.lineno}"
 
 
 def evidence_of(claim, seed, scale, values, checks, figures, error, seconds, started) -> Evidence:

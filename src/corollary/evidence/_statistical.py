@@ -167,7 +167,10 @@ def rate(
     if u.size < 4 or np.ptp(u) == 0:
         return Check(name, "rate", "inconclusive", None, "A slope needs at least four different points.")
     line = stats.linregress(u, v)
-    half = float(stats.t.isf((1 - confidence) / 2, u.size - 2) * line.stderr)
+    # SciPy gives a constant no standard error; its slope is known exactly
+    half = float(stats.t.isf((1 - confidence) / 2, u.size - 2) * line.stderr) if np.ptp(v) > 0 else 0.0
+    if not np.isfinite([line.slope, half]).all():
+        return Check(name, "rate", "not finite", None, f"The slope is {line.slope} ± {half}.")
     low, high = line.slope - half, line.slope + half
     # how far the near and the far end of the interval stick out, on the sides that count
     over = {"both": max(high - slope, slope - low), "at most": high - slope, "at least": slope - low}[side]

@@ -1,0 +1,12 @@
+"""What a data set is here."""
+
+from typing import NamedTuple
+
+import jax
+
+
+class Data(NamedTuple):
+    """Features `x` and labels `y`, one example a row."""
+
+    x: jax.Array
+    y: jax.Array

@@ -1,0 +1,143 @@
+"""Run claims in worker processes: one that dies, hangs or grows is one error, not the end of the run."""
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from multiprocessing import connection
+from typing import NamedTuple
+
+from corollary.evidence._claim import Claim
+from corollary.evidence._code import code_version
+from corollary.evidence._errors import ParameterError, UserError
+from corollary.evidence._evidence import Evidence
+from corollary.evidence._process import Worker, physical_memory, uninterrupted
+from corollary.evidence._store import Store
+
+TICK = 0.5  # seconds between two looks at the workers' time and memory
+START_TRIES = 3
+
+
+@dataclass(frozen=True)
+class Task:
+    """One claim to measure at one seed, with all its parameters."""
+
+    claim_id: str
+    module: str
+    seed: int
+    scale: str
+    parameters: dict = field(hash=False)
+
+
+class Outcome(NamedTuple):
+    """Evidence as it comes, and whether the store had it already."""
+
+    evidence: Evidence
+    cached: bool
+
+
+def tasks(
+    claims: Iterable[Claim], seeds: Iterable[int] = (0,), scale: str = "quick", overrides: dict | None = None
+) -> list[Task]:
+    """Every claim at every seed. `overrides` are values (or their text) for parameters that all the claims have."""
+    seeds = list(dict.fromkeys(seeds))
+    for seed in seeds:
+        if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed < 2**63:
+            raise ParameterError(f"A seed is a whole number from 0 to 2^63 - 1, got {seed!r}.")
+    made = []
+    for claim in claims:
+        try:
+            values = claim.values(scale, overrides)
+        except ParameterError as error:
+            raise ParameterError(f"{claim.id}: {error}") from None
+        made += [Task(claim.id, claim.module, seed, scale, values) for seed in seeds]
+    return made
+
+
+def verify(
+    tasks: Iterable[Task],
+    store: Store,
+    *,
+    jobs: int = 1,
+    fresh: bool = False,
+    time_limit: float | None = 300.0,
+    memory_limit: float | None = None,
+    on_event: Callable[[Task, str], None] = lambda task, kind: None,
+) -> Iterator[Outcome]:
+    """Measure `tasks` in `jobs` worker processes and yield what comes of each, in the order they end.
+
+    Evidence is in the store before it is yielded. A verdict that the store has for the same claim, parameters, seed
+    and code is not measured again unless `fresh`; an error always is. `time_limit` is in seconds per task,
+    `memory_limit` in bytes per worker (by default its share of 80% of the machine). `on_event` hears "start" and
+    "check". Closing the iterator, or an exception in it, ends all workers at once.
+    """
+    if isinstance(jobs, bool) or not isinstance(jobs, int) or jobs < 1:
+        raise UserError(f"jobs must be a whole number of at least 1, got {jobs!r}.")
+    for name, value in (("time_limit", time_limit), ("memory_limit", memory_limit)):
+        if value is not None and not value > 0:
+            raise UserError(f"{name} must be positive, got {value!r}.")
+    if memory_limit is None and (total := physical_memory()) is not None:
+        memory_limit = 0.8 * total / jobs
+    return _verify(deque(tasks), store, jobs, fresh, time_limit, memory_limit, on_event)
+
+
+def _verify(queue, store, jobs, fresh, time_limit, memory_limit, on_event) -> Iterator[Outcome]:
+    workers: list[Worker] = []
+    stillborn = 0
+    try:
+        while queue or any(w.task for w in workers):
+            while queue and sum(w.task is not None for w in workers) < jobs:
+                task = queue.popleft()
+                known = None if fresh else _known(store, task)
+                if known is not None:
+                    yield Outcome(known, True)
+                else:
+                    _idle(workers).deal(task)
+            busy = [w for w in workers if w.task]
+            if not busy:
+                break  # the rest was known
+            connection.wait([end for w in busy for end in (w.connection, w.process.sentinel)], timeout=TICK)
+            for worker in busy:
+                task = worker.task
+                evidence = worker.listen(on_event)
+                problem = None if evidence else worker.problem(time_limit, memory_limit)
+                if problem:
+                    worker.end()
+                    workers.remove(worker)
+                    if worker.dead and not worker.ready:  # no fault of the task's
+                        stillborn += 1
+                        _give_up_after(stillborn, problem)
+                        queue.appendleft(task)
+                    else:
+                        evidence = worker.cut_short(problem)
+                if evidence:
+                    worker.task, stillborn = None, 0
+                    store.put(evidence)
+                    yield Outcome(evidence, False)
+    finally:
+        for worker in workers:
+            worker.process.kill()  # all of them before waiting for any
+        for worker in workers:
+            worker.end()
+
+
+def _known(store: Store, task: Task) -> Evidence | None:
+    found = store.get(task.claim_id, task.parameters, task.seed, code_version(task.module))
+    return None if found is None or found.verdict == "error" else found
+
+
+def _idle(workers: list[Worker]) -> Worker:
+    """A worker without a task: one that is there, or a new one."""
+    for worker in [w for w in workers if not w.task]:
+        if worker.process.is_alive():
+            return worker
+        worker.end()
+        workers.remove(worker)
+    with uninterrupted():
+        workers.append(Worker())
+    return workers[-1]
+
+
+def _give_up_after(stillborn: int, problem: str) -> None:
+    if stillborn >= START_TRIES:
+        hint = "In a script of your own, call verify under `if __name__ == '__main__':`."
+        raise UserError(f"The worker processes do not start. {problem} {hint}")

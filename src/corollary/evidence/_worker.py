@@ -1,0 +1,111 @@
+"""The worker's end of a run: a process that measures the claims it is dealt, one at a time.
+
+It speaks in pairs (kind, text): "ready" when it can take tasks; then per task "start", "check" and "figure" as JSON
+as they come, and at last "end" with the evidence as JSON, or "error" with a sentence.
+"""
+
+import hashlib
+import importlib
+import json
+import multiprocessing
+import os
+import platform
+import signal
+import threading
+import warnings
+from dataclasses import asdict
+from multiprocessing.connection import Connection, wait
+from pathlib import Path
+
+from corollary.evidence._check import Check
+from corollary.evidence._claim import _REGISTRY, Claim
+from corollary.evidence._evidence import _plain, to_json
+from corollary.evidence._run import measure
+
+#: Set where the user has not. XLA's log says nothing that the evidence does not, except for a fatal error; several
+#: workers on one accelerator must not each reserve most of its memory at the start.
+ENVIRONMENT = {"TF_CPP_MIN_LOG_LEVEL": "3", "XLA_PYTHON_CLIENT_PREALLOCATE": "false"}
+
+
+def work(connection: Connection) -> None:
+    """Serve tasks until the other end closes."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent, which then ends us
+    threading.Thread(target=_die_with_parent, daemon=True).start()
+    os.dup2(2, 1)  # what a claim prints must not get between the lines that the command prints
+    for name, value in ENVIRONMENT.items():
+        os.environ.setdefault(name, value)
+    cache_compilations()
+    try:
+        connection.send(("ready", ""))
+        while True:
+            connection.send(_serve(connection, connection.recv()))
+    except (EOFError, ConnectionError):
+        return
+
+
+def find(claim_id: str, module: str) -> Claim:
+    """The claim with this id, whose module may not have been imported yet."""
+    importlib.import_module(module)
+    return _REGISTRY[claim_id]
+
+
+def _serve(connection: Connection, task) -> tuple[str, str]:
+    try:
+        claim = find(task.claim_id, task.module)
+    except Exception as error:
+        return "error", f"The module {task.module} cannot be imported: {type(error).__name__}: {error}"
+    connection.send(("start", ""))
+
+    def report(item):
+        text = json.dumps(_plain(asdict(item)), allow_nan=False)
+        connection.send(("check" if isinstance(item, Check) else "figure", text))
+
+    return "end", to_json(measure(claim, task.seed, task.scale, task.parameters, report))
+
+
+def _die_with_parent() -> None:
+    """A parent that is killed cannot end its workers; they notice."""
+    wait([multiprocessing.parent_process().sentinel])
+    os._exit(1)
+
+
+def cache_compilations() -> None:
+    """Let JAX keep what it compiles in the user's cache directory, unless the user has chosen another place.
+
+    Code for one processor may not run on another, and JAX does not tell them apart; machines that share a home
+    directory therefore get a directory each. A cache that cannot be used costs time, nothing else.
+    """
+    import jax
+
+    if jax.config.jax_compilation_cache_dir is not None:
+        return
+    try:
+        place = _cache_path() / _processor()
+        place.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if not os.access(place, os.W_OK):
+            return
+    except OSError:
+        return
+    warnings.filterwarnings("ignore", message=".*persistent compilation cache entry")
+    jax.config.update("jax_compilation_cache_dir", str(place))
+    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0)
+    jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
+
+
+def _cache_path() -> Path:
+    if named := os.environ.get("COROLLARY_CACHE"):
+        return Path(named).expanduser() / "xla"
+    from platformdirs import user_cache_dir
+
+    return Path(user_cache_dir("corollary", appauthor=False)) / "xla"
+
+
+def _processor() -> str:
+    """A short name for what the processor can do."""
+    known = platform.machine() + platform.processor()
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+        known += "".join(sorted({x for x in lines if x.startswith(("model name", "flags", "Features"))}))
+    except OSError:
+        pass
+    return hashlib.sha256(known.encode()).hexdigest()[:12]

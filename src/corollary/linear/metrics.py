@@ -1,0 +1,112 @@
+"""Metrics: what is reported, as opposed to what is minimised."""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.scipy.special import ndtri
+
+from corollary._validate import concrete, labels, positive, real, whole, within
+from corollary.catalog import implements
+
+
+@implements("M02.11")
+def mean_relative_error(y, prediction):
+    r"""$\frac1n\sum|y-y'|/y$, for positive labels."""
+    dims = {}
+    y, prediction = positive("y", real("y", y, "n", dims)), real("prediction", prediction, "n", dims)
+    return jnp.mean(jnp.abs(y - prediction) / y)
+
+
+@implements("M03.10")
+def error_rate(y, predicted):
+    """The share of wrong labels."""
+    dims = {}
+    y, predicted = labels("y", y, None, "n", dims), labels("predicted", predicted, None, "n", dims)
+    return jnp.mean(y != predicted)
+
+
+@implements("M03.10")
+def confusion_matrix(y, predicted, classes: int):
+    """Counts, one row for each true class and one column for each predicted one."""
+    classes, dims = whole("classes", classes, 2), {}
+    y, predicted = labels("y", y, classes, "n", dims), labels("predicted", predicted, classes, "n", dims)
+    return jnp.zeros((classes, classes), y.dtype).at[y, predicted].add(1)
+
+
+@implements("M03.10")
+def balanced_error(y, predicted, classes: int):
+    """The mean over the classes present in `y` of the error within each."""
+    return weighted_error(y, predicted, jnp.ones(whole("classes", classes, 2)))
+
+
+@implements("M03.10")
+def weighted_error(y, predicted, weights):
+    """The weighted mean of the errors within each class, over the classes present in `y`.
+
+    Weights equal to the class frequencies give `error_rate`, equal weights `balanced_error`.
+    """
+    weights = within("weights", real("weights", weights, "J"), 0.0)
+    counts = confusion_matrix(y, predicted, weights.shape[0])
+    total = counts.sum(axis=1)
+    errors = 1 - jnp.diagonal(counts) / jnp.maximum(total, 1)
+    weights = jnp.where(total > 0, weights, 0)
+    positive("weights on the classes present", weights.sum())
+    return weights @ errors / weights.sum()
+
+
+class Bins(NamedTuple):
+    """What `binned_frequency` returns, one entry a bin."""
+
+    centre: jax.Array
+    frequency: jax.Array
+    count: jax.Array
+    lower: jax.Array
+    upper: jax.Array
+
+
+@implements("M03.03")
+def binned_frequency(x, y, bins, level: float = 0.95) -> Bins:
+    """Per bin of the feature: the mean of `y`, how many points fell in, and the Wilson interval.
+
+    `y` is 0 or 1, or anything between (the bin averages of a fitted curve). `bins` is a number of equal bins from
+    the least to the greatest `x`, or the increasing edges; points outside the edges are left out, the last edge
+    belongs to the last bin. An empty bin has count 0, frequency NaN and the interval [0, 1].
+    """
+    dims = {}
+    x, y = real("x", x, "n", dims), within("y", real("y", y, "n", dims), 0.0, 1.0)
+    edges = _edges(x, bins)
+    m = edges.shape[0] - 1
+    last = jnp.searchsorted(edges, x, side="right") - 1
+    at = jnp.where(x == edges[-1], m - 1, last)
+    at = jnp.where((x < edges[0]) | (x > edges[-1]), m, at)
+    count = jnp.zeros(m + 1, y.dtype).at[at].add(1)[:m]
+    total = jnp.zeros(m + 1, y.dtype).at[at].add(y)[:m]
+    lower, upper = wilson_interval(total, count, level)
+    return Bins((edges[1:] + edges[:-1]) / 2, total / count, count.astype(int), lower, upper)
+
+
+@implements("M03.03")
+def wilson_interval(successes, trials, level=0.95):
+    """Wilson's score interval for a binomial probability; [0, 1] when nothing was tried."""
+    trials = within("trials", real("trials", trials), 0.0)
+    successes = within("successes", real("successes", successes), 0.0)
+    if concrete(successes) and concrete(trials) and (np.asarray(successes) > np.asarray(trials)).any():
+        raise ValueError(f"successes must not exceed trials, got {successes} out of {trials}.")
+    z = ndtri(0.5 + 0.5 * within("level", real("level", level, ""), 0.0, 1.0, open="both"))
+    # With trials n and successes s, the roots of (s/n - p)^2 n = z^2 p (1 - p).
+    middle = (successes + z * z / 2) / (trials + z * z)
+    spread = successes * (trials - successes) / jnp.maximum(trials, 1) + z * z / 4
+    half = z * jnp.sqrt(spread) / (trials + z * z)
+    return jnp.clip(middle - half, 0, 1), jnp.clip(middle + half, 0, 1)
+
+
+def _edges(x, bins):
+    if np.ndim(bins) == 0:
+        return jnp.linspace(x.min(), x.max(), whole("bins", bins) + 1)
+    edges = real("bins", bins, "m")
+    if edges.shape[0] < 2:
+        raise ValueError(f"bins must hold at least two edges, got {edges.shape[0]}.")
+    positive("the steps between the edges in bins", jnp.diff(edges))
+    return edges

@@ -1,0 +1,192 @@
+r"""Softmax regression: class probabilities $S_{softmax}(Wx+b)$, the loss and its derivatives, and its fit.
+
+Parameters are one matrix $\Theta=(W\mid b)$ of shape (J, d + 1), a row $(w_{j1},\dots,w_{jd},b_j)$ for each class.
+Labels are integers `0..J-1`, or probability vectors (n, J). `ridge` adds $C\|\Theta\|^2$, biases included.
+"""
+
+from functools import partial
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from corollary._validate import concrete, labels, real, whole, within
+from corollary.catalog import implements
+from corollary.linear._newton import Fit, newton, scores
+from corollary.linear._shapes import extended, features
+from corollary.linear.entropy import cross_entropy
+
+
+@implements("M03.23", "M03.24")
+def softmax_loss(theta, x, y, ridge=0.0):
+    r"""$\frac1n\sum-\ln m(x;\Theta)_y+C\|\Theta\|^2$; cross-entropy for soft labels."""
+    theta, x, y = _problem(theta, x, y)
+    return _mean_loss(x @ theta.T, y) + _ridge(ridge) * jnp.sum(theta**2)
+
+
+@implements("M03.23")
+def softmax_gradient(theta, x, y, ridge=0.0):
+    r"""$\frac1n\sum(p-y)\tilde x^\top+2C\Theta$, of the shape of $\Theta$."""
+    theta, x, y = _problem(theta, x, y)
+    return _residual(jax.nn.softmax(x @ theta.T), y).T @ x / x.shape[0] + 2 * _ridge(ridge) * theta
+
+
+@implements("M03.23")
+def softmax_hessian(theta, x, ridge=0.0):
+    r"""$\frac1n\sum(\mathrm{diag}(p)-pp^\top)\otimes\tilde x\tilde x^\top+2C$ for the rows of $\Theta$ laid end to end.
+
+    Without ridge it has at least d + 1 zero eigenvalues: adding one vector to all rows changes no probability.
+    """
+    dims = {}
+    x = extended(features(x, dims))
+    theta = _parameters(theta, dims)
+    p = jax.nn.softmax(x @ theta.T)
+    return _curvature(p, x) + 2 * _ridge(ridge) * jnp.eye(theta.size, dtype=theta.dtype)
+
+
+@implements("M03.23")
+def softmax_smoothness(x, ridge=0.0):
+    r"""$L=\frac12\lambda_+(A)+2C$, since $\mathrm{diag}(p)-pp^\top\preceq\frac12I$."""
+    x = extended(features(x, {}))
+    return jnp.linalg.eigvalsh(x.T @ x / x.shape[0])[-1] / 2 + 2 * _ridge(ridge)
+
+
+@implements("M03.23", "M03.27")
+def fit_softmax(
+    x, y, classes: int, *, ridge=0.0, reference: int | None = None, start=None, steps: int = 200, tolerance=None
+) -> Fit:
+    r"""Minimise the loss by damped Newton; `theta` has shape (classes, d + 1).
+
+    Without ridge the minimiser is known up to a vector added to all rows: from the default start the rows sum to
+    zero, and with `reference` the row of that class is zero. With ridge it is unique, and `reference` must be None.
+    `converged` is False where no minimiser exists, as in `fit_newton`.
+    """
+    classes, dims = whole("classes", classes, 2), {}
+    d = features(x, dims).shape[1]
+    theta = jnp.zeros((classes, d + 1)) if start is None else real("start", start, f"{classes} {d + 1}")
+    theta, x, y = _problem(theta, x, y)
+    dtype = jnp.result_type(x, y)
+    theta, x, y = (a.astype(dtype) for a in (theta, x, y))
+    ridge, steps = _ridge(ridge).astype(dtype), whole("steps", steps)
+    tolerance = jnp.sqrt(jnp.finfo(dtype).eps) if tolerance is None else real("tolerance", tolerance, "")
+    within("tolerance", tolerance, 0.0, 1.0, open="both")
+    if reference is not None:
+        reference = whole("reference", reference, 0, classes - 1)
+        if not concrete(ridge) or np.asarray(ridge) > 0:
+            raise ValueError("reference must be None with a ridge: the ridge already picks one minimiser.")
+    theta, used, converged = _newton_fit(x, y, ridge, theta, steps, tolerance.astype(dtype))
+    if reference is not None:
+        theta = theta - theta[reference]
+    slope = softmax_gradient(theta, x[:, :-1], y, ridge)
+    return Fit(theta, softmax_loss(theta, x[:, :-1], y, ridge), jnp.linalg.norm(slope), used, converged)
+
+
+@implements("M03.23")
+class SoftmaxRegression(eqx.Module):
+    r"""$m(x;\theta)=S_{softmax}(Wx+b)$, the class probabilities, called on one example; `vmap` it over rows."""
+
+    weight: jax.Array
+    bias: jax.Array
+
+    def __init__(self, features: int, classes: int, *, key):
+        features, classes = whole("features", features), whole("classes", classes, 2)
+        bound = features**-0.5
+        weight_key, bias_key = jax.random.split(key)
+        self.weight = jax.random.uniform(weight_key, (classes, features), minval=-bound, maxval=bound)
+        self.bias = jax.random.uniform(bias_key, (classes,), minval=-bound, maxval=bound)
+
+    @classmethod
+    def of(cls, theta) -> "SoftmaxRegression":
+        """The model with the parameter matrix `theta` (J, d + 1), as `fit_softmax` returns it."""
+        theta = real("theta", theta, "J p")
+        classes, width = theta.shape
+        if width < 2:
+            raise ValueError(f"theta must hold at least one weight and the bias in each row, got shape {theta.shape}.")
+        blank = cls(width - 1, classes, key=jax.random.key(0))
+        return eqx.tree_at(lambda model: (model.weight, model.bias), blank, (theta[:, :-1], theta[:, -1]))
+
+    @property
+    def theta(self):
+        return jnp.concatenate([self.weight, self.bias[:, None]], axis=1)
+
+    def logits(self, x):
+        x = real("x", x, str(self.weight.shape[1]), finite=False)
+        return self.weight @ x + self.bias
+
+    def __call__(self, x):
+        return jax.nn.softmax(self.logits(x))
+
+
+def _mean_loss(z, y):
+    # -ln p_k = ln(1 + sum of e^(z_j - z_k) over the other j), which keeps losses far below machine precision.
+    others = jnp.where(jnp.eye(z.shape[1], dtype=bool), -jnp.inf, z[:, None, :] - z[:, :, None])
+    return jnp.mean(jnp.sum(y * jax.nn.softplus(jax.nn.logsumexp(others, axis=2)), axis=1))
+
+
+def _residual(p, y):
+    # p - y as a sum of p_j y_k - y_j p_k: a saturated p_j = 1 - (small) keeps its small part.
+    return jnp.sum(p[:, :, None] * y[:, None, :] - y[:, :, None] * p[:, None, :], axis=2)
+
+
+def _curvature(p, x):
+    n, classes, width = x.shape[0], p.shape[1], x.shape[1]
+    # diag(p) - pp' with the diagonal p_j (1 - p_j) as minus the sum of its row, for the same reason.
+    between = p[:, :, None] * p[:, None, :] * (1 - jnp.eye(classes, dtype=p.dtype))
+    spread = between.sum(axis=2)[:, :, None] * jnp.eye(classes, dtype=p.dtype) - between
+    return jnp.einsum("nij,na,nb->iajb", spread, x, x).reshape(classes * width, classes * width) / n
+
+
+def _problem(theta, x, y):
+    dims = {}
+    x = features(x, dims)
+    theta = _parameters(theta, dims)
+    y = jnp.asarray(y)
+    if y.ndim == 2:
+        y = real("y", y, f"n {dims['J']}", dims)
+        cross_entropy(y, y)  # refuses rows that are not probability vectors
+    else:
+        y = jax.nn.one_hot(labels("y", y, dims["J"], "n", dims), dims["J"], dtype=x.dtype)
+    return theta, extended(x), y
+
+
+def _parameters(theta, dims):
+    theta, width = real("theta", theta, "J p", dims), dims["d"] + 1
+    if theta.shape[1] != width or theta.shape[0] < 2:
+        raise ValueError(f"theta must have shape (J, {width}), J >= 2 rows of weights and bias, got {theta.shape}.")
+    return theta
+
+
+def _ridge(ridge):
+    return within("ridge", real("ridge", ridge, ""), 0.0)
+
+
+@partial(jax.jit, static_argnames="steps")
+def _newton_fit(x, y, ridge, start, steps, tolerance):
+    z, change = scores(x)
+    classes, width = start.shape
+    penalty = ridge * change.T @ change
+    full_penalty = 2 * jnp.kron(jnp.eye(classes, dtype=x.dtype), penalty)
+
+    def logits(phi):
+        return z @ phi.reshape(classes, width).T
+
+    def value(phi):
+        rows = phi.reshape(classes, width)
+        return _mean_loss(logits(phi), y) + jnp.sum((rows @ penalty) * rows)
+
+    def gradient(phi):
+        slope = _residual(jax.nn.softmax(logits(phi)), y).T @ z / z.shape[0]
+        return slope.ravel() + full_penalty @ phi
+
+    def hessian(phi):
+        return _curvature(jax.nn.softmax(logits(phi)), z) + full_penalty
+
+    def move(direction):
+        # What all logits have in common changes nothing.
+        change_of_logits = logits(direction)
+        return jnp.max(jnp.max(change_of_logits, axis=1) - jnp.min(change_of_logits, axis=1))
+
+    phi = jnp.linalg.solve(change, start.T).T.ravel()
+    phi, used, converged = newton(value, gradient, hessian, move, phi, steps, tolerance)
+    return phi.reshape(classes, width) @ change.T, used, converged

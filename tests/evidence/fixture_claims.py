@@ -1,0 +1,127 @@
+"""Tiny claims for the tests of the runner: each ends in its own way.
+
+`COROLLARY_CLAIMS=fixture_claims` makes them known. Each run appends a line to the file that `FIXTURE_TRACE` names,
+which is how the tests count what was really executed, and by which process.
+"""
+
+import os
+import signal
+import time
+
+import numpy as np
+
+from corollary.evidence import Check, Count, at_most, claim
+
+
+def trace(name: str, detail: object = "") -> None:
+    if path := os.environ.get("FIXTURE_TRACE"):
+        handle = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+        os.write(handle, f"{name} {os.getpid()} {detail}\n".encode())
+        os.close(handle)
+
+
+def passing(name: str = "one is at most two") -> Check:
+    return at_most(name, 1.0, bound=2.0)
+
+
+@claim(rows=("M02.01",))
+def true(key, *, size: Count = 3):
+    """A true statement.
+
+    One is at most two."""
+    trace("true", size)
+    print("a claim that prints")
+    yield passing()
+
+
+@claim(rows=("M02.01",))
+def false(key):
+    """A false statement.
+
+    Three is at most two."""
+    trace("false")
+    yield at_most("three is at most two", 3.0, bound=2.0)
+
+
+@claim(rows=("M02.01",))
+def raises(key):
+    """A claim with a mistake.
+
+    It divides by zero after its first check."""
+    trace("raises")
+    yield passing()
+    yield at_most("never", 1 / (len("") * 1.0), bound=1.0)
+
+
+@claim(rows=("M02.01",))
+def unwritable(key):
+    """A claim whose check cannot be written down.
+
+    Its axes hold an object."""
+    yield passing()
+    yield Check("odd", "at_most", "passed", 1.0, "Fine.", axes={"x": object()})
+
+
+@claim(rows=("M02.01",))
+def dies(key):
+    """A claim that is killed.
+
+    It gets signal 9 after its first check."""
+    trace("dies")
+    yield passing()
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+@claim(rows=("M02.01",))
+def leaves(key):
+    """A claim that ends its process.
+
+    It exits with status 3 before any check."""
+    trace("leaves")
+    os._exit(3)
+    yield passing()
+
+
+@claim(rows=("M02.01",))
+def sleeps(key):
+    """A claim that never ends.
+
+    It sleeps after its first check."""
+    trace("sleeps")
+    yield passing()
+    while True:
+        time.sleep(60)
+
+
+@claim(rows=("M02.01",))
+def chatters(key):
+    """A claim that never stops talking.
+
+    It yields checks as fast as it can."""
+    check = passing()
+    while True:
+        yield check
+
+
+@claim(rows=("M02.01",))
+def grows(key):
+    """A claim that eats memory.
+
+    It takes 40 MB at a time, up to 4 GB so that a runner that does not notice harms nobody."""
+    trace("grows")
+    yield passing()
+    hoard = []
+    while len(hoard) < 100:
+        hoard.append(np.ones(5_000_000))
+        time.sleep(0.05)
+    time.sleep(60)
+
+
+@claim(rows=("M02.01",))
+def slow(key):
+    """A claim that takes a while.
+
+    It sleeps for a second."""
+    trace("slow")
+    time.sleep(1.0)
+    yield passing()

@@ -1,0 +1,297 @@
+import importlib
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from corollary.evidence import ParameterError, UserError, run
+from corollary.evidence import _claim as registry
+from corollary.evidence._runner import Outcome, Task, tasks, verify
+from corollary.evidence._store import Store
+
+HERE = Path(__file__).parent
+PATIENCE = 120.0  # seconds; only a test that is going to fail waits so long
+
+
+@pytest.fixture(scope="module")
+def claims():
+    """The fixture's claims by name, known while this file is tested and forgotten afterwards."""
+    before = dict(registry._REGISTRY)
+    importlib.import_module("fixture_claims")
+    mine = {k: c for k, c in registry._REGISTRY.items() if k.startswith("fixture_claims.")}
+    yield {k.removeprefix("fixture_claims."): c for k, c in mine.items()}
+    registry._REGISTRY.clear()
+    registry._REGISTRY.update(before)
+    del sys.modules["fixture_claims"]
+
+
+@pytest.fixture
+def trace(tmp_path, monkeypatch):
+    """What was executed so far: (name, process id, detail)."""
+    path = tmp_path / "trace"
+    monkeypatch.setenv("FIXTURE_TRACE", str(path))
+    return lambda: [tuple(x.split(" ")) for x in path.read_text().splitlines()] if path.exists() else []
+
+
+@pytest.fixture
+def store(tmp_path):
+    with Store(tmp_path / "evidence.db") as opened:
+        yield opened
+
+
+def until(condition, patience=PATIENCE):
+    """Wait for a condition to become true, and give its value."""
+    end = time.monotonic() + patience
+    while time.monotonic() < end:
+        if value := condition():
+            return value
+        time.sleep(0.02)
+    raise AssertionError("waited in vain")
+
+
+def alive(pid):
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def verdicts(outcomes):
+    return {(o.evidence.claim.split(".")[1], o.evidence.seed): (o.evidence.verdict, o.cached) for o in outcomes}
+
+
+def script(tmp_path, *names, seeds=1, jobs=1):
+    """A run as a program of its own, as the command line does it: it prints a line for each outcome."""
+    path = tmp_path / "program.py"
+    path.write_text(
+        "import sys\n"
+        "from corollary.evidence import select\n"
+        "from corollary.evidence._runner import tasks, verify\n"
+        "from corollary.evidence._store import Store\n"
+        "if __name__ == '__main__':\n"
+        "    chosen = select(['fixture_claims.' + n for n in sys.argv[4:]])\n"
+        "    with Store(sys.argv[1]) as store:\n"
+        "        for o in verify(tasks(chosen, range(int(sys.argv[2]))), store, jobs=int(sys.argv[3])):\n"
+        "            print(o.evidence.claim.split('.')[1], o.evidence.seed, o.evidence.verdict, o.cached, flush=True)\n"
+    )
+    command = [sys.executable, path, tmp_path / "evidence.db", str(seeds), str(jobs), *names]
+    environment = os.environ | {"COROLLARY_CLAIMS": "fixture_claims", "PYTHONPATH": str(HERE)}
+    return subprocess.Popen(
+        command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+    )
+
+
+def test_every_way_to_end_is_one_outcome_and_the_rest_goes_on(claims, trace, store, capfd):
+    names = ["true", "false", "raises", "unwritable", "dies", "leaves", "true", "slow"]
+    todo = tasks([claims[n] for n in names[:6]]) + tasks([claims["true"]], [5]) + tasks([claims["slow"]])
+    events = []
+    outcomes = list(verify(todo, store, on_event=lambda task, kind: events.append((task.claim_id[15:], kind))))
+    assert [o.evidence.claim for o in outcomes] == [f"fixture_claims.{n}" for n in names]
+    found = [o.evidence for o in outcomes]
+    assert [e.verdict for e in found] == ["holds", "refuted", "error", "error", "error", "error", "holds", "holds"]
+    assert [len(e.checks) for e in found] == [1, 1, 1, 1, 1, 0, 1, 1]
+    assert found[2].error.startswith("ZeroDivisionError: ")
+    assert "(raises, line " in found[2].error
+    assert "not JSON serializable" in found[3].error
+    assert found[4].error == "The worker died (signal 9) after 1 check."
+    assert found[5].error == "The worker died (exit status 3) before its first check."
+    assert found[7].seconds >= 1.0
+    assert [e.seed for e in found] == [0, 0, 0, 0, 0, 0, 5, 0]
+    assert [k for n, k in events if n == "dies"] == ["start", "check"]
+    assert [k for n, k in events if n == "leaves"] == ["start"]
+    assert sorted(e.claim for e in store) == sorted(e.claim for e in found)
+    # one process for the tasks until the first death, and one new one after each
+    assert len({pid for _, pid, _ in trace()}) == 3
+    assert not any(alive(pid) for _, pid, _ in trace())
+    said = capfd.readouterr()
+    assert said.out == ""  # a claim's own print goes to stderr, and nothing else does
+    assert set(said.err.splitlines()) == {"a claim that prints"}
+
+    # again: verdicts are known, errors are tried again
+    again = list(verify(todo[:3], store))
+    assert verdicts(again) == {
+        ("true", 0): ("holds", True),
+        ("false", 0): ("refuted", True),
+        ("raises", 0): ("error", False),
+    }
+    assert again[0].evidence == found[0]
+    assert len(store) == 8
+
+
+def test_the_worker_measures_what_run_measures(claims, trace, store):
+    (outcome,) = verify(tasks([claims["true"]], [3], overrides={"size": "7"}), store)
+    here = run(claims["true"], 3, size=7)
+    assert outcome.evidence.parameters == {"size": 7}
+    assert (outcome.evidence.checks, outcome.evidence.code) == (here.checks, here.code)
+    assert outcome.evidence.versions == here.versions
+    assert [detail for _, _, detail in trace()] == ["7", "7"]
+
+
+def test_limits_of_time_and_memory(claims, trace, store):
+    todo = [*tasks([claims["sleeps"], claims["chatters"]]), *tasks([claims["true"]])]
+    outcomes = list(verify(todo, store, time_limit=1.5))
+    slept, chattered, fine = [o.evidence for o in outcomes]
+    assert slept.error == chattered.error == "It took longer than the limit of 1.5 s."
+    assert len(slept.checks) == 1
+    assert len(chattered.checks) > 10
+    assert 1.5 <= slept.seconds
+    assert fine.verdict == "holds"
+
+    (grown,) = [o.evidence for o in verify(tasks([claims["grows"]]), store, memory_limit=1.0e9)]
+    assert grown.verdict == "error"
+    assert grown.error.startswith("It used 1.") and grown.error.endswith(
+        " GB of memory, more than the limit of 1.00 GB."
+    )
+    assert len(grown.checks) == 1
+    assert not any(alive(pid) for _, pid, _ in trace())
+
+
+def test_a_worker_killed_from_outside(claims, trace, store):
+    todo = tasks([claims["sleeps"]]) + tasks([claims["true"]], range(3))
+    outcomes = verify(todo, store, on_event=kill_at_first_check(trace))
+    assert verdicts(outcomes) == {("sleeps", 0): ("error", False)} | {("true", s): ("holds", False) for s in range(3)}
+    (killed,) = [e for e in store if e.claim == "fixture_claims.sleeps"]
+    assert killed.error == "The worker died (signal 9) after 1 check."
+
+
+def kill_at_first_check(trace):
+    def on_event(task, kind):
+        if (task.claim_id, kind) == ("fixture_claims.sleeps", "check"):
+            os.kill(int(trace()[-1][1]), signal.SIGKILL)
+
+    return on_event
+
+
+def test_a_run_killed_in_the_middle_goes_on_where_it_was(trace, tmp_path):
+    killed = script(tmp_path, "slow", seeds=6, jobs=2)
+    done = [killed.stdout.readline() for _ in range(3)]  # printed, therefore in the store
+    assert all(line.endswith("holds False\n") for line in done)
+    killed.kill()
+    done += killed.stdout.readlines()
+    workers = {pid for _, pid, _ in trace()}
+    assert len(workers) == 2
+    until(lambda: not any(alive(pid) for pid in workers))
+    with Store(tmp_path / "evidence.db") as store:
+        kept = {e.seed for e in store}
+        assert kept >= {int(line.split()[1]) for line in done}
+        assert len(kept) < 6
+    before = len(trace())
+    again = script(tmp_path, "slow", seeds=6, jobs=2)
+    out, err = again.communicate(timeout=PATIENCE)
+    assert (again.returncode, err) == (0, "")
+    assert sorted(out.splitlines()) == [f"slow {s} holds {s in kept}" for s in range(6)]
+    assert len(trace()) - before == 6 - len(kept)
+    with Store(tmp_path / "evidence.db") as store:
+        assert [e.seed for e in store] == list(range(6))
+
+
+def test_two_runs_on_one_store(trace, tmp_path):
+    runs = [script(tmp_path, "slow", "true", "false", seeds=2) for _ in range(2)]
+    for each in runs:
+        out, err = each.communicate(timeout=PATIENCE)
+        assert each.returncode == 0, err
+        assert sorted(line.rsplit(" ", 1)[0] for line in out.splitlines()) == [
+            *("false 0 refuted", "false 1 refuted", "slow 0 holds", "slow 1 holds", "true 0 holds", "true 1 holds")
+        ]
+    with Store(tmp_path / "evidence.db") as store:
+        assert sorted((e.claim[15:], e.seed) for e in store) == [
+            (n, s) for n in ("false", "slow", "true") for s in (0, 1)
+        ]
+
+
+def test_a_run_sees_what_another_finishes_meanwhile(claims, trace, store, tmp_path):
+    todo = tasks([claims["slow"], claims["true"]])
+    with Store(tmp_path / "evidence.db") as other:
+        outcomes = verify(todo, store)
+        first = next(outcomes)
+        other.put(next(verify(todo[1:], other)).evidence)
+        assert not first.cached
+        assert next(outcomes).cached
+
+
+def test_an_interrupt_ends_the_run_and_its_workers_at_once(trace, tmp_path):
+    interrupted = script(tmp_path, "sleeps", "true", seeds=2, jobs=2)
+    pids = until(lambda: {pid for name, pid, _ in trace() if name == "sleeps"} if len(trace()) >= 2 else None)
+    began = time.monotonic()
+    os.killpg(interrupted.pid, signal.SIGINT)  # as a terminal does: to the workers as well
+    _, err = interrupted.communicate(timeout=PATIENCE)
+    assert time.monotonic() - began < 10
+    assert interrupted.returncode == -signal.SIGINT
+    assert err.count("Traceback") == 1  # the parent's own
+    assert err.rstrip().endswith("KeyboardInterrupt")
+    until(lambda: not any(alive(pid) for pid in pids), patience=10)
+
+
+def test_closing_the_iterator_ends_the_workers(claims, trace, store):
+    outcomes = verify(tasks([claims["true"], claims["sleeps"]]), store, jobs=2)
+    assert isinstance(next(outcomes), Outcome)
+    (pid,) = until(lambda: {pid for name, pid, _ in trace() if name == "sleeps"})
+    outcomes.close()
+    assert not alive(pid)
+    assert len(store) == 1
+
+
+def test_a_script_without_a_guard_gets_a_sentence(tmp_path):
+    path = tmp_path / "unguarded.py"
+    path.write_text(
+        "from corollary.evidence import select\n"
+        "from corollary.evidence._runner import tasks, verify\n"
+        "from corollary.evidence._store import Store\n"
+        "print(list(verify(tasks(select(['fixture_claims.true'])), Store('e.db'))))\n"
+    )
+    environment = os.environ | {"COROLLARY_CLAIMS": "fixture_claims", "PYTHONPATH": str(HERE)}
+    done = subprocess.run(
+        [sys.executable, path], env=environment, cwd=tmp_path, capture_output=True, text=True, timeout=PATIENCE
+    )
+    assert done.returncode == 1
+    assert "UserError: The worker processes do not start." in done.stderr.splitlines()[-1]
+
+
+def test_known_evidence_needs_no_worker_and_fresh_measures_again(claims, trace, store, monkeypatch):
+    todo = tasks([claims["true"]], range(2))
+    assert not any(o.cached for o in verify(todo, store))
+    assert [o.cached for o in verify(todo, store, fresh=True)] == [False, False]
+    assert len(trace()) == 4
+    monkeypatch.setattr("corollary.evidence._runner.Worker", None)
+    assert all(o.cached for o in verify(todo, store))
+    assert len(store) == 2
+    # another parameter, seed or version of the code is another measurement
+    monkeypatch.setattr("corollary.evidence._runner.code_version", lambda module: "other")
+    with pytest.raises(TypeError):
+        next(verify(todo, store))
+
+
+def test_compilations_are_kept(claims, trace, store, monkeypatch, tmp_path):
+    monkeypatch.delenv("JAX_COMPILATION_CACHE_DIR", raising=False)
+    for name, keeps in (("cache", True), ("evidence.db", False)):  # the second is a file: nothing can be kept there
+        monkeypatch.setenv("COROLLARY_CACHE", str(tmp_path / name))
+        assert [o.evidence.verdict for o in verify(tasks([claims["true"]]), store, fresh=True)] == ["holds"]
+        assert bool(list(tmp_path.glob(f"{name}/xla/*/*-cache"))) == keeps
+
+
+def test_tasks(claims):
+    made = tasks([claims["true"], claims["true"]], [1, 1, 0], overrides={"size": 5})
+    assert (
+        made[:2] == made[2:] == [Task("fixture_claims.true", "fixture_claims", s, "quick", {"size": 5}) for s in (1, 0)]
+    )
+    assert len(set(made)) == 2
+    with pytest.raises(ParameterError, match=r"^fixture_claims.false: There is no parameter size"):
+        tasks([claims["true"], claims["false"]], overrides={"size": 5})
+    for seed in (-1, 2**63, True, 0.0, "0"):
+        with pytest.raises(ParameterError, match="A seed is a whole number"):
+            tasks([claims["true"]], [seed])
+    with pytest.raises(UserError, match="scale"):
+        tasks([claims["true"]], scale="huge")
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{"jobs": 0}, {"jobs": 1.0}, {"jobs": True}, {"time_limit": 0}, {"memory_limit": -1}, {"time_limit": float("nan")}],
+)
+def test_bad_arguments_are_refused_before_anything_runs(wrong, store):
+    with pytest.raises(UserError, match=next(iter(wrong))):
+        verify([], store, **wrong)

@@ -1,0 +1,296 @@
+import hashlib
+import os
+import shutil
+import sqlite3
+import subprocess
+import sys
+import tempfile
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from corollary.evidence import Check, Evidence, Figure, StoreError
+from corollary.evidence._store import APPLICATION, Store, default_path
+
+CHECK = Check("c", "at_most", "passed", 0.5, "Fine.", 0.5, {"x": [1.0, 2.0]}, {"y": "log"})
+EVIDENCE = Evidence(
+    "a.b", "Title", ("M02.01",), "holds", "holds", 0, "quick", {"n": 3, "x": 0.5}, "abc", (CHECK,), (Figure("f", {}),)
+)
+
+
+def key(evidence):
+    return evidence.claim, evidence.parameters, evidence.seed, evidence.code
+
+
+def footprint(directory):
+    return {p.name: hashlib.sha256(p.read_bytes()).hexdigest() for p in directory.iterdir() if p.is_file()}
+
+
+@pytest.fixture
+def full(tmp_path):
+    """A file with a few hundred pieces of evidence, closed."""
+    path = tmp_path / "evidence.db"
+    with Store(path) as store:
+        for seed in range(300):
+            store.put(replace(EVIDENCE, seed=seed))
+    return path
+
+
+def refused(path, *words):
+    """Opening the file is an error with these words, and changes nothing in its directory."""
+    before = footprint(path.parent)
+    with pytest.raises(StoreError) as caught:
+        Store(path)
+    assert footprint(path.parent) == before
+    for word in (str(path), *words):
+        assert word in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_what_is_put_is_there_for_the_next_to_open(tmp_path):
+    path = tmp_path / "new" / "directories" / "evidence.db"
+    with Store(path) as store:
+        assert store.get(*key(EVIDENCE)) is None
+        assert len(store) == 0
+        store.put(EVIDENCE)
+    with Store(path) as store:
+        assert store.get(*key(EVIDENCE)) == EVIDENCE
+        assert list(store) == store.all() == [EVIDENCE]
+    assert sorted(p.name for p in path.parent.iterdir()) == ["evidence.db"]
+
+
+def test_every_part_of_the_key_counts_and_nothing_is_there_twice(tmp_path):
+    others = [
+        replace(EVIDENCE, claim="a.c"),
+        replace(EVIDENCE, seed=1),
+        replace(EVIDENCE, code="abd"),
+        replace(EVIDENCE, parameters={"n": 3, "x": 0.25}),
+    ]
+    with Store(tmp_path / "e.db") as store:
+        for evidence in [EVIDENCE, *others, EVIDENCE, *others]:
+            store.put(evidence)
+        assert len(store) == 5
+        for evidence in [EVIDENCE, *others]:
+            assert store.get(*key(evidence)) == evidence
+        store.put(replace(EVIDENCE, verdict="error", error="No.", parameters={"x": 0.5, "n": 3}))  # same, reordered
+        assert len(store) == 5
+        assert store.get(*key(EVIDENCE)).verdict == "error"
+
+
+@given(
+    values=st.dictionaries(st.text(max_size=5), st.booleans() | st.integers() | st.floats(-1e300, 1e300) | st.text())
+)
+def test_parameters_find_themselves(values, tmp_path_factory):
+    with Store(tmp_path_factory.mktemp("store") / "e.db") as store:
+        evidence = replace(EVIDENCE, parameters=values)
+        store.put(evidence)
+        assert store.get(*key(evidence)) == evidence
+
+
+def test_settings(tmp_path):
+    with Store(tmp_path / "e.db") as store:
+        for pragma, value in {"journal_mode": "wal", "synchronous": 1, "busy_timeout": 30_000}.items():
+            assert store._db.execute(f"PRAGMA {pragma}").fetchone() == (value,)
+
+
+def test_an_empty_file_is_an_empty_store(tmp_path):
+    path = tmp_path / "e.db"
+    path.touch()
+    with Store(path) as store:
+        store.put(EVIDENCE)
+    with Store(path) as store:
+        assert len(store) == 1
+
+
+def test_a_link_is_followed(full, tmp_path):
+    link = tmp_path / "link.db"
+    link.symlink_to(full)
+    with Store(link) as store:
+        store.put(EVIDENCE)
+        with Store(link) as other:
+            assert len(other) == 300
+
+
+@pytest.mark.parametrize("content", [b"Dear diary", b"SQLite format 4\0" + bytes(5000), b"\0" * 8192, b"SQ"])
+def test_a_file_that_is_not_a_database(tmp_path, content):
+    path = tmp_path / "e.db"
+    path.write_bytes(content)
+    refused(path, "COROLLARY_STORE")
+
+
+@pytest.mark.parametrize("keep", [50, 100, 4096, -4096, -1])
+def test_a_truncated_file(full, keep):
+    full.write_bytes(full.read_bytes()[:keep])
+    refused(full, "cut short")
+
+
+def test_a_truncated_file_of_a_run_that_was_killed(full, tmp_path):
+    # The log lies beside it, so that its length alone says nothing.
+    crashed = tmp_path / "crashed"
+    crashed.mkdir()
+    with Store(full) as store:
+        store.put(replace(EVIDENCE, seed=1000))
+        for file in full.parent.glob("evidence.db*"):
+            (crashed / file.name).write_bytes(file.read_bytes())
+    (crashed / "evidence.db-shm").unlink()
+    path, log = crashed / "evidence.db", crashed / "evidence.db-wal"
+    whole = path.read_bytes()
+    path.write_bytes(whole[: len(whole) // 2])
+    before = path.read_bytes(), log.read_bytes()
+    with pytest.raises(StoreError, match="damaged"):
+        Store(path)
+    assert (path.read_bytes(), log.read_bytes()) == before
+    path.write_bytes(whole)  # and with the file whole, the log brings back the last row
+    with Store(path) as store:
+        assert len(store) == 301
+
+
+def test_a_page_that_was_overwritten(full):
+    content = bytearray(full.read_bytes())
+    content[4096:8192] = os.urandom(4096)
+    full.write_bytes(content)
+    refused(full, "damaged")
+
+
+@pytest.mark.parametrize("journal", ["delete", "wal"])
+def test_a_database_of_another_program(tmp_path, journal):
+    path = tmp_path / "e.db"
+    with closing(sqlite3.connect(path)) as db:
+        db.execute(f"PRAGMA journal_mode = {journal}")
+        db.execute("CREATE TABLE evidence (claim, json)")
+    refused(path, "another program")
+
+
+def test_a_newer_schema(full):
+    with closing(sqlite3.connect(full)) as db:
+        db.execute("PRAGMA user_version = 99")
+    refused(full, "newer version", "99")
+
+
+def test_a_row_that_cannot_be_read(full):
+    with closing(sqlite3.connect(full, isolation_level=None)) as db:
+        db.execute("UPDATE evidence SET json = '{}' WHERE seed = 0")
+    with Store(full) as store, pytest.raises(StoreError, match="cannot be read"):
+        store.get(*key(EVIDENCE))
+
+
+def test_places_where_nothing_can_be_written(tmp_path):
+    (tmp_path / "file").write_text("")
+    for path in (tmp_path / "file" / "e.db", tmp_path, Path("/proc/corollary/e.db"), Path("/proc/e.db")):
+        if path.parts[:2] == ("/", "proc") and not Path("/proc/self").exists():
+            continue
+        with pytest.raises(StoreError) as caught:
+            Store(path)
+        assert str(path) in str(caught.value)
+        assert "\n" not in str(caught.value)
+
+
+UNPRIVILEGED = """
+import os, sys
+from corollary.evidence._store import Store, StoreError
+if os.geteuid() == 0:  # permissions do not bind root
+    os.setgroups([])
+    os.setgid(65534)
+    os.setuid(65534)
+try:
+    Store(sys.argv[1])
+except StoreError as error:
+    print(error)
+"""
+
+
+@pytest.mark.parametrize("existing", [True, False])
+def test_a_read_only_directory(full, existing):
+    with tempfile.TemporaryDirectory() as name:  # not tmp_path, which other users cannot reach
+        place, path = Path(name), Path(name) / "e.db"
+        if existing:
+            path.write_bytes(full.read_bytes())
+            path.chmod(0o444)
+        place.chmod(0o555)
+        before = footprint(place)
+        done = subprocess.run([sys.executable, "-c", UNPRIVILEGED, path], capture_output=True, text=True, timeout=120)
+        assert (done.returncode, done.stderr) == (0, "")
+        assert str(path) in done.stdout
+        assert "cannot be written" in done.stdout
+        assert done.stdout.count("\n") == 1
+        assert footprint(place) == before
+        place.chmod(0o755)
+
+
+def fill(store):
+    """Put evidence of seeds 0, 1, ... until the disk is full, and say so; how many were kept."""
+    kept = 0
+
+    def on():
+        nonlocal kept
+        for kept in range(10_000):  # noqa: B007
+            store.put(replace(EVIDENCE, seed=kept))
+
+    with pytest.raises(StoreError, match="disk is full") as caught:
+        on()
+    assert str(store.path) in str(caught.value)
+    return kept
+
+
+def test_a_full_disk(tmp_path):
+    # SQLite's own limit on the size of the file fails in the same way as the disk does.
+    with Store(tmp_path / "e.db") as store:
+        store._db.execute("PRAGMA max_page_count = 20")
+        kept = fill(store)
+    with Store(tmp_path / "e.db") as store:
+        assert kept > 1
+        assert store.all() == [replace(EVIDENCE, seed=s) for s in range(kept)]
+
+
+def test_a_disk_that_is_really_full(tmp_path):
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=256k", "none", str(disk)]
+    if shutil.which("mount") is None or subprocess.run(mount, capture_output=True, check=False).returncode:
+        pytest.skip("mounting a small file system is not allowed here")
+    try:
+        with Store(disk / "e.db") as store:
+            kept = fill(store)
+        with Store(disk / "e.db") as store:
+            assert kept > 1
+            assert store.all() == [replace(EVIDENCE, seed=s) for s in range(kept)]
+        rest = os.statvfs(disk)
+        (disk / "ballast").write_bytes(bytes(rest.f_bavail * rest.f_frsize))
+        with pytest.raises(StoreError, match="disk is full"):
+            Store(disk / "new.db")
+        assert not list(disk.glob("new.db*"))
+    finally:
+        subprocess.run(["umount", disk], check=True)
+
+
+def test_many_processes_create_and_fill_one_store(tmp_path):
+    code = (
+        "import sys\nfrom dataclasses import replace\nfrom test_store import EVIDENCE\n"
+        "from corollary.evidence._store import Store\n"
+        "with Store(sys.argv[1]) as s:\n"
+        "    for seed in range(int(sys.argv[2]), 200, 2):\n        s.put(replace(EVIDENCE, seed=seed))\n"
+        "        s.put(replace(EVIDENCE, seed=1000))\n"
+    )
+    environment = os.environ | {"PYTHONPATH": str(Path(__file__).parent)}
+    path = tmp_path / "e.db"
+    runs = [subprocess.Popen([sys.executable, "-c", code, path, str(i % 2)], env=environment) for i in range(4)]
+    assert [r.wait(timeout=120) for r in runs] == [0] * 4
+    with Store(path) as store:
+        assert sorted(e.seed for e in store) == [*range(200), 1000]
+    assert [p.name for p in tmp_path.iterdir()] == ["e.db"]
+
+
+def test_where_evidence_goes(monkeypatch, tmp_path):
+    monkeypatch.setenv("COROLLARY_STORE", str(tmp_path / "mine.db"))
+    assert default_path() == tmp_path / "mine.db"
+    monkeypatch.delenv("COROLLARY_STORE")
+    assert default_path().name == "evidence.db"
+    assert "corollary" in default_path().parts
+
+
+def test_the_header_names_the_program(full):
+    assert full.read_bytes()[68:72] == APPLICATION.to_bytes(4)
