@@ -68,6 +68,8 @@ def claim(
         title, _, statement = inspect.cleandoc(function.__doc__ or "").partition("\n")
         if not title or not statement.strip():
             raise TypeError(f"The claim {function.__name__} needs a docstring: a title line, then the statement.")
+        if "$" in title:  # terminals and pictures show the title as it is
+            raise TypeError(f"The title of the claim {function.__name__} must be plain text, without LaTeX.")
         module = function.__module__.removeprefix(PACKAGE + ".")
         parameters = parameters_of(function)
         presets = {"full": dict(full or {}), "large": dict(large or full or {})}

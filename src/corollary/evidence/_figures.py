@@ -94,7 +94,8 @@ def _curves(check: Check) -> dict:
     """Lines over a common axis; the measured values as points where they are few."""
     s = check.series
     present = [name for name in NAMES if name in s]
-    few = len(set(s["x"])) <= 40
+    # instances without an order are points; so are few values along an axis
+    few = len(set(s["x"])) <= 40 or (check.axes.get("x") is None and check.kind in ("equal", "at_most", "at_least"))
     logarithmic = check.axes.get("scale")
     everything = [v for name in present for v in s[name]]
     x_scale = {"type": "log"} if logarithmic == "log-log" else {"zero": False}
@@ -213,8 +214,14 @@ def _bars(pairs: list[tuple[str, float]]) -> dict:
 def _scale(values: list) -> dict:
     """Logarithmic where positive values span more than three decades, else linear."""
     known = [v for v in values if v is not None]
-    wide = bool(known) and min(known) > 0 and max(known) / min(known) > 1e3
-    return {"type": "log"} if wide else {"zero": False}
+    if not known:
+        return {"zero": False}
+    low, high = min(known), max(known)
+    if low > 0 and high / low > 1e3:
+        return {"type": "log"}
+    if high - low < 1e-6 * max(abs(low), abs(high)):  # nothing but rounding: do not zoom in on it
+        return {"zero": False, "domain": sorted([0.9 * low, 1.1 * high]), "nice": False}
+    return {"zero": False}
 
 
 def _axis(scale: dict, values: list) -> dict:

@@ -70,7 +70,7 @@ def tilted_mean(theta, p):
 
 @implements("M03.32")
 def tilt(q, p):
-    r"""$\ln\frac{q(1-p)}{p(1-q)}$, the maximiser of $\theta\mapsto\theta q-\ln(pe^\theta+1-p)$; the maximum is $H(q,p)$."""
+    r"""$\ln\frac{q(1-p)}{p(1-q)}$, the maximiser of $\theta\mapsto\theta q-\ln(pe^\theta+1-p)$; maximum $H(q,p)$."""
     q, p = _probability("q", q, open="both"), _probability("p", p, open="both")
     return jnp.log(q) - jnp.log1p(-q) - jnp.log(p) + jnp.log1p(-p)
 

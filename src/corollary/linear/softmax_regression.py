@@ -58,8 +58,8 @@ def fit_softmax(
 ) -> Fit:
     r"""Minimise the loss by damped Newton; `theta` has shape (classes, d + 1).
 
-    Without ridge the minimiser is known up to a vector added to all rows: from the default start the rows sum to
-    zero, and with `reference` the row of that class is zero. With ridge it is unique, and `reference` must be None.
+    Without ridge the minimiser is known up to a vector added to all rows: the one returned has rows that sum to
+    zero, or with `reference` a zero row for that class. With ridge it is unique, and `reference` must be None.
     `converged` is False where no minimiser exists, as in `fit_newton`.
     """
     classes, dims = whole("classes", classes, 2), {}
@@ -187,6 +187,7 @@ def _newton_fit(x, y, ridge, start, steps, tolerance):
         change_of_logits = logits(direction)
         return jnp.max(jnp.max(change_of_logits, axis=1) - jnp.min(change_of_logits, axis=1))
 
-    phi = jnp.linalg.solve(change, start.T).T.ravel()
+    # A vector added to all rows changes no probability: without it the logits are as small as they can be.
+    phi = jnp.linalg.solve(change, (start - start.mean(axis=0)).T).T.ravel()
     phi, used, converged = newton(value, gradient, hessian, move, phi, steps, tolerance)
     return phi.reshape(classes, width) @ change.T, used, converged

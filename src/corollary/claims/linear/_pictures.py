@@ -28,7 +28,7 @@ def contours(
     lowest = float(loss(jnp.asarray(centre)))
     height = np.sqrt(np.maximum(values - lowest, 0))
     band = np.floor(levels * height / height.max()) / levels
-    du, dv = us[1] - us[0], vs[1] - vs[0]
+    du, dv = 1.06 * (us[1] - us[0]), 1.06 * (vs[1] - vs[0])  # a little overlap, so that no seams show
     cells = [
         {"u": round(float(u - du / 2), 6), "u2": round(float(u + du / 2), 6), "v": round(float(v - dv / 2), 6)}
         | {"v2": round(float(v + dv / 2), 6), "band": round(float(b), 3)}
@@ -52,10 +52,14 @@ def contours(
         shape="cross", size=90, filled=True, color="#d1495b"
     )
     layers = [base, star.encode(x, y)]
-    for label, path in (paths or {}).items():
-        rows = [{"u": float(a), "v": float(b), "k": k, "path": label} for k, (a, b) in enumerate(np.asarray(path))]
-        line = alt.Chart(alt.Data(values=rows)).mark_line(point={"size": 14}, strokeWidth=1.2, clip=True)
-        layers.append(
-            line.encode(x, y, alt.Order("k:Q"), alt.Stroke("path:N", title=None), alt.Color("path:N", legend=None))
-        )
+    if paths:
+        rows = [
+            {"u": float(a), "v": float(b), "k": k, "path": label}
+            for label, path in paths.items()
+            for k, (a, b) in enumerate(np.asarray(path))
+        ]
+        colours = alt.Scale(domain=list(paths), range=["#ffb000", "#7b2cbf", "#2b9348"])
+        colour = alt.Color("path:N", scale=colours, legend=alt.Legend(title=None, orient="bottom"))
+        line = alt.Chart(alt.Data(values=rows)).mark_line(point={"size": 16}, strokeWidth=1.4, clip=True)
+        layers.append(line.encode(x, y, colour, alt.Order("k:Q")))
     return picture(name, alt.layer(*layers).resolve_scale(color="independent").properties(width=300, height=190))

@@ -72,7 +72,7 @@ def gradient(key, *, n: Size = 40, starts: Size = 32):
 
 @claim(rows=("M02.01", "M02.04"))
 def level_sets(key, *, n: Size = 100, angles: Size = 3600):
-    r"""The level sets of the squared loss are ellipses along the eigenvectors of $A$.
+    r"""The level sets of the squared loss are ellipses along the eigenvectors of the moment matrix.
 
     If the $x_i$ are not all equal, $\Lambda$ has one minimiser, and $\{\Lambda=\Lambda(\theta^*)+c\}$ is an ellipse
     about it whose axes are the eigenvectors of $A$ and whose lengths have the ratio $\sqrt{\lambda_+/\lambda_-}$: for
@@ -94,7 +94,7 @@ def level_sets(key, *, n: Size = 100, angles: Size = 3600):
 
     surrogate = book_linear_surrogate()
     ratio, _, (small, large) = axes(surrogate.x, surrogate.y)
-    yield equal("1/λ₊ of the book's features, printed as 0.140", 1 / large, 0.140, rtol=0, atol=5e-4)
+    yield equal("1/λ+ of the book's features, printed as 0.140", 1 / large, 0.140, rtol=0, atol=5e-4)
     yield equal("printed features, one decimal", book[:5], [5.8, 1.5, 2.7, 9.4, 6.5], rtol=0, atol=0.05 + 1e-12)
     # the grid of directions misses an axis by at most half its spacing, which is second order in the radius
     grid = float((jnp.pi / angles) ** 2 * large / small)
@@ -102,7 +102,7 @@ def level_sets(key, *, n: Size = 100, angles: Size = 3600):
     ratio, alignment, (small, large) = axes(random, labels)
     grid = float((jnp.pi / angles) ** 2 * large / small)
     yield equal("ratio of the axes, random features", ratio, jnp.sqrt(large / small), rtol=grid)
-    yield at_least("cosine of the long axis and the eigenvector of λ₋", alignment, 1 - grid)
+    yield at_least("cosine of the long axis and the eigenvector of λ-", alignment, 1 - grid)
     yield control(
         "other features (here twice the old) have another A",
         equal("ratio of the axes", axes(2 * random, labels)[0], jnp.sqrt(large / small), rtol=grid),

@@ -35,7 +35,7 @@ def _distances(x, theta0, step, steps):
 
 @claim(rows=("M02.06",))
 def affine_recursion(key, *, n: Size = 30, runs: Size = 16, steps: Count = 50):
-    r"""Gradient descent on least squares is an affine recursion, solved by powers of $I-2\eta A$.
+    r"""Gradient descent on least squares is an affine recursion, solved by matrix powers.
 
     $\theta_{k+1}=\theta_k-\eta\nabla\Lambda(\theta_k)$ gives
     $\theta_{k+1}-\theta_k=(I-2\eta A)(\theta_k-\theta_{k-1})$ and
@@ -120,7 +120,7 @@ def discriminant_is_positive(key):
 
 @claim(rows=("M02.08",), full={"sets": 500, "steps": 1000})
 def sharp_threshold(key, *, sets: Size = 50, n: Size = 30, steps: Count = 100):
-    r"""Gradient descent on least squares converges from every start exactly when $\eta<1/\lambda_+$.
+    r"""Gradient descent on least squares converges from every start exactly below the critical step 1/λ+.
 
     Let the features not all be equal. For $0<\eta<1/\lambda_+$ every step multiplies the distance to the minimiser by
     at most $\rho(\eta)=\max(|1-2\eta\lambda_+|,|1-2\eta\lambda_-|)<1$. For $\eta>1/\lambda_+$ the distance grows from
@@ -149,32 +149,32 @@ def sharp_threshold(key, *, sets: Size = 50, n: Size = 30, steps: Count = 100):
     below, above = ratios < 1, ratios > 1
     worst = lengths[:, below, :1] * rho[:, below, None] ** jnp.arange(steps + 1)
     rounding = 1e-13 * float(lengths[:, below, 0].max())
-    yield at_most("distance to the minimiser, η < 1/λ₊", lengths[:, below], worst, atol=rounding, along="iteration")
+    yield at_most("distance to the minimiser, η < 1/λ+", lengths[:, below], worst, atol=rounding, along="iteration")
     growth = pure[:, above, 1:] / pure[:, above, :-1]
-    yield equal("growth a step, η > 1/λ₊", growth.mean(-1), jnp.abs(1 - 2 * ratios[above]))
+    yield equal("growth a step, η > 1/λ+", growth.mean(-1), jnp.abs(1 - 2 * ratios[above]))
     yield at_least(
-        "distance after all steps over distance at the start, η = 1.5/λ₊", lengths[:, -1, -1] / lengths[:, -1, 0], 1.0
+        "distance after all steps over distance at the start, η = 1.5/λ+", lengths[:, -1, -1] / lengths[:, -1, 0], 1.0
     )
-    yield equal("swing at η = 1/λ₊", level, 1.0)
+    yield equal("swing at η = 1/λ+", level, 1.0)
     yield control(
-        "a step above 1/λ₊ is no contraction",
+        "a step above 1/λ+ is no contraction",
         at_most("distance to the minimiser", lengths[:, above], lengths[:, above, :1], along="iteration"),
     )
     lazy = jax.jit(
         jax.vmap(lambda x: _distances(x, jnp.linalg.eigh(moment_matrix(x))[1][:, 0], 1.1 / moment_eigenvalues(x)[1], 5))
     )(x)
     yield control(
-        "a start in the λ₋ direction is not generic: nothing grows",
-        at_least("distance after five steps, η = 1.1/λ₊", lazy[:, -1] / lazy[:, 0], 1.0),
+        "a start in the λ- direction is not generic: nothing grows",
+        at_least("distance after five steps, η = 1.1/λ+", lazy[:, -1] / lazy[:, 0], 1.0),
     )
 
 
 @claim(
     rows=("M02.08",),
-    erratum="Every step below 1/λ₊ is said to contract; with equal features λ₋ = 0 and one direction never shrinks.",
+    erratum="Every step below 1/λ+ is said to contract; with equal features λ- = 0 and one direction never shrinks.",
 )
 def contraction_without_premise(key, *, n: Size = 20, steps: Count = 200):
-    r"""Any $\eta<1/\lambda_+$ makes gradient descent a contraction.
+    r"""Any step below 1/λ+ makes gradient descent a contraction.
 
     As printed: "$|1-2\eta\lambda_\pm|<1$, i.e., if $\eta<1/\lambda_+$". With equal features $\lambda_-=0$, the
     factor is 1, and the distance between two runs does not go to zero. (Each run still converges, to a minimiser of its own.)
@@ -190,13 +190,13 @@ def contraction_without_premise(key, *, n: Size = 20, steps: Count = 200):
         return jnp.linalg.norm(one - two, axis=-1)
 
     apart = distance(jnp.zeros(2), null)
-    yield at_most("the step is below 1/λ₊", step, critical_step(x))
+    yield at_most("the step is below 1/λ+", step, critical_step(x))
     yield at_most("distance between two runs, halved after all steps", apart[-1], apart[0] / 2)
 
 
 @claim(rows=("M02.09",))
 def sufficient_step(key, *, sets: Size = 200, n: Size = 30, steps: Count = 100):
-    r"""A step below $1/(\overline{x^2}+1)$ always converges.
+    r"""A step below 1/(mean of x² + 1) always converges.
 
     It is at most $1/\lambda_+$, and at least half of it: $\frac12\le\lambda_+/(\overline{x^2}+1)\le1$, with 1 for equal
     features and $\frac12$ for features of mean 0 and mean square 1. For the 100 features of Table 2.1 it is 0.1310
@@ -229,7 +229,7 @@ def sufficient_step(key, *, sets: Size = 200, n: Size = 30, steps: Count = 100):
 
 @claim(rows=("M02.10",))
 def book_runs(key, *, steps: Count = 400):
-    r"""The two runs of Figures 2.5 and 2.6: $\eta=0.119$ converges, $\eta=0.161$ diverges.
+    r"""The two runs of Figures 2.5 and 2.6: the step 0.119 converges, 0.161 diverges.
 
     For the features behind Table 2.1, $1/\lambda_+=0.140$; the printed steps are 0.85 and 1.15 times that. The excess
     loss falls in the end by $(1-2\cdot0.119\,\lambda_-)^2=0.772$ a step in the first run and grows by
@@ -248,7 +248,7 @@ def book_runs(key, *, steps: Count = 400):
     slow, down = excess(0.119)
     fast, up = excess(0.161)
     small, large = moment_eigenvalues(x)
-    yield equal("eigenvalues λ₋ and λ₊", jnp.stack([small, large]), jnp.array([0.509, 7.123]), rtol=0, atol=5e-4)
+    yield equal("eigenvalues λ- and λ+", jnp.stack([small, large]), jnp.array([0.509, 7.123]), rtol=0, atol=5e-4)
     late = slice(60, 90)
     factors = jnp.stack([(down[1:] / down[:-1])[late].mean(), (up[1:] / up[:-1])[late].mean()])
     yield equal("factor of the excess loss a step", factors, jnp.array([0.772, 1.673]), rtol=0, atol=1e-3)
