@@ -1,0 +1,1 @@
+"""Differentiation of programs, written for reading, with its cost counted."""

@@ -1,0 +1,1 @@
+"""Facts that the theory stands on, measured."""

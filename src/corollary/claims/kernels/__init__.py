@@ -1,0 +1,1 @@
+"""Kernels: features, Gram matrices, regression."""

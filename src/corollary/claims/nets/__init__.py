@@ -1,0 +1,1 @@
+"""Feed-forward networks: what they represent, and how they train."""

@@ -1,0 +1,1 @@
+"""Networks as Equinox modules, named as in the texts."""
