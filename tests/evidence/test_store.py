@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from corollary.evidence import Check, Evidence, Figure, StoreError
@@ -81,14 +81,21 @@ def test_every_part_of_the_key_counts_and_nothing_is_there_twice(tmp_path):
         assert store.get(*key(EVIDENCE)).verdict == "error"
 
 
-@given(
-    values=st.dictionaries(st.text(max_size=5), st.booleans() | st.integers() | st.floats(-1e300, 1e300) | st.text())
-)
-def test_parameters_find_themselves(values, tmp_path_factory):
+VALUES = st.booleans() | st.integers() | st.floats(-1e300, 1e300) | st.text()
+
+
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory):
     with Store(tmp_path_factory.mktemp("store") / "e.db") as store:
-        evidence = replace(EVIDENCE, parameters=values)
-        store.put(evidence)
-        assert store.get(*key(evidence)) == evidence
+        yield store
+
+
+@settings(deadline=None)  # it waits for the disk, which others may keep busy
+@given(values=st.dictionaries(st.text(max_size=5), VALUES))
+def test_parameters_find_themselves(values, shared):
+    evidence = replace(EVIDENCE, parameters=values)
+    shared.put(evidence)
+    assert shared.get(*key(evidence)) == evidence
 
 
 def test_settings(tmp_path):
@@ -227,7 +234,7 @@ def fill(store):
 
     def on():
         nonlocal kept
-        for kept in range(10_000):  # noqa: B007
+        for kept in range(10_000):
             store.put(replace(EVIDENCE, seed=kept))
 
     with pytest.raises(StoreError, match="disk is full") as caught:

@@ -67,32 +67,37 @@ def newton(value, gradient, hessian, move, start, steps: int, tolerance):
 def newton_direction(slope, hessian, move, theta):
     r"""$H^{-1}g$, and whether it can be trusted.
 
-    Directions in which the curvature drowns in rounding are of two kinds. Some change no logit (collinear
-    features, a number added to all classes): they do not matter and get no step. Others do change the logits, far
-    out where the logistic function is flat: they get a long gradient step, and the direction is not trusted.
-    Far out a step can also be absurdly long; along each eigenvector it at most triples the greatest logit.
+    Coordinates that change no logit and are not penalised have neither slope nor curvature; they get curvature, so
+    that they stay where they are. Any other direction whose curvature drowns in rounding lies far out, where the
+    logistic function is flat: it gets a long step downhill, and the result is not trusted. Far out a step can also
+    be absurdly long; along each eigenvector it at most triples the greatest logit.
     """
-    eps = jnp.finfo(slope.dtype).eps
-    curvature, basis = jnp.linalg.eigh(hessian)
+    eps, tiny = jnp.finfo(slope.dtype).eps, jnp.finfo(slope.dtype).tiny
+    bare = jax.vmap(move)(jnp.eye(slope.size, dtype=slope.dtype)) == 0
+    bare = bare & (jnp.diagonal(hessian) == 0)
+    greatest = jnp.max(jnp.diagonal(hessian))
+    curvature, basis = jnp.linalg.eigh(hessian + jnp.diag(jnp.where(bare, jnp.maximum(greatest, tiny), 0)))
     along = basis.T @ slope
     resolved = curvature > 8 * slope.size * eps * curvature[-1]
-    moves = jax.vmap(move)(basis.T)
-    inert = moves <= eps**0.6 * jnp.max(moves)
-    tiny = jnp.finfo(slope.dtype).tiny
-    longest = 2 * (1 + move(theta)) / jnp.maximum(moves, tiny)
+    longest = 2 * (1 + move(theta)) / jnp.maximum(jax.vmap(move)(basis.T), tiny)
     step = along / jnp.maximum(curvature, jnp.maximum(jnp.abs(along) / longest, tiny))
-    return basis @ jnp.where(resolved | ~inert, step, 0), jnp.all(resolved | inert)
+    return basis @ step, jnp.all(resolved)
 
 
 def scores(x):
-    r"""Extended features in scored coordinates, `z = x @ change`, where Newton's linear algebra is well conditioned.
+    r"""Extended features in coordinates where they are orthonormal: `z = x @ change`, $z^\top z=n$.
 
-    `x` has its column of ones last. Parameters transform as `theta = change @ phi`.
+    `x` has its column of ones last; parameters transform as `theta = change @ phi`. Newton's path is the same in all
+    coordinates, its rounding errors are not. A direction in which the features do not vary gets a column of zeros.
     """
+    n, p = x.shape
     mean, scale = x[:, :-1].mean(axis=0), x[:, :-1].std(axis=0)
-    scale = jnp.where(scale > 0, scale, 1)
-    d = mean.size
-    change = jnp.zeros((d + 1, d + 1), x.dtype)
-    change = change.at[jnp.arange(d), jnp.arange(d)].set(1 / scale).at[d, :d].set(-mean / scale).at[d, d].set(1)
-    z = jnp.concatenate([(x[:, :-1] - mean) / scale, x[:, -1:]], axis=1)
-    return z, change
+    scale = jnp.append(jnp.where(scale > 0, scale, 1), 1)
+    centre = jnp.eye(p, dtype=x.dtype).at[-1, :-1].set(-mean) / scale
+    scored = jnp.concatenate([x[:, :-1] - mean, x[:, -1:]], axis=1) / scale
+    triangle = jnp.linalg.qr(scored, mode="r")
+    triangle = jnp.pad(triangle, ((0, p - triangle.shape[0]), (0, 0)))
+    _, size, axes = jnp.linalg.svd(triangle)
+    varies = size > 8 * p * jnp.finfo(x.dtype).eps * size[0]
+    turn = axes.T * jnp.where(varies, n**0.5 / jnp.where(varies, size, 1), 1)
+    return jnp.where(varies, scored @ turn, 0), centre @ turn

@@ -7,7 +7,7 @@ from corollary._validate import positive, real, whole, within
 from corollary.catalog import implements
 
 
-@implements("M02.06", "M03.09")
+@implements("M01.11", "M02.06", "M03.09")
 def gradient_descent(gradient, start, step, steps: int):
     r"""The path $\theta_{k+1}=\theta_k-\eta\,\nabla f(\theta_k)$, start included: shape `(steps + 1, *start.shape)`.
 

@@ -17,7 +17,7 @@ def bernoulli_entropy(p):
     return entr(p) - xlog1py(1 - p, -p)
 
 
-@implements("M03.06")
+@implements("M01.13", "M03.06")
 def binary_cross_entropy(y, prediction):
     r"""$-y\ln y'-(1-y)\ln(1-y')$, for hard and soft labels $y\in[0,1]$."""
     y, prediction = _probability("y", y), _probability("prediction", prediction)

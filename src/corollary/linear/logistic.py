@@ -37,7 +37,7 @@ def odds(p):
     return p / (1 - p)
 
 
-@implements("M03.05")
+@implements("M01.14", "M03.05")
 def quantise(p):
     r"""Vote: 1 where $p>1/2$, else 0. A tie, which the text leaves open, goes to 0."""
     p = within("p", real("p", p), 0.0, 1.0)

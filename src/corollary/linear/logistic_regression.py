@@ -19,7 +19,7 @@ from corollary.linear.entropy import binary_cross_entropy_prime
 from corollary.linear.logistic import logistic_prime
 
 
-@implements("M03.07")
+@implements("T01.02", "M01.13", "M03.07")
 def logistic_point_losses(theta, x, y):
     r"""$\ln(1+e^{w\cdot x+b})$ for label 0, $\ln(1+e^{-(w\cdot x+b)})$ for label 1, mixed for soft labels: (n,)."""
     theta, x, y = _problem(theta, x, y)

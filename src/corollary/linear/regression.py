@@ -163,7 +163,7 @@ class LinearRegression(eqx.Module):
         return self.weight @ x + self.bias
 
 
-@implements("M02.02")
+@implements("M01.08", "M02.02")
 def fit_least_squares(x, y) -> LinearRegression:
     """The `LinearRegression` of least average squared error; of least norm if several have it.
 

@@ -42,7 +42,7 @@ def softmax_hessian(theta, x, ridge=0.0):
     x = extended(features(x, dims))
     theta = _parameters(theta, dims)
     p = jax.nn.softmax(x @ theta.T)
-    return _curvature(p, x) + 2 * _ridge(ridge) * jnp.eye(theta.size, dtype=theta.dtype)
+    return _curvature(_spread(p), x) + 2 * _ridge(ridge) * jnp.eye(theta.size, dtype=theta.dtype)
 
 
 @implements("M03.23")
@@ -129,12 +129,16 @@ def _residual(p, y):
     return jnp.sum(p[:, :, None] * y[:, None, :] - y[:, :, None] * p[:, None, :], axis=2)
 
 
-def _curvature(p, x):
-    n, classes, width = x.shape[0], p.shape[1], x.shape[1]
+def _spread(p):
     # diag(p) - pp' with the diagonal p_j (1 - p_j) as minus the sum of its row, for the same reason.
-    between = p[:, :, None] * p[:, None, :] * (1 - jnp.eye(classes, dtype=p.dtype))
-    spread = between.sum(axis=2)[:, :, None] * jnp.eye(classes, dtype=p.dtype) - between
-    return jnp.einsum("nij,na,nb->iajb", spread, x, x).reshape(classes * width, classes * width) / n
+    apart = 1 - jnp.eye(p.shape[1], dtype=p.dtype)
+    between = p[:, :, None] * p[:, None, :] * apart
+    return between.sum(axis=2)[:, :, None] * (1 - apart) - between
+
+
+def _curvature(spread, x):
+    n, size = x.shape[0], spread.shape[1] * x.shape[1]
+    return jnp.einsum("nij,na,nb->iajb", spread, x, x).reshape(size, size) / n
 
 
 def _problem(theta, x, y):
@@ -165,29 +169,34 @@ def _ridge(ridge):
 def _newton_fit(x, y, ridge, start, steps, tolerance):
     z, change = scores(x)
     classes, width = start.shape
+    # A vector added to all rows changes no probability and only adds to the ridge, so the rows of the minimiser sum
+    # to zero. Columns orthonormal to the ones span what is left.
+    contrasts = np.linalg.qr(np.concatenate([np.ones((classes, 1)), np.eye(classes)[:, 1:]], axis=1))[0][:, 1:]
+    contrasts = jnp.asarray(contrasts, x.dtype)
     penalty = ridge * change.T @ change
-    full_penalty = 2 * jnp.kron(jnp.eye(classes, dtype=x.dtype), penalty)
+    full_penalty = 2 * jnp.kron(jnp.eye(classes - 1, dtype=x.dtype), penalty)
+
+    def rows(phi):
+        return phi.reshape(classes - 1, width)
 
     def logits(phi):
-        return z @ phi.reshape(classes, width).T
+        return z @ rows(phi).T @ contrasts.T
 
     def value(phi):
-        rows = phi.reshape(classes, width)
-        return _mean_loss(logits(phi), y) + jnp.sum((rows @ penalty) * rows)
+        return _mean_loss(logits(phi), y) + jnp.sum((rows(phi) @ penalty) * rows(phi))
 
     def gradient(phi):
-        slope = _residual(jax.nn.softmax(logits(phi)), y).T @ z / z.shape[0]
+        slope = (_residual(jax.nn.softmax(logits(phi)), y) @ contrasts).T @ z / z.shape[0]
         return slope.ravel() + full_penalty @ phi
 
     def hessian(phi):
-        return _curvature(jax.nn.softmax(logits(phi)), z) + full_penalty
+        spread = contrasts.T @ _spread(jax.nn.softmax(logits(phi))) @ contrasts
+        return _curvature(spread, z) + full_penalty
 
     def move(direction):
-        # What all logits have in common changes nothing.
         change_of_logits = logits(direction)
         return jnp.max(jnp.max(change_of_logits, axis=1) - jnp.min(change_of_logits, axis=1))
 
-    # A vector added to all rows changes no probability: without it the logits are as small as they can be.
-    phi = jnp.linalg.solve(change, (start - start.mean(axis=0)).T).T.ravel()
+    phi = jnp.linalg.solve(change, (contrasts.T @ start).T).T.ravel()
     phi, used, converged = newton(value, gradient, hessian, move, phi, steps, tolerance)
-    return phi.reshape(classes, width) @ change.T, used, converged
+    return contrasts @ rows(phi) @ change.T, used, converged

@@ -19,7 +19,7 @@ def contours(
     levels: int = 12,
 ) -> Figure:
     """The loss over a rectangle of two parameters as level bands, its minimiser, and paths across it."""
-    side = 60
+    side = 48
     us = np.linspace(centre[0] - radius[0], centre[0] + radius[0], side)
     vs = np.linspace(centre[1] - radius[1], centre[1] + radius[1], side)
     grid = jnp.stack(jnp.meshgrid(jnp.asarray(us), jnp.asarray(vs)), -1).reshape(-1, 2)

@@ -176,8 +176,9 @@ def sharp_threshold(key, *, sets: Size = 50, n: Size = 30, steps: Count = 100):
 def contraction_without_premise(key, *, n: Size = 20, steps: Count = 200):
     r"""Any step below 1/λ+ makes gradient descent a contraction.
 
-    As printed: "$|1-2\eta\lambda_\pm|<1$, i.e., if $\eta<1/\lambda_+$". With equal features $\lambda_-=0$, the
-    factor is 1, and the distance between two runs does not go to zero. (Each run still converges, to a minimiser of its own.)
+    As printed: "$|1-2\eta\lambda_\pm|<1$, i.e., if $\eta<1/\lambda_+$". With equal features $\lambda_-=0$, the factor
+    is 1, and the distance between two runs does not go to zero. (Each run still converges, to a minimiser of its
+    own.)
     """
     x = jnp.full(n, jax.random.normal(key) + 2.0)
     step = 0.5 * critical_step(x)

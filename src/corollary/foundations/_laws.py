@@ -1,0 +1,25 @@
+"""What the files of this room check in common: arrays that belong together, and probabilities that add up."""
+
+import jax.numpy as jnp
+import numpy as np
+
+from corollary._validate import concrete, real, within
+
+
+def together(**arrays):
+    """Require that the shapes broadcast against each other."""
+    try:
+        jnp.broadcast_shapes(*(a.shape for a in arrays.values()))
+    except ValueError:
+        shapes = ", ".join(f"{name} {a.shape}" for name, a in arrays.items())
+        raise ValueError(f"The shapes of {', '.join(arrays)} must broadcast, got {shapes}.") from None
+
+
+def probabilities(name: str, value, shape: str, dims: dict | None = None):
+    """`value` as probabilities that sum to 1 over all axes."""
+    out = within(name, real(name, value, shape, dims), 0.0, 1.0)
+    # the sum of n rounded numbers is off by n roundings at most
+    slack = 8 * out.size * float(jnp.finfo(out.dtype).eps)
+    if concrete(out) and abs(np.asarray(out, float).sum() - 1) > slack:
+        raise ValueError(f"{name} must sum to 1, got {np.asarray(out, float).sum()}.")
+    return out
