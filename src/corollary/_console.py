@@ -124,7 +124,9 @@ class Report:
         seed = f"  seed {evidence.seed:<3}" if self.several else ""
         took = "[dim]stored[/]" if cached else f"{evidence.seconds:5.1f} s"
         checks = len(evidence.checks) - len(evidence.controls)
-        counts = f"{checks} checks" + (f", {len(evidence.controls)} controls" if evidence.controls else "")
+        counts = _count(checks, "check") + (
+            ", " + _count(len(evidence.controls), "control") if evidence.controls else ""
+        )
         self._print(f"{mark} {SIGNS[evidence.verdict]} {evidence.claim:<{self.wide}}{seed} {took:>8}  [dim]{counts}[/]")
         if not evidence.as_expected:
             for sentence in _reasons(evidence):
@@ -164,3 +166,7 @@ def _reasons(evidence: Evidence) -> list[str]:
     if evidence.expected == "refuted":
         return ["The printed statement was expected to be refuted, and holds."]
     return [f"{c.name}: {c.sentence}" for c in evidence.checks if not c.passed]
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"

@@ -27,8 +27,11 @@ def real(name: str, value, shape: str | None = None, dims: dict | None = None, *
     if not jnp.issubdtype(out.dtype, jnp.floating):
         out = out.astype(jnp.result_type(float))
     _match(name, out.shape, shape, dims)
-    if finite and concrete(out) and not (good := np.isfinite(np.asarray(out, float))).all():
-        raise ValueError(f"{name} must be finite, got {_offender(out, ~good)}.")
+    # look at what came: in a trace even the conversion of a constant is traced
+    if finite and all(map(concrete, jax.tree.leaves(value))):
+        good = np.isfinite(seen := np.asarray(value, float))
+        if not good.all():
+            raise ValueError(f"{name} must be finite, got {_offender(seen, ~good)}.")
     return out
 
 

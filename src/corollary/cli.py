@@ -2,6 +2,7 @@
 
 import json
 import sys
+from contextlib import closing
 from pathlib import Path
 from typing import Annotated
 
@@ -103,7 +104,7 @@ def verify(
 
     kept = None
     try:
-        from corollary.evidence import select
+        from corollary.evidence import save, select
         from corollary.evidence._runner import tasks
         from corollary.evidence._runner import verify as run_tasks
         from corollary.evidence._store import Store, default_path
@@ -113,14 +114,14 @@ def verify(
         path = store or default_path()
         work = tasks(select(patterns or ["*"]), range(seed, seed + seeds), scale, _settings(settings or []))
         with Store(path) as evidence_store, Report(work, path, as_json=as_json) as kept:
-            for outcome in run_tasks(
+            outcomes = run_tasks(
                 work, evidence_store, jobs=jobs, fresh=fresh, time_limit=time_limit, on_event=kept.event
-            ):
-                if figures is not None and outcome.evidence.checks:
-                    from corollary.evidence import save
-
-                    save(outcome.evidence, figures)
-                kept.add(outcome.evidence, outcome.cached)
+            )
+            with closing(outcomes):  # whatever happens here, the workers end
+                for outcome in outcomes:
+                    if figures is not None and outcome.evidence.checks:
+                        save(outcome.evidence, figures)
+                    kept.add(outcome.evidence, outcome.cached)
         kept.summary()
     except KeyboardInterrupt:
         done = f"{kept.done} of {kept.total} results are kept in {path}." if kept else "Nothing was started."

@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import optimize, stats
 
@@ -55,9 +55,10 @@ def test_the_range_of_the_constant_three_is_the_root():
     assert chernoff_upper(50.0, CHERNOFF_RANGE, "third") == pytest.approx(float(chernoff_upper(50.0, CHERNOFF_RANGE)))
 
 
-@given(st.integers(1, 60), shares, shares)
+@settings(deadline=None)
+@given(st.sampled_from([1, 7, 30, 60]), shares, shares)
 def test_binomial_bounds_are_above_the_exact_tails(n, p, share):
-    k = int(round(share * n))
+    k = round(share * n)
     exact_up, exact_down = stats.binom.sf(k - 1, n, p), stats.binom.cdf(k, n, p)
     mu = n * p
     with jax.enable_x64(True):
@@ -73,6 +74,7 @@ def test_binomial_bounds_are_above_the_exact_tails(n, p, share):
             assert chernoff_lower(mu, 1 - k / mu) <= chernoff_lower(mu, 1 - k / mu, "half") * (1 + 1e-12)
 
 
+@settings(deadline=None)
 @given(st.floats(1e-12, 0.5), st.floats(0.1, 100), st.floats(0.1, 10))
 def test_deviations_are_inverses(delta, variance, bound):
     with jax.enable_x64(True):
@@ -84,6 +86,7 @@ def test_deviations_are_inverses(delta, variance, bound):
         assert bernstein(bernstein_deviation(delta, variance, bound), variance, bound) == pytest.approx(delta, rel=1e-9)
 
 
+@settings(deadline=None)
 @given(st.floats(1e-3, 0.5), st.floats(1e-6, 0.5))
 def test_samples_needed_is_the_least_whole_number(epsilon, delta):
     with jax.enable_x64(True):

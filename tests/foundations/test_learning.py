@@ -150,7 +150,7 @@ DATA = Dataset([1.0], [1.0])
         (lambda: Dataset([1, 2], [1]), ValueError, "x and y must have as many rows"),
         (lambda: Dataset(1.0, [1]), ValueError, "x must hold at least one datapoint"),
         (lambda: Dataset([1], []), ValueError, "y must hold at least one datapoint"),
-        (lambda: Dataset(["a"], [1]), TypeError, "x must be an array of numbers"),
+        (lambda: Dataset(["one"], [1]), TypeError, "x must be an array of numbers"),
         (lambda: DATA.expectation(3), TypeError, "g must be a function, got int"),
         (lambda: DATA.sample(2, key=jax.random.key(0), replace=False), ValueError, "size must be from 1 to 1, got 2"),
         (lambda: FiniteLaw([1, 2], [1, 2], [0.5, 0.4]), ValueError, "probability must sum to 1, got 0.9"),

@@ -4,6 +4,7 @@ $F=\sigma_L\circ\dots\circ\sigma_1$ has the Jacobian $D^L\cdots D^1$: forward mo
 the evaluation; reverse mode from the left, after it. What they cost is in `cost`.
 """
 
+from itertools import pairwise
 from typing import NamedTuple
 
 import equinox as eqx
@@ -22,7 +23,7 @@ def jacobian_chain(jacobians, mode: str):
     matrices = [real(f"jacobians[{i}]", each, "m n") for i, each in enumerate(jacobians)]
     if not matrices:
         raise ValueError("jacobians must hold at least one matrix.")
-    for i, (inner, outer) in enumerate(zip(matrices, matrices[1:], strict=False)):
+    for i, (inner, outer) in enumerate(pairwise(matrices)):
         if outer.shape[1] != inner.shape[0]:
             raise ValueError(f"jacobians[{i + 1}] must have {inner.shape[0]} columns, got shape {outer.shape}.")
     if mode == "forward":
@@ -38,7 +39,7 @@ def jacobian_chain(jacobians, mode: str):
 
 @implements("M24.01")
 class ChainModel(eqx.Module):
-    r"""$z_1=\sigma(W_x^1x)$, $z_\ell=\sigma(W_z^\ell z_{\ell-1}+W_x^\ell x)$: a network fed with its input at every layer.
+    r"""$z_1=\sigma(W_x^1x)$, $z_\ell=\sigma(W_z^\ell z_{\ell-1}+W_x^\ell x)$: the input enters at every layer.
 
     `hidden` has shape (L - 1, d, d), for the layers from the second on; `inputs` has shape (L, d, d_x).
     """
@@ -98,9 +99,10 @@ def reverse_mode(chain: ChainModel, x, loss_jacobian) -> ChainJacobian:
 
 @implements("M24.04")
 def forward_mode(chain: ChainModel, x, loss_jacobian) -> ChainJacobian:
-    r"""$\tilde z_\ell=\partial m_\ell/\partial\theta+(\partial m_\ell/\partial z)\,\tilde z_{\ell-1}$ upwards; the loss last.
+    r"""$\tilde z_\ell=\partial m_\ell/\partial\theta+(\partial m_\ell/\partial z)\tilde z_{\ell-1}$ upwards.
 
-    $\tilde z_\ell$ has a column for every one of the $d_\theta$ parameters: that is what makes it dear.
+    $\tilde z_\ell$ has a column for every one of the $d_\theta$ parameters, which is what makes it
+    dear. The derivative of the loss comes last.
     """
     x, final = real("x", x), real("loss_jacobian", loss_jacobian, f"o {chain.inputs.shape[1]}")
     states, slopes = chain.states(x)
@@ -109,8 +111,8 @@ def forward_mode(chain: ChainModel, x, loss_jacobian) -> ChainJacobian:
 
     def own(layer):
         """The derivative of one layer by its own parameters, a column for each parameter of the whole chain."""
-        by_hidden = jnp.zeros((width, depth - 1, width, width))
-        by_inputs = jnp.zeros((width, depth, width, x.size))
+        by_hidden = jnp.zeros((width, depth - 1, width, width), slopes.dtype)
+        by_inputs = jnp.zeros((width, depth, width, x.size), slopes.dtype)
         injected = jnp.einsum("i,j->ij", slopes[layer], x)
         by_inputs = by_inputs.at[diagonal, layer, diagonal].set(injected)
         if layer > 0:

@@ -1,5 +1,7 @@
 """Graphs to try algorithms on: fully connected networks, and random ones."""
 
+from itertools import pairwise
+
 import jax
 import numpy as np
 
@@ -15,7 +17,7 @@ def mlp_graph(widths) -> Graph:
     widths = [whole("widths", width) for width in widths]
     if len(widths) < 2:
         raise ValueError(f"widths must name an input and at least one layer, got {len(widths)} width(s).")
-    weights = sum(m * n for m, n in zip(widths, widths[1:], strict=False))
+    weights = sum(m * n for m, n in pairwise(widths))
     nodes = [Node("leaf")] * (widths[0] + weights)
     below, free = tuple(range(widths[0])), iter(range(widths[0], len(nodes)))
     for width in widths[1:]:
@@ -39,7 +41,12 @@ def random_graph(key, leaves: int, operations: int, fan_out: int = 5) -> Graph:
     fan_out = whole("fan_out", fan_out, 4)
     draws = np.asarray(jax.random.uniform(key, (m, 5)), float)
     arity = {"sum": 2, "mul": 2, "dot": 4, "tanh": 1, "exp": 1}
-    bounds_of = {"sum": lambda a, b: a + b, "mul": lambda a, b: a * b, "dot": lambda a, b, c, d: a * c + b * d, "exp": np.exp}
+    bounds_of = {
+        "sum": lambda a, b: a + b,
+        "mul": lambda a, b: a * b,
+        "dot": lambda a, b, c, d: a * c + b * d,
+        "exp": np.exp,
+    }
     nodes, used, bound = [Node("leaf")] * n, [0] * n, [1.0] * n
     for u in draws:
         # one operation may use a node four times; one that is used up gives way to the next younger, and the

@@ -36,7 +36,8 @@ class Tensor:
 
     def __init__(self, data, requires_grad: bool = False):
         self.data = real("data", data, finite=False)
-        self.requires_grad, self.grad, self.grad_fn, self._sink = requires_grad, None, None, None
+        self.grad, self.grad_fn = None, None
+        self._sink = Step("AccumulateGrad", leaf=self) if requires_grad else None
 
     def __add__(self, other):
         other = _tensor(other, self)
@@ -72,19 +73,14 @@ class Tensor:
         return _record("IndexBackward0", self.data[index], (self, lambda s: zeros.at[index].add(s)))
 
     def sum(self):
-        shape = self.data.shape
-        return _record("SumBackward0", self.data.sum(), (self, lambda s: jnp.broadcast_to(s, shape)))
-
-    def mean(self):
-        shape, size = self.data.shape, self.data.size
-        return _record("MeanBackward0", self.data.mean(), (self, lambda s: jnp.broadcast_to(s / size, shape)))
+        return _record("SumBackward0", self.data.sum(), (self, lambda s: jnp.broadcast_to(s, self.data.shape)))
 
     def exp(self):
         u = jnp.exp(self.data)
         return _record("ExpBackward0", u, (self, lambda s: s * u))
 
     def log(self):
-        x = self.data
+        x = self.data  # not self.data in the lambda: it may be another array when the message comes
         return _record("LogBackward0", jnp.log(x), (self, lambda s: s / x))
 
     def tanh(self):
@@ -131,7 +127,7 @@ class Tensor:
         if self.data.ndim:
             raise ValueError(f"backward needs a scalar, got shape {self.data.shape}.")
         if (first := _step(self)) is None:
-            raise ValueError("backward needs a recorded computation on a Tensor with requires_grad=True.")
+            raise ValueError("backward needs a recorded computation on a Tensor made with requires_grad=True.")
         inbox, sent = {first: jnp.ones_like(self.data)}, 0
         for step in reversed(_topological(first)):
             message = inbox.pop(step)
@@ -166,14 +162,12 @@ def _record(name, value, *inputs) -> Tensor:
     out = Tensor(value)
     live = [(_step(tensor), pull, tensor.data.shape) for tensor, pull in inputs if _step(tensor) is not None]
     if _RECORDING.get() and live:
-        steps = tuple(step for step, _, _ in live)
-        out.grad_fn = Step(name, steps, lambda s: [_unbroadcast(pull(s), shape) for _, pull, shape in live])
+        send = lambda s: [_unbroadcast(pull(s), shape) for _, pull, shape in live]  # noqa: E731
+        out.grad_fn = Step(name, tuple(step for step, _, _ in live), send)
     return out
 
 
 def _step(tensor: Tensor) -> Step | None:
-    if tensor.grad_fn is None and tensor.requires_grad and tensor._sink is None:
-        tensor._sink = Step("AccumulateGrad", leaf=tensor)
     return tensor.grad_fn or tensor._sink
 
 

@@ -72,9 +72,10 @@ def claim(
             raise TypeError(f"The title of the claim {function.__name__} must be plain text, without LaTeX.")
         module = function.__module__.removeprefix(PACKAGE + ".")
         parameters = parameters_of(function)
-        presets = {"full": dict(full or {}), "large": dict(large or full or {})}
-        for preset in presets.values():
-            bind(parameters, {}, preset)
+        presets = {
+            scale: {name: bind(parameters, {}, preset)[name] for name in preset}
+            for scale, preset in {"full": full or {}, "large": large or full or {}}.items()
+        }
         made = Claim(
             f"{module}.{function.__name__}",
             function,

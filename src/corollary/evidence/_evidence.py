@@ -116,6 +116,8 @@ def _plain(value):
         return {str(k): _plain(v) for k, v in value.items()}
     if isinstance(value, list | tuple):
         return [_plain(v) for v in value]
+    if hasattr(value, "item"):  # a NumPy or JAX scalar
+        value = value.item()
     if isinstance(value, float) and not math.isfinite(value):
         return None
     return value

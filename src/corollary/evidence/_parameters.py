@@ -10,6 +10,9 @@ from typing import Annotated, Any, Literal
 from corollary.evidence._errors import ParameterError
 
 
+RESERVED = ("claim", "seed", "scale", "report")
+
+
 @dataclass(frozen=True)
 class Range:
     """The allowed interval of a number; `open` is any of `"low"`, `"high"`, `"both"`."""
@@ -91,6 +94,8 @@ def parameters_of(function) -> dict[str, Parameter]:
             if name != "key":
                 raise TypeError(f"The first argument of the claim {function.__name__} must be `key`, not `{name}`.")
             continue
+        if name in RESERVED:
+            raise TypeError(f"{function.__name__}: a parameter cannot be called {name}; `run` takes that name itself.")
         if argument.kind is not argument.KEYWORD_ONLY or argument.default is argument.empty:
             raise TypeError(f"{function.__name__}: parameter {name} must be keyword-only and have a default.")
         if name not in hints:

@@ -15,7 +15,7 @@ def gauss_legendre(nodes: int) -> tuple[np.ndarray, np.ndarray]:
 
 def panels(breaks, nodes: int):
     """Points and weights, of shape (panels * nodes,), of the rule repeated between successive `breaks`."""
-    x, w = gauss_legendre(nodes)
+    x, w = (jnp.asarray(a, breaks.dtype) for a in gauss_legendre(nodes))
     width = jnp.diff(breaks)[:, None]
     return (breaks[:-1, None] + width * x).ravel(), (width * w).ravel()
 

@@ -31,7 +31,7 @@ def finite_difference_gradient(f, x, step, scheme: str = "central"):
 
 @implements("B01.07")
 def directional_derivative(f, x, v):
-    r"""$D_vf(x)=\lim_{\epsilon\to0}(f(x+\epsilon v)-f(x))/\epsilon=\nabla f(x)\cdot v$, exactly and without $\nabla f$."""
+    r"""$D_vf(x)=\lim_{\epsilon\to0}(f(x+\epsilon v)-f(x))/\epsilon=\nabla f(x)\cdot v$, exactly."""
     f, x, v = _function("f", f), real("x", x), real("v", v)
     if x.shape != v.shape:
         raise ValueError(f"x and v must have one shape, got {x.shape} and {v.shape}.")

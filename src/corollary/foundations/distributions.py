@@ -100,7 +100,7 @@ def expectation_from_tail(survival, breaks=(0.0,)):
     edges = jnp.concatenate([jnp.zeros(1, breaks.dtype), breaks])
     value = jax.vmap(survival)
     x, w = panels(edges, 24)
-    t, v = (jnp.asarray(a, breaks.dtype) for a in half_line(reach=4.5 if breaks.dtype == jnp.float64 else 4.0))
+    t, v = (jnp.asarray(a, breaks.dtype) for a in half_line())
     return jnp.sum(w * value(x)) + jnp.sum(v * value(edges[-1] + t))
 
 

@@ -1,8 +1,8 @@
 r"""Cover's count of the linear classifications of $s$ points of $\mathbb R^n$ in general position.
 
-$\mathcal C(s,n)=2\sum_{i<n}\binom{s-1}i$ counts the labellings that a hyperplane through the origin can make; with a bias,
-take $n+1$ for $n$. The numbers soon exceed any machine word: they are Python integers here, their share of all $2^s$
-labellings is a float for arrays of sizes, and their logarithm reaches as far as one likes.
+$\mathcal C(s,n)=2\sum_{i<n}\binom{s-1}i$ counts the labellings that a hyperplane through the origin can make; with a
+bias, take $n+1$ for $n$. The numbers soon exceed any machine word: they are Python integers here, their share of all
+$2^s$ labellings is a float for arrays of sizes, and their logarithm reaches as far as one likes.
 """
 
 from math import comb
@@ -52,7 +52,7 @@ def cover_fraction(s, n):
 
 @implements("E01.19")
 def log2_cover_count(s, n: int):
-    r"""$\log_2\mathcal C(s,n)$ for arrays of sizes `s` and one dimension `n`, where the count itself is out of range."""
+    r"""$\log_2\mathcal C(s,n)$ for arrays of sizes `s` and one dimension `n`, however large the count."""
     s, n = within("s", real("s", s), 1.0), whole("n", n)
     i = jnp.arange(n, dtype=s.dtype)
     top = s[..., None] - 1
@@ -64,7 +64,7 @@ def log2_cover_count(s, n: int):
 
 @implements("E01.21")
 def cover_capacity(n: int) -> int:
-    r"""$2n$: the number of points at which exactly half of all labellings are linear, in $n$ dimensions without bias."""
+    r"""$2n$: the number of points of which exactly half of all labellings are linear, without bias."""
     return 2 * whole("n", n)
 
 

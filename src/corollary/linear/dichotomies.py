@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from corollary._validate import real, whole
+from corollary._validate import whole
 from corollary.catalog import implements
 from corollary.linear._shapes import extended, features
 from corollary.linear.max_margin import linearly_separable
@@ -28,11 +28,12 @@ def labelings(s: int):
 def realisable(x, *, bias: bool = False):
     r"""For each of `labelings(s)`, whether some $w$ has $y_iw\cdot x_i>0$ for all $i$ (some $(w,b)$ with `bias`).
 
-    Each is decided by itself, except that $-w$ does for $-y$ what $w$ does for $y$. The points `x` are (s, n), $s\le20$.
+    Each is decided by itself, except that $-w$ does for $-y$ what $w$ does for $y$. Points are (s, n), $s\le20$.
     """
     x = _points(x, bias)
-    y = labelings(x.shape[0]).astype(x.dtype)
-    return _realisable(x, y)
+    if x.shape[0] > 20:
+        raise ValueError(f"x must hold at most 20 points, since all 2^s labellings are tried, got {x.shape[0]}.")
+    return _realisable(x, labelings(x.shape[0]).astype(x.dtype))
 
 
 @implements("E01.17")
@@ -59,9 +60,7 @@ def in_general_position(x, *, bias: bool = False):
 
 def _points(x, bias):
     x = features(x, {})
-    if x.shape[0] > 20:
-        raise ValueError(f"x must hold at most 20 points, since 2^s labellings are tried, got {x.shape[0]}.")
-    return real("x", extended(x) if bias else x)
+    return extended(x) if bias else x
 
 
 @jax.jit

@@ -1,10 +1,10 @@
 r"""The separating hyperplane of greatest margin, with a proof that it is one.
 
-Without a bias the greatest margin is the distance of the origin from the convex hull of the points $y_ix_i$; with a bias
-it is half the distance between the hulls of the two classes. Both are the length of the shortest vector of a polytope,
-and that vector is the normal. The margin of any hyperplane is a lower bound, the length of any vector of the polytope an
-upper one; where they meet, the result is proved. Data that nothing separates have zero in the polytope: the multipliers
-that combine it are then the proof.
+Without a bias the greatest margin is the distance of the origin from the convex hull of the points $y_ix_i$; with a
+bias it is half the distance between the hulls of the two classes. Both are the length of the shortest vector of a
+polytope, and that vector is the normal. The margin of any hyperplane is a lower bound, the length of any vector of the
+polytope an upper one; where they meet, the result is proved. Data that nothing separates have zero in the polytope: the
+multipliers that combine it are then the proof.
 """
 
 from functools import partial
@@ -25,8 +25,8 @@ class Separator(NamedTuple):
     r"""A unit vector `w` and a bias `b` of margin `margin`, which no other exceeds `bound`.
 
     `multipliers` are the weights of the convex combination behind `bound`: they sum to one (with a bias, to one in each
-    class), and $\|\sum_i\lambda_iy_ix_i\|$ is the bound (with a bias, twice the bound). Without separability `margin` is
-    zero or less and `bound` is zero up to rounding.
+    class), and $\|\sum_i\lambda_iy_ix_i\|$ is the bound (with a bias, twice the bound). Without separability `margin`
+    is zero or less and `bound` is zero up to rounding.
     """
 
     w: jax.Array
@@ -114,9 +114,10 @@ def _two_hulls(x, y, steps):
 
 @partial(jax.jit, static_argnames="steps")
 def _separable(z, steps):
-    # directions are all that matters, so every point is taken at length one
-    length = jnp.linalg.norm(z / _scale(z), axis=1, keepdims=True)
-    z = z / _scale(z) / jnp.where(length > 0, length, 1)
+    # neither the unit of a feature nor the length of a point matters: all of them are of the order of one here
+    z = z / _scale(z, axis=0)
+    length = jnp.linalg.norm(z, axis=1, keepdims=True)
+    z = z / jnp.where(length > 0, length, 1)
     rounding = 8 * z.shape[1] * jnp.finfo(z.dtype).eps
 
     def enough(p, v):
@@ -134,6 +135,6 @@ def _vertex(z):
     return support
 
 
-def _scale(z):
-    scale = jnp.max(jnp.abs(z))
+def _scale(z, axis=None):
+    scale = jnp.max(jnp.abs(z), axis=axis)
     return jnp.where(scale > 0, scale, 1)

@@ -24,7 +24,7 @@ def error_rate(y, predicted):
     """The share of wrong labels."""
     dims = {}
     y, predicted = labels("y", y, None, "n", dims), labels("predicted", predicted, None, "n", dims)
-    return jnp.mean(y != predicted)
+    return jnp.mean(y != predicted, dtype=jnp.result_type(float))
 
 
 @implements("M03.10")

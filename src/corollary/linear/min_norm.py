@@ -1,11 +1,12 @@
 r"""The point of a convex polytope nearest to the origin, by Wolfe's method.
 
 The method keeps a few vertices that are affinely independent (the corral). It goes to the point of their affine hull
-nearest to the origin; if that leaves their convex hull, it stops at the border and drops a vertex there; once inside, it
-asks for the vertex that lies furthest towards the origin, and adds it. It ends after finitely many steps, at the minimum.
-The polytope is known only through that question, so it may have far more vertices than could be listed.
+nearest to the origin; if that leaves their convex hull, it stops at the border and drops a vertex there; once inside,
+it asks for the vertex that lies furthest towards the origin, and adds it. It ends after finitely many steps, at the
+minimum. The polytope is known only through that question, so it may have far more vertices than could be listed.
 
-For every $p$ of the polytope, $\min_v p\cdot v/\|p\|\le\min\|p'\|\le\|p\|$: the difference of the two ends certifies the result.
+For every $p$ of the polytope, $\min_v p\cdot v/\|p\|\le\min\|p'\|\le\|p\|$: the difference of the two ends
+certifies the result.
 """
 
 from typing import NamedTuple
@@ -41,7 +42,7 @@ def min_norm_point(points, *, steps: int = 10_000) -> MinNorm:
 
     corral = wolfe(support, jnp.mean(scaled, axis=0), steps)
     weights = jnp.zeros(points.shape[0], points.dtype).at[corral.tags].add(corral.weights)
-    return MinNorm(scale * corral.point, weights, scale * corral.gap, corral.steps)
+    return MinNorm(scale * corral.point, weights, scale * jnp.maximum(corral.gap, 0), corral.steps)
 
 
 class Corral(NamedTuple):
@@ -59,7 +60,7 @@ class Corral(NamedTuple):
 
 
 def wolfe(support, start, steps: int, enough=lambda p, v: False) -> Corral:
-    """Wolfe's method. `support(p)` returns the vertex with the least product with `p`, and a tag (an array of integers).
+    """Wolfe's method. `support(p)` returns the vertex with the least product with `p`, and a tag (an integer array).
 
     Vertices are of the order of one. `enough(p, v)`, given the point and the vertex `support(p)`, may end it early.
     """

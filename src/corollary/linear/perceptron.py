@@ -1,7 +1,7 @@
 r"""The perceptron algorithm, step by step of its mistakes.
 
-Nothing happens between two mistakes, so the loops here do not walk through the data: a step finds the next mistake in the
-order of presentation at once, and corrects it. The updates are those of the algorithm in the texts, one for one.
+Nothing happens between two mistakes, so the loops here do not walk through the data: a step finds the next mistake in
+the order of presentation at once, and corrects it. The updates are those of the algorithm in the texts, one for one.
 """
 
 from functools import partial
@@ -20,8 +20,8 @@ from corollary.linear._signs import signs
 class PerceptronFit(NamedTuple):
     r"""Where the algorithm stopped. Without `converged` some point is still misclassified.
 
-    `counts` has the number of mistakes on each point, so that from zero $w=\eta\sum_i\text{counts}_iy_ix_i$; `updates` is
-    their sum; `sweeps` counts the passes through the data, the last clean one included.
+    `counts` has the number of mistakes on each point, so that from zero $w=\eta\sum_i\text{counts}_iy_ix_i$; `updates`
+    is their sum; `sweeps` counts the passes through the data, the last clean one included.
     """
 
     w: jax.Array
@@ -63,9 +63,7 @@ class _State(NamedTuple):
 
 
 @implements("E01.09", "M04.04")
-def perceptron(
-    x, y, *, bias: bool = True, order=None, step=1.0, start=None, updates: int = 10_000
-) -> PerceptronFit:
+def perceptron(x, y, *, bias: bool = True, order=None, step=1.0, start=None, updates: int = 10_000) -> PerceptronFit:
     r"""Sweep through the data; at each $(x,y)$ with $\operatorname{sgn}(w\cdot x+b)\ne y$ set
     $w\leftarrow w+\eta yx$, $b\leftarrow b+\eta y$; stop after a sweep without a mistake, or after `updates`.
 

@@ -68,13 +68,13 @@ def fit_softmax(
     theta, x, y = _problem(theta, x, y)
     dtype = jnp.result_type(x, y)
     theta, x, y = (a.astype(dtype) for a in (theta, x, y))
+    if reference is not None:
+        reference = whole("reference", reference, 0, classes - 1)
+        if not concrete(ridge) or np.any(np.asarray(ridge) > 0):
+            raise ValueError("reference must be None with a ridge: the ridge already picks one minimiser.")
     ridge, steps = _ridge(ridge).astype(dtype), whole("steps", steps)
     tolerance = jnp.sqrt(jnp.finfo(dtype).eps) if tolerance is None else real("tolerance", tolerance, "")
     within("tolerance", tolerance, 0.0, 1.0, open="both")
-    if reference is not None:
-        reference = whole("reference", reference, 0, classes - 1)
-        if not concrete(ridge) or np.asarray(ridge) > 0:
-            raise ValueError("reference must be None with a ridge: the ridge already picks one minimiser.")
     theta, used, converged = _newton_fit(x, y, ridge, theta, steps, tolerance.astype(dtype))
     if reference is not None:
         theta = theta - theta[reference]

@@ -32,7 +32,7 @@ def sgn_plus(z):
 
 @implements("E01.01")
 class McCullochPitts(eqx.Module):
-    r"""$\mathbb 1\{\sigma\cdot x\ge\theta\}$ for $x\in\{0,1\}^n$: synapses excite (+1) or inhibit (-1), nothing learns."""
+    r"""$\mathbb 1\{\sigma\cdot x\ge\theta\}$ for $x\in\{0,1\}^n$: synapses excite (+1) or inhibit (-1)."""
 
     sigma: jax.Array
     theta: jax.Array
@@ -155,7 +155,7 @@ def signed_distance(w, b, x, y):
 
 @implements("E01.06")
 def margin(w, b, x, y):
-    r"""$\gamma[w,b](S)$, the least signed distance of the data: positive exactly if all of it is classified correctly."""
+    r"""$\gamma[w,b](S)$, the least signed distance of the data: positive exactly if all are classified correctly."""
     return jnp.min(signed_distance(w, b, x, y))
 
 

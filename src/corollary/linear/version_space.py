@@ -69,8 +69,9 @@ def separability(x, y, *, bias: bool = True) -> Separability:
     if not (concrete(x) and concrete(y)):
         raise TypeError("separability runs outside jit: use linearly_separable inside.")
     z = np.asarray(halfspaces(x, y, bias), float)
-    size = np.abs(z).max(axis=1, keepdims=True)
-    unit = z / np.where(size > 0, size, 1)
+    # neither the unit of a feature nor the length of a point matters; powers of two change no digit
+    unit_of, size = _powers(z, axis=0), _powers(z / _powers(z, axis=0), axis=1)
+    unit = z / unit_of / size
     n, width = z.shape
     rows = np.concatenate([-unit, np.ones((n, 1))], axis=1)
     answer = linprog(
@@ -84,12 +85,12 @@ def separability(x, y, *, bias: bool = True) -> Separability:
     rounding = 8 * width * np.finfo(float).eps
     theta = answer.x[:-1]
     if (unit @ theta > rounding * np.abs(theta).sum()).all():
+        theta = theta / unit_of[0]
         w, b = (theta[:-1], float(theta[-1])) if bias else (theta, 0.0)
         return Separability(True, w, b, None)
-    multipliers = np.maximum(-answer.ineqlin.marginals, 0) / np.where(size[:, 0] > 0, size[:, 0], 1)
+    multipliers = np.maximum(-answer.ineqlin.marginals, 0) / size[:, 0]
     multipliers = multipliers / multipliers.sum()
-    left = np.abs(multipliers @ z)
-    if (left > 1e-9 * (multipliers @ np.abs(z)) + rounding).any():
+    if (np.abs(multipliers @ z) > 1e-9 * (multipliers @ np.abs(z))).any():
         raise ValueError("x and y are too close to the border of separability to be decided in floating point.")
     return Separability(False, None, None, multipliers)
 
@@ -123,3 +124,9 @@ def feasible_arc(x, y) -> Arc:
     gap, middle = (after - angles)[widest], (after + angles)[widest] / 2
     centre = jnp.mod(middle + 2 * jnp.pi, 2 * jnp.pi) - jnp.pi
     return Arc(centre, jnp.maximum(gap - jnp.pi, 0))
+
+
+def _powers(z, axis):
+    """The power of two next to the greatest entry along an axis; one where all are zero."""
+    size = np.abs(z).max(axis=axis, keepdims=True)
+    return np.exp2(np.floor(np.log2(np.where(size > 0, size, 1))))

@@ -1,5 +1,6 @@
 """Networks as Equinox modules, named as in the texts."""
 
+from corollary.nets import from_scratch
 from corollary.nets.activations import (
     ACTIVATIONS,
     Activation,
@@ -28,6 +29,7 @@ from corollary.nets.composition import Composition, Stack, matrix_of, parameter_
 from corollary.nets.convolution import Convolution, pool
 from corollary.nets.dense import DenseNetwork
 from corollary.nets.equivalence import logistic_to_tanh, tanh_to_logistic
+from corollary.nets.feedforward import FeedForward, HyperParameters, book_feedforward
 from corollary.nets.initialisations import (
     glorot_normal,
     glorot_uniform,
@@ -50,5 +52,116 @@ from corollary.nets.losses import (
     train_validation_split,
 )
 from corollary.nets.mlp import MLP, DeepLinearNetwork, ShallowNetwork, SigmoidMLP, collapse, permute_hidden
+from corollary.nets.piecewise import piecewise_linear, relu_network, smooth_maximum
+from corollary.nets.rectangles import intersection_network, smooth_rectangle, smooth_staircase, staircase
 from corollary.nets.residual import ProjectedResidualLayer, ResidualBlock, ResidualLayer
+from corollary.nets.steps import (
+    conjunction_error,
+    nested_step,
+    opposing_sum,
+    smooth_and,
+    smooth_clip,
+    smooth_step,
+    smooth_xnor,
+    smooth_xor,
+)
+from corollary.nets.symmetries import flip_hidden, hidden_symmetries, outer_positive
 from corollary.nets.training import Trained, train
+from corollary.nets.truth_tables import REGIONS, Region, in_region, indicator, region_of, truth_table_network
+from corollary.nets.two_gaussians import bayes_logit, book_two_gaussians, two_gaussians
+
+__all__ = [
+    "ACTIVATIONS",
+    "MLP",
+    "REGIONS",
+    "Activation",
+    "AffineUnit",
+    "Composition",
+    "Convolution",
+    "DeepLinearNetwork",
+    "DenseNetwork",
+    "FeedForward",
+    "FullyConnected",
+    "Gradients",
+    "HyperParameters",
+    "LinearAutoencoder",
+    "LinearUnit",
+    "ProjectedResidualLayer",
+    "Region",
+    "ResidualBlock",
+    "ResidualLayer",
+    "RidgeUnit",
+    "ShallowNetwork",
+    "SigmoidMLP",
+    "Split",
+    "Stack",
+    "ThresholdUnit",
+    "Trained",
+    "arctan",
+    "autoencoder_gradients",
+    "bayes_logit",
+    "book_feedforward",
+    "book_two_gaussians",
+    "collapse",
+    "conjunction_error",
+    "empirical_risk",
+    "flip_hidden",
+    "from_scratch",
+    "gaussian_second_moment",
+    "glorot_normal",
+    "glorot_uniform",
+    "half_squared_error",
+    "he_normal",
+    "he_uniform",
+    "heaviside",
+    "hidden_symmetries",
+    "identity",
+    "in_region",
+    "indicator",
+    "intersection_network",
+    "leaky_relu",
+    "lecun_normal",
+    "logistic",
+    "logistic_cross_entropy",
+    "logistic_derivative",
+    "logistic_to_tanh",
+    "matrix_of",
+    "nested_step",
+    "normal",
+    "opposing_sum",
+    "optimal_autoencoder",
+    "orthogonal",
+    "outer_positive",
+    "parameter_count",
+    "permute_hidden",
+    "piecewise_linear",
+    "pool",
+    "rank_error",
+    "reconstruction_loss",
+    "region_of",
+    "relu",
+    "relu_network",
+    "sign",
+    "smooth_and",
+    "smooth_clip",
+    "smooth_maximum",
+    "smooth_rectangle",
+    "smooth_staircase",
+    "smooth_step",
+    "smooth_xnor",
+    "smooth_xor",
+    "softmax_cross_entropy",
+    "softplus",
+    "staircase",
+    "standard_normal",
+    "superposition_defect",
+    "tanh",
+    "tanh_to_logistic",
+    "train",
+    "train_validation_split",
+    "truncated_svd",
+    "truth_table_network",
+    "two_gaussians",
+    "uniform_fan_in",
+    "zeros",
+]

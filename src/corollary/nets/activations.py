@@ -76,9 +76,7 @@ logistic = Activation(
     (0.0, 1.0),
     logit,
 )
-tanh = Activation(
-    "tanh", jnp.tanh, _tanh_prime, lambda z: -2 * jnp.tanh(z) * _tanh_prime(z), 1.0, (-1.0, 1.0), _atanh
-)
+tanh = Activation("tanh", jnp.tanh, _tanh_prime, lambda z: -2 * jnp.tanh(z) * _tanh_prime(z), 1.0, (-1.0, 1.0), _atanh)
 arctan = Activation(
     "arctan",
     jnp.arctan,
@@ -88,9 +86,7 @@ arctan = Activation(
     (-math.pi / 2, math.pi / 2),
     _tan,
 )
-relu = Activation(
-    "relu", jax.nn.relu, lambda z: (z > 0).astype(z.dtype), jnp.zeros_like, 1.0, (0.0, math.inf)
-)
+relu = Activation("relu", jax.nn.relu, lambda z: (z > 0).astype(z.dtype), jnp.zeros_like, 1.0, (0.0, math.inf))
 heaviside = Activation(
     "heaviside", lambda z: _step(z, 0.0), jnp.zeros_like, jnp.zeros_like, math.inf, (0.0, 1.0)
 )  # 1 at 0

@@ -68,9 +68,7 @@ def autoencoder_gradients(autoencoder: LinearAutoencoder, x) -> Gradients:
         raise TypeError(f"autoencoder must be a LinearAutoencoder, got {type(autoencoder).__name__}.")
     x = real("x", x, str(autoencoder.encoder.shape[1]))
     residual = autoencoder(x) - x
-    return Gradients(
-        jnp.outer(autoencoder.decoder.T @ residual, x), jnp.outer(residual, autoencoder.encoder @ x)
-    )
+    return Gradients(jnp.outer(autoencoder.decoder.T @ residual, x), jnp.outer(residual, autoencoder.encoder @ x))
 
 
 @implements("B02.09")

@@ -62,7 +62,9 @@ class Stack(eqx.Module):
         def advance(state, layer):
             out = eqx.combine(layer, rest)(state)
             if out.shape != state.shape:
-                raise ValueError(f"every layer of a Stack must keep the shape {state.shape}, this one gives {out.shape}.")
+                raise ValueError(
+                    f"every layer of a Stack must keep the shape {state.shape}, this one gives {out.shape}."
+                )
             return out, out if keep else None
 
         x = x.astype(jnp.result_type(x, *jax.tree.leaves(arrays)))

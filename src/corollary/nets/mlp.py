@@ -174,5 +174,7 @@ def permute_hidden(network: MLP, layer: int, permutation) -> MLP:
 
 def _sizes(sizes) -> tuple[int, ...]:
     if not isinstance(sizes, Sequence) or len(sizes) < 2:
-        raise TypeError(f"sizes must be a sequence of at least two layer sizes, input and output included, got {sizes!r}.")
+        raise TypeError(
+            f"sizes must be a sequence of at least two layer sizes, input and output included, got {sizes!r}."
+        )
     return tuple(whole("sizes", n) for n in sizes)

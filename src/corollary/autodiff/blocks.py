@@ -1,0 +1,89 @@
+r"""Backpropagation for a stack of blocks of any kind, $h^\ell=F^\ell[\theta^\ell](h^{\ell-1})$.
+
+A block is a function and its two vector-Jacobian products: to its input and to its parameters. The recursion
+$\delta^\ell=[\partial h^{\ell+1}/\partial h^\ell]^\top\delta^{\ell+1}$ needs to know nothing else, uses every block
+once, and is therefore linear in the depth.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from corollary._validate import real
+from corollary.autodiff.activations import activation_pair
+from corollary.catalog import implements
+
+
+class Block(NamedTuple):
+    r"""`forward(params, h)` and `pull(params, h, delta)`, which gives $[\partial F/\partial h]^\top\delta$ and
+    $[\partial F/\partial\theta]^\top\delta$."""
+
+    forward: Callable
+    pull: Callable
+
+
+class BlockGradient(NamedTuple):
+    r"""The output, the gradients by the parameters of each block, and $\delta^0..\delta^L$, the first by the input."""
+
+    output: jax.Array
+    params: tuple
+    deltas: tuple
+
+
+@implements("E03.01")
+def block_backprop(blocks, params, x, output_gradient) -> BlockGradient:
+    r"""Run the blocks forwards, then backwards from `output_gradient(h)`, the $\delta^L$ of the loss at the output."""
+    blocks, params = list(blocks), list(params)
+    if len(blocks) != len(params) or not blocks:
+        raise ValueError(f"blocks and params must be of one length of 1 or more, got {len(blocks)} and {len(params)}.")
+    states = [real("x", x)]
+    for block, theta in zip(blocks, params, strict=True):
+        states.append(block.forward(theta, states[-1]))
+    delta = real("output_gradient", output_gradient(states[-1]))
+    if delta.shape != states[-1].shape:
+        raise ValueError(f"output_gradient must give shape {states[-1].shape} like the output, got {delta.shape}.")
+    deltas, gradients = [delta], []
+    for block, theta, h in zip(reversed(blocks), reversed(params), reversed(states[:-1]), strict=True):
+        delta, gradient = block.pull(theta, h, delta)
+        deltas.insert(0, delta)
+        gradients.insert(0, gradient)
+    return BlockGradient(states[-1], tuple(gradients), tuple(deltas))
+
+
+def dense_block(activation: str = "tanh") -> Block:
+    r"""$h\mapsto\phi(Wh+b)$, with params `(W, b)`, W of shape (outputs, inputs)."""
+    phi, slope = activation_pair(activation)
+
+    def forward(params, h):
+        weights, bias = params
+        return phi(weights @ h + bias)
+
+    def pull(params, h, delta):
+        weights, bias = params
+        pre = delta * slope(weights @ h + bias)
+        return weights.T @ pre, (jnp.outer(pre, h), pre)
+
+    return Block(forward, pull)
+
+
+def residual_block(activation: str = "tanh") -> Block:
+    r"""$h\mapsto h+\phi(Wh+b)$, params as in `dense_block` with a square W."""
+    inner = dense_block(activation)
+
+    def pull(params, h, delta):
+        below, gradient = inner.pull(params, h, delta)
+        return delta + below, gradient
+
+    return Block(lambda params, h: h + inner.forward(params, h), pull)
+
+
+def softmax_block() -> Block:
+    r"""$h\mapsto\mathrm{softmax}(h)$, without parameters (`params` is an empty tuple); its Jacobian is symmetric."""
+
+    def pull(params, h, delta):
+        p = jax.nn.softmax(h)
+        return p * (delta - p @ delta), ()
+
+    return Block(lambda params, h: jax.nn.softmax(h), pull)

@@ -1,0 +1,191 @@
+r"""The networks that the texts differentiate by hand, with every intermediate quantity under its name.
+
+One neuron, two networks with two inputs, two hidden units and one output, the shallow sigmoid network, chains of
+scalar layers. All formulas are written out; nothing calls automatic differentiation.
+"""
+
+from typing import NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+
+from corollary._validate import positive, real, whole
+from corollary.autodiff.activations import activation_pair
+from corollary.autodiff.elementary import sigmoid
+from corollary.catalog import implements
+
+
+class OneNeuron(NamedTuple):
+    """Forward quantities of one neuron, then its sensitivities from the loss backwards."""
+
+    pre: jax.Array
+    activation: jax.Array
+    output: jax.Array
+    loss: jax.Array
+    by_output: jax.Array
+    by_c: jax.Array
+    by_activation: jax.Array
+    delta: jax.Array
+    by_w: jax.Array
+
+
+@implements("M06.03")
+def one_neuron(x, y, c, w, activation: str = "logistic") -> OneNeuron:
+    r"""$\Lambda=\frac12(y-c\,\sigma(w\cdot x))^2$ forwards and backwards.
+
+    $\sigma$ and $\sigma'$ are evaluated once each: what the forward pass found, the backward pass uses again.
+    """
+    dims: dict = {}
+    x, w = real("x", x, "d", dims), real("w", w, "d", dims)
+    y, c = real("y", y, ""), real("c", c, "")
+    value, slope = activation_pair(activation)
+    pre = w @ x
+    activated = value(pre)
+    output = c * activated
+    by_output = -(y - output)
+    by_activation = by_output * c
+    delta = by_activation * slope(pre)
+    loss = (y - output) ** 2 / 2
+    return OneNeuron(pre, activated, output, loss, by_output, by_output * activated, by_activation, delta, delta * x)
+
+
+@implements("M06.04")
+class TwoLayer221(eqx.Module):
+    r"""$m=\sigma((W^2)^\top\sigma((W^1)^\top x+B^1)+B^2)$ with two inputs, two hidden units and one output."""
+
+    w1: jax.Array  # w1[i, j] from input i to hidden unit j
+    b1: jax.Array
+    w2: jax.Array  # w2[j] from hidden unit j
+    b2: jax.Array
+    activation: str = eqx.field(static=True)
+
+    def __init__(self, activation: str = "logistic", *, key):
+        activation_pair(activation)
+        k1, k2, k3, k4 = jax.random.split(key, 4)
+        self.w1, self.b1 = jax.random.normal(k1, (2, 2)), jax.random.normal(k2, (2,))
+        self.w2, self.b2 = jax.random.normal(k3, (2,)), jax.random.normal(k4, ())
+        self.activation = activation
+
+    def __call__(self, x):
+        value, _ = activation_pair(self.activation)
+        return value(self.w2 @ value(self.w1.T @ real("x", x, "2") + self.b1) + self.b2)
+
+    def backprop(self, x, y) -> "TwoLayer221":
+        r"""The gradient of $\frac12(y-m)^2$, entry by entry, in the form of the network itself."""
+        x, y = real("x", x, "2"), real("y", y, "")
+        value, slope = activation_pair(self.activation)
+        z11 = self.w1[0, 0] * x[0] + self.w1[1, 0] * x[1] + self.b1[0]
+        z12 = self.w1[0, 1] * x[0] + self.w1[1, 1] * x[1] + self.b1[1]
+        h1, h2 = value(z11), value(z12)
+        z21 = self.w2[0] * h1 + self.w2[1] * h2 + self.b2
+        delta21 = -(y - value(z21)) * slope(z21)
+        delta11 = delta21 * self.w2[0] * slope(z11)
+        delta12 = delta21 * self.w2[1] * slope(z12)
+        w1 = jnp.array([[delta11 * x[0], delta12 * x[0]], [delta11 * x[1], delta12 * x[1]]])
+        parts = (w1, jnp.array([delta11, delta12]), jnp.array([delta21 * h1, delta21 * h2]), delta21)
+        return eqx.tree_at(lambda net: (net.w1, net.b1, net.w2, net.b2), self, parts)
+
+    def step(self, x, y, eta) -> "TwoLayer221":
+        r"""One step of stochastic gradient descent on the example $(x,y)$."""
+        eta = positive("eta", real("eta", eta, ""))
+        return jax.tree.map(lambda p, g: p - eta * g, self, self.backprop(x, y))
+
+
+class Backprop221(NamedTuple):
+    """Every quantity of Figures 2.7 and 2.8: values on the way up, derivatives of the loss on the way down."""
+
+    net_hidden: jax.Array
+    hidden: jax.Array
+    net_output: jax.Array
+    output: jax.Array
+    loss: jax.Array
+    by_output: jax.Array
+    by_hidden: jax.Array
+    by_w: jax.Array
+    by_v: jax.Array
+
+
+@implements("B02.20")
+def backprop_221(w, v, x, y) -> Backprop221:
+    r"""The 2-2-1 sigmoid network without biases, $L=\frac12(y-\hat y)^2$.
+
+    `w[i, j]` leads from input i to hidden unit j, `v[j]` (printed $w_{3j}$) from hidden unit j to the output.
+    """
+    w, v, x, y = real("w", w, "2 2"), real("v", v, "2"), real("x", x, "2"), real("y", y, "")
+    net_hidden = jnp.array([w[0, 0] * x[0] + w[1, 0] * x[1], w[0, 1] * x[0] + w[1, 1] * x[1]])
+    hidden = sigmoid(net_hidden)
+    net_output = v[0] * hidden[0] + v[1] * hidden[1]
+    output = sigmoid(net_output)
+    by_output = output - y
+    by_net = by_output * output * (1 - output)
+    by_hidden = by_net * v
+    by_net_hidden = by_hidden * hidden * (1 - hidden)
+    by_w = jnp.array(
+        [[by_net_hidden[0] * x[0], by_net_hidden[1] * x[0]], [by_net_hidden[0] * x[1], by_net_hidden[1] * x[1]]]
+    )
+    loss = (y - output) ** 2 / 2
+    return Backprop221(net_hidden, hidden, net_output, output, loss, by_output, by_hidden, by_w, by_net * hidden)
+
+
+class SigmoidMLP(eqx.Module):
+    r"""$f(x)=\sum_{j=1}^m\beta_j\,\sigma(w_j\cdot x)$ with logistic $\sigma$, and without biases."""
+
+    beta: jax.Array
+    w: jax.Array
+
+    def __init__(self, inputs: int, units: int, *, key):
+        beta_key, w_key = jax.random.split(key)
+        self.beta = jax.random.normal(beta_key, (whole("units", units),)) / jnp.sqrt(units)
+        self.w = jax.random.normal(w_key, (units, whole("inputs", inputs)))
+
+    def __call__(self, x):
+        return self.beta @ sigmoid(self.w @ real("x", x, f"{self.w.shape[1]}"))
+
+
+@implements("B02.18")
+def mlp_gradient(model: SigmoidMLP, x, y) -> SigmoidMLP:
+    r"""The gradient of $\frac12(f(x)-y)^2$ in closed form, in the form of the model."""
+    x, y = real("x", x, f"{model.w.shape[1]}"), real("y", y, "")
+    pre = model.w @ x
+    error = model.beta @ sigmoid(pre) - y
+    by_w = error * jnp.outer(model.beta * sigmoid(pre) * sigmoid(-pre), x)
+    return eqx.tree_at(lambda m: (m.beta, m.w), model, (error * sigmoid(pre), by_w))
+
+
+@implements("B02.19")
+def sgd_step(model: SigmoidMLP, x, y, eta) -> SigmoidMLP:
+    """One step of stochastic gradient descent on one example."""
+    eta = positive("eta", real("eta", eta, ""))
+    return jax.tree.map(lambda p, g: p - eta * g, model, mlp_gradient(model, x, y))
+
+
+class ScalarChain(NamedTuple):
+    """The output of a chain of scalar layers, its derivatives, and the sensitivities, innermost layer first."""
+
+    output: jax.Array
+    by_weights: jax.Array
+    by_biases: jax.Array
+    deltas: jax.Array
+
+
+@implements("M06.11", "M06.12", "M06.13")
+def scalar_chain(x, weights, biases, activations, head) -> ScalarChain:
+    r"""$g(\sigma_L(w_L\cdots\sigma_1(w_1x+b_1)\cdots+b_L))$ and its derivatives by the recursion of the $\delta$.
+
+    `activations` holds a pair (function, derivative) for each layer, `head` the pair of $g$; all of scalars.
+    """
+    x, dims = real("x", x, ""), {}
+    weights, biases = real("weights", weights, "L", dims), real("biases", biases, "L", dims)
+    pairs = list(activations)
+    if len(pairs) != dims["L"]:
+        raise ValueError(f"activations must hold {dims['L']} pairs, one for each layer, got {len(pairs)}.")
+    pre, post = [], [x]
+    for i, (value, _) in enumerate(pairs):
+        pre.append(weights[i] * post[-1] + biases[i])
+        post.append(value(pre[-1]))
+    deltas = [head[1](post[-1]) * pairs[-1][1](pre[-1])]
+    for i in range(len(pairs) - 2, -1, -1):
+        deltas.insert(0, deltas[0] * weights[i + 1] * pairs[i][1](pre[i]))
+    deltas = jnp.stack(deltas)
+    return ScalarChain(head[0](post[-1]), deltas * jnp.stack(post[:-1]), deltas, deltas)

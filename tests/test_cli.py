@@ -1,0 +1,188 @@
+"""The command line as a user types it."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+COMMAND = [sys.executable, "-m", "corollary"]
+QUICK = "linear.scoring.printed_scaling"
+HERE = Path(__file__).parent
+
+
+@pytest.fixture
+def environment(tmp_path):
+    return os.environ | {
+        "COROLLARY_STORE": str(tmp_path / "evidence.db"),
+        "COROLLARY_CLAIMS": "fixture_claims",
+        "PYTHONPATH": str(HERE / "evidence"),
+        "FIXTURE_TRACE": str(tmp_path / "trace"),
+    }
+
+
+@pytest.fixture
+def call(environment):
+    def call(*words, **options):
+        return subprocess.run(
+            [*COMMAND, *words], env=environment, capture_output=True, text=True, timeout=240, check=False, **options
+        )
+
+    return call
+
+
+def test_help_answers_at_once_and_without_jax(call):
+    # the time is the least of five, because this machine may be busy
+    def seconds():
+        clock = time.perf_counter()
+        found = call("--help")
+        assert found.returncode == 0
+        assert "verify" in found.stdout
+        return time.perf_counter() - clock
+
+    assert min(seconds() for _ in range(5)) < 0.5
+    code = "import sys; sys.argv = ['corollary', '--help']\ntry:\n import corollary.cli as c; c.app()\nexcept SystemExit: pass\n"
+    found = subprocess.run(
+        [sys.executable, "-c", code + "print('jax' in sys.modules)"], capture_output=True, text=True, check=True
+    )
+    assert found.stdout.strip().endswith("False")
+
+
+def test_importing_corollary_is_light():
+    code = "import jax, time; t = time.perf_counter(); import corollary; print(time.perf_counter() - t)"
+    costs = [
+        float(subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout)
+        for _ in range(3)
+    ]
+    assert min(costs) < 0.1
+
+
+def test_version(call):
+    from corollary import __version__
+
+    assert call("--version").stdout.strip() == f"corollary {__version__}"
+
+
+def test_list_and_its_json(call):
+    found = call("list", "linear.*")
+    assert QUICK in found.stdout
+    lines = [json.loads(line) for line in call("list", "linear.*", "--json").stdout.splitlines()]
+    assert {"claim", "title", "rows", "expected", "erratum"} <= set(lines[0])
+    assert any(line["expected"] == "refuted" for line in lines)
+
+
+def test_show(call):
+    found = call("show", "linear.step_size.sharp_threshold")
+    for word in ("M02.08", "steps = 100", "Gradient descent", "full 1000"):
+        assert word in found.stdout
+    assert "Wrong as printed" in call("show", QUICK).stdout
+    assert json.loads(call("show", QUICK, "--json").stdout)["claim"] == QUICK
+
+
+def test_verify_json_is_one_object_a_line(call):
+    found = call("verify", QUICK, "linear.step_size.eigenvalues", "--json", "--seeds", "2", "--seed", "3")
+    assert found.returncode == 0, found.stderr
+    lines = [json.loads(line) for line in found.stdout.splitlines()]
+    assert {(x["claim"], x["seed"]) for x in lines} == {
+        (c, s) for c in (QUICK, "linear.step_size.eigenvalues") for s in (3, 4)
+    }
+    for line in lines:
+        assert {"claim", "seed", "verdict", "expected", "seconds", "checks"} <= set(line)
+        assert line["verdict"] == line["expected"]
+        for check in line["checks"]:
+            assert {"name", "kind", "passed", "margin", "control"} <= set(check)
+
+
+def test_verify_writes_figures_and_resumes(call, tmp_path):
+    found = call("verify", "linear.step_size.eigenvalues", "--figures", str(tmp_path / "f"))
+    assert found.returncode == 0, found.stderr
+    assert {p.suffix for p in (tmp_path / "f").iterdir()} == {".png", ".svg"}
+    assert all(p.stat().st_size > 5000 for p in (tmp_path / "f").iterdir())
+    again = call("verify", "linear.step_size.eigenvalues")
+    assert "1 from the store" in again.stdout
+    assert "from the store" not in call("verify", "linear.step_size.eigenvalues", "--fresh").stdout
+
+
+def test_parameters_are_set_and_held_to_their_range(call):
+    found = call("verify", "linear.step_size.eigenvalues", "--set", "sets=7", "--json")
+    assert found.returncode == 0, found.stderr
+    out = call("verify", "linear.step_size.eigenvalues", "--set", "sets=0")
+    assert out.returncode == 2
+    assert "sets takes a whole number in [1, 1e+06], got 0" in out.stderr
+    assert "Traceback" not in out.stderr
+    near = call("verify", "linear.step_size.eigenvalues", "--set", "set=3")
+    assert "Did you mean sets?" in near.stderr
+    assert "name=value" in call("verify", QUICK, "--set", "sets").stderr
+    assert "no scale huge" in call("verify", QUICK, "--scale", "huge").stderr
+
+
+def test_a_mistyped_id_gets_the_nearest(call):
+    found = call("verify", "linear.step_size.eigenvalue")
+    assert found.returncode == 2
+    assert "linear.step_size.eigenvalues" in found.stderr
+    assert "linear.step_size.eigenvalues" in call("show", "eigenvalues").stderr
+
+
+def test_what_is_off_is_exit_status_1(call):
+    found = call("verify", "fixture_claims.false", "--json")
+    assert found.returncode == 1
+    assert json.loads(found.stdout)["verdict"] == "refuted"
+
+
+def test_a_store_that_is_no_database(call, tmp_path, environment):
+    path = tmp_path / "evidence.db"
+    path.write_text("not a database, but somebody's words " * 30)
+    before = path.read_bytes()
+    found = call("verify", QUICK)
+    assert found.returncode == 2
+    assert "is not an SQLite database" in found.stderr
+    assert "Traceback" not in found.stderr
+    assert path.read_bytes() == before
+
+
+def test_figures_into_a_file_is_a_sentence(call, tmp_path):
+    (tmp_path / "file").touch()
+    found = call("verify", QUICK, "--figures", str(tmp_path / "file"))
+    assert found.returncode == 2
+    assert "cannot be made" in found.stderr
+
+
+def test_ctrl_c_ends_at_once_and_says_what_is_kept(environment):
+    words = [*COMMAND, "verify", QUICK, "fixture_claims.sleeps"]
+    process = subprocess.Popen(
+        words, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+    )
+    line = process.stdout.readline()  # the first verdict is in, the second claim sleeps
+    assert QUICK in line
+    clock = time.perf_counter()
+    os.killpg(process.pid, signal.SIGINT)
+    _, said = process.communicate(timeout=60)
+    assert time.perf_counter() - clock < 20
+    assert process.returncode == 130
+    assert "1 of 2 results are kept" in said
+    assert "Traceback" not in said
+
+
+def test_coverage(call):
+    table = call("coverage").stdout
+    assert "1736" in table
+    rows = json.loads(call("coverage", "--json").stdout)
+    assert len(rows) == 1736
+    assert {"row", "kind", "covered_by", "waived"} == set(rows[0])
+    covered = {r["row"] for r in rows if r["covered_by"]}
+    chapter = {r["row"] for r in rows if r["row"].startswith(("M02.", "M03."))}
+    assert len(chapter) == 50
+    assert chapter <= covered
+    missing = json.loads(call("coverage", "--missing", "--json").stdout)
+    assert not chapter & {r["row"] for r in missing}
+
+
+def test_output_into_a_closed_pipe(environment):
+    found = subprocess.run(
+        f"{' '.join(COMMAND)} list | head -1", shell=True, env=environment, capture_output=True, text=True, check=True
+    )
+    assert "Traceback" not in found.stderr
