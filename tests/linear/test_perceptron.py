@@ -159,7 +159,7 @@ def test_vmap_over_data():
         (lambda: perceptron_loss_gradients([1.0, 1.0], [[1.0]], [1], at_kink=3), "at_kink must be one of 0, 1, got 3."),
         (lambda: hinge_loss([1.0], width=0.0), "width must be positive, got 0.0."),
         (lambda: perceptron_loss([np.nan]), "margin must be finite, got nan at index 0."),
-        (lambda: logistic_margin_loss("a"), "margin must be an array of numbers, got str."),
+        (lambda: logistic_margin_loss([np.inf]), "margin must be finite, got inf at index 0."),
     ],
 )
 def test_bad_input_gets_one_sentence(call, sentence):

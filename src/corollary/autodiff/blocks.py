@@ -17,8 +17,8 @@ from corollary.catalog import implements
 
 
 class Block(NamedTuple):
-    r"""`forward(params, h)` and `pull(params, h, delta)`, which gives $[\partial F/\partial h]^\top\delta$ and
-    $[\partial F/\partial\theta]^\top\delta$."""
+    r"""`forward(params, h)` gives the output and what to keep for the way back; `pull(params, h, kept, delta)` gives
+    $[\partial F/\partial h]^\top\delta$ and $[\partial F/\partial\theta]^\top\delta$."""
 
     forward: Callable
     pull: Callable
@@ -38,15 +38,17 @@ def block_backprop(blocks, params, x, output_gradient) -> BlockGradient:
     blocks, params = list(blocks), list(params)
     if len(blocks) != len(params) or not blocks:
         raise ValueError(f"blocks and params must be of one length of 1 or more, got {len(blocks)} and {len(params)}.")
-    states = [real("x", x)]
+    states, kept = [real("x", x)], []
     for block, theta in zip(blocks, params, strict=True):
-        states.append(block.forward(theta, states[-1]))
+        out, keep = block.forward(theta, states[-1])
+        states.append(out)
+        kept.append(keep)
     delta = real("output_gradient", output_gradient(states[-1]))
     if delta.shape != states[-1].shape:
         raise ValueError(f"output_gradient must give shape {states[-1].shape} like the output, got {delta.shape}.")
     deltas, gradients = [delta], []
-    for block, theta, h in zip(reversed(blocks), reversed(params), reversed(states[:-1]), strict=True):
-        delta, gradient = block.pull(theta, h, delta)
+    for block, theta, h, keep in zip(blocks[::-1], params[::-1], states[-2::-1], kept[::-1], strict=True):
+        delta, gradient = block.pull(theta, h, keep, delta)
         deltas.insert(0, delta)
         gradients.insert(0, gradient)
     return BlockGradient(states[-1], tuple(gradients), tuple(deltas))
@@ -58,12 +60,12 @@ def dense_block(activation: str = "tanh") -> Block:
 
     def forward(params, h):
         weights, bias = params
-        return phi(weights @ h + bias)
+        pre = weights @ h + bias
+        return phi(pre), slope(pre)
 
-    def pull(params, h, delta):
-        weights, bias = params
-        pre = delta * slope(weights @ h + bias)
-        return weights.T @ pre, (jnp.outer(pre, h), pre)
+    def pull(params, h, slopes, delta):
+        pre = delta * slopes
+        return params[0].T @ pre, (jnp.einsum("i,j->ij", pre, h), pre)
 
     return Block(forward, pull)
 
@@ -72,18 +74,22 @@ def residual_block(activation: str = "tanh") -> Block:
     r"""$h\mapsto h+\phi(Wh+b)$, params as in `dense_block` with a square W."""
     inner = dense_block(activation)
 
-    def pull(params, h, delta):
-        below, gradient = inner.pull(params, h, delta)
+    def forward(params, h):
+        out, slopes = inner.forward(params, h)
+        return h + out, slopes
+
+    def pull(params, h, slopes, delta):
+        below, gradient = inner.pull(params, h, slopes, delta)
         return delta + below, gradient
 
-    return Block(lambda params, h: h + inner.forward(params, h), pull)
+    return Block(forward, pull)
 
 
 def softmax_block() -> Block:
     r"""$h\mapsto\mathrm{softmax}(h)$, without parameters (`params` is an empty tuple); its Jacobian is symmetric."""
 
-    def pull(params, h, delta):
+    def forward(params, h):
         p = jax.nn.softmax(h)
-        return p * (delta - p @ delta), ()
+        return p, p
 
-    return Block(lambda params, h: jax.nn.softmax(h), pull)
+    return Block(forward, lambda params, h, p, delta: (p * (delta - p @ delta), ()))

@@ -39,7 +39,8 @@ def random_graph(key, leaves: int, operations: int, fan_out: int = 5) -> Graph:
     """
     n, m = whole("leaves", leaves), whole("operations", operations)
     fan_out = whole("fan_out", fan_out, 4)
-    draws = np.asarray(jax.random.uniform(key, (m, 5)), float)
+    # the graph is built outside of JAX, which would compile anew for every number of operations
+    draws = np.random.default_rng(np.asarray(jax.random.bits(key, (8,), "uint32"))).random((m, 5))
     arity = {"sum": 2, "mul": 2, "dot": 4, "tanh": 1, "exp": 1}
     bounds_of = {
         "sum": lambda a, b: a + b,

@@ -98,8 +98,8 @@ class HyperParameters:
 def book_feedforward(last_bias: float = 6.0) -> FeedForward:
     r"""The network 2-3-4-1 of (5.2): tanh, tanh, ReLU.
 
-    With the printed last bias, 6, ReLU never acts: its argument is at least $6+3-(5+1+1)$ and in fact near 10. Another
-    `last_bias`, such as -10, makes it act.
+    With the printed last bias, 6, ReLU never acts: its argument is at least $6+5\tanh1-2>7.8$ for every input. With
+    another `last_bias`, such as -10, it does.
     """
     first = [[1, -3], [2, 4], [-6, 0]]
     second = [[-1, -2, 0], [6, 7, -1], [5, 6, -2], [0, 1, -2]]

@@ -124,7 +124,7 @@ class FullyConnected(eqx.Module):
 
     def preactivation(self, x):
         r"""$Wx+b$."""
-        z = self.scale * (self.weight @ _vector(x, self.weight.shape[1]))
+        z = self.scale * (_vector(x, self.weight.shape[1]) @ self.weight.T)
         return z if self.bias is None else z + self.bias
 
     def __call__(self, x):

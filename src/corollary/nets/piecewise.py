@@ -14,8 +14,8 @@ from corollary.nets.feedforward import FeedForward
 def smooth_maximum(x, beta):
     r"""$\beta\ln\sum_ie^{x_i/\beta}$ over the last axis, without overflow.
 
-    Between $\max_ix_i$ and $\max_ix_i+\beta\ln d$. Of $(x,0)$ it is the softplus with the inverse parameter, $\mathrm{Softplus}_{1/\beta}(x)$. The gradient is
-    softmax$(x/\beta)$.
+    Between $\max_ix_i$ and $\max_ix_i+\beta\ln d$. Of $(x,0)$ it is the softplus with the inverse parameter,
+    $\mathrm{Softplus}_{1/\beta}(x)$. The gradient is softmax$(x/\beta)$.
     """
     x, beta = real("x", x, "... d"), positive("beta", real("beta", beta, ""))
     return beta * jax.nn.logsumexp(x / beta, axis=-1)

@@ -14,7 +14,7 @@ from corollary.nets.feedforward import FeedForward
 
 @implements("M05.26", "M05.27")
 def intersection_network(normals, offsets, eps) -> FeedForward:
-    r"""$S_\varepsilon(\sum_{i=1}^kS_\varepsilon(n_i\cdot x+o_i)-k+\frac12)$: near 1 where all $n_i\cdot x+o_i>0$, else 0.
+    r"""$S_\varepsilon(\sum_{i=1}^kS_\varepsilon(n_i\cdot x+o_i)-k+\frac12)$: near 1 where every $n_i\cdot x+o_i>0$.
 
     `normals` (k, d) and `offsets` (k,). The wedge $0<y<2x+3$ is `intersection_network([[0, 1], [2, -1]], [0, 3], eps)`.
     """
@@ -37,7 +37,7 @@ def smooth_rectangle(points, low, high, eps):
 
 @implements("M05.15")
 def staircase(f: Callable, cells: int, points):
-    r"""The step function on $[0,1]^2$ with the value of $f$ at the centre of each of n x n `cells`, at `points` (..., 2).
+    r"""The step function on $[0,1]^2$ with the value of $f$ at the centre of each of n x n `cells`; `points` (..., 2).
 
     For $f$ with Lipschitz constant $L$ it is off by at most $L/(\sqrt2\,n)$, half the diagonal of a cell times $L$.
     """

@@ -1,4 +1,4 @@
-r"""The scaled logistic step $S_\varepsilon(z)=S(z/\varepsilon)$, nearly 1 for $z>0$ and 0 for $z<0$, and logic made of it.
+r"""The scaled logistic step $S_\varepsilon(z)=S(z/\varepsilon)$, near 1 for $z>0$ and 0 for $z<0$, and logic of it.
 
 Everything works entrywise on arrays that broadcast against each other.
 """
@@ -19,8 +19,8 @@ def smooth_step(x, eps):
 def smooth_clip(z, eps):
     r"""$S_\varepsilon(z-\frac12)$ (5.11): values in (0, 1), nearly the identity on $\{0,1\}$.
 
-    It is off by $S(-\frac1{2\varepsilon})$ there. For $\varepsilon<\frac14$ repeated clipping leads every $z\ne\frac12$ to one of two fixed points near 0 and 1; for
-    $\varepsilon\ge\frac14$ it leads everything to $\frac12$.
+    It is off by $S(-\frac1{2\varepsilon})$ there. For $\varepsilon<\frac14$ repeated clipping leads every
+    $z\ne\frac12$ to one of two fixed points near 0 and 1; for $\varepsilon\ge\frac14$ it leads everything to $\frac12$.
     """
     return smooth_step(real("z", z) - 0.5, eps)
 
@@ -59,9 +59,9 @@ def smooth_xor(x, y, eps):
 def conjunction_error(margin, eps, conditions: int = 2, gap=0.5):
     r"""How far a smooth AND of $k$ conditions can be from the truth: $S(-(g-kq)/\varepsilon)$.
 
-    Of $S_\varepsilon(\sum_iS_\varepsilon(c_i)-z)$ when every $|c_i|\ge\delta$, the `margin`, and the shift $z$ keeps the
-    distance $g$, the `gap`, from $k-1$ and from $k$. Here $q=1/(1+e^{\delta/\varepsilon})$. Each inner step is off by at most $q$, so the outer one sees at
-    least $g-kq$ on the right side of 0; where that is negative the formula says nothing (it is above 1/2).
+    Of $S_\varepsilon(\sum_iS_\varepsilon(c_i)-z)$ when every $|c_i|\ge\delta$, the `margin`, and the shift $z$ keeps
+    a distance $g$, the `gap`, from $k-1$ and from $k$. Each inner step is off by at most $q=1/(1+e^{\delta/\varepsilon})$,
+    so the outer one sees at least $g-kq$ on the right side of 0; where that is negative the formula says nothing.
     """
     eps, margin, gap = _scale(eps), positive("margin", real("margin", margin)), positive("gap", real("gap", gap))
     return jax.nn.sigmoid(-(gap - whole("conditions", conditions) * jax.nn.sigmoid(-margin / eps)) / eps)

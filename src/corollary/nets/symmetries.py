@@ -65,7 +65,7 @@ def hidden_symmetries(network, layer: int = 0):
 def outer_positive(network):
     """The equivalent network with non-negative outer weights, largest first.
 
-    For one hidden layer and one output. Two trained networks that are the same up to turning and reordering become equal.
+    For one hidden layer and one output. Networks that are the same up to turning and reordering become equal.
     """
     inner, outer = _pair(network, 0)
     if len(network.layers) != 2 or outer.weight.shape[0] != 1:

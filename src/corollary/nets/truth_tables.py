@@ -65,8 +65,8 @@ def in_region(region: str, x, y):
 def indicator(region: str, x, y, eps):
     r"""The region as nested steps, each in its shortest form: as the text has them, with three misprints corrected.
 
-    Constants $S_\varepsilon(\pm1)$; half-planes $S_\varepsilon(\pm x)$, $S_\varepsilon(\pm y)$; for a quadrant with signs
-    $s,t$ and $k$ of them negative $S_\varepsilon(u)$, $u=sS_\varepsilon(x)+tS_\varepsilon(y)-\frac32+k$, and
+    Constants $S_\varepsilon(\pm1)$, half-planes $S_\varepsilon(\pm x)$, $S_\varepsilon(\pm y)$; for a quadrant
+    with signs $s,t$ and $k$ of them negative $S_\varepsilon(u)$, $u=sS_\varepsilon(x)+tS_\varepsilon(y)-\frac32+k$, and
     $S_\varepsilon(-u)$ for its complement; opposing quadrants as a clipped sum. Entrywise in x and y.
     """
     quadrants, kind = REGIONS[one_of("region", region, REGIONS)]

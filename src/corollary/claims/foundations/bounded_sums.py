@@ -112,9 +112,9 @@ def average_of_bounded(key, *, atoms: Size = 7):
 def average_as_printed(key, *, m: Size = 100):
     r"""The average of m variables in [-1, 1] exceeds ε with probability at most exp(-ε²m).
 
-    As printed: $P\{|\frac1m\sum y_i|\ge\epsilon\}\le e^{-\epsilon^2m}$ for independent $y_i\in[-1,1]$ of mean 0. For one
-    sign and $\epsilon=1$ the probability is 1. A normal variable of variance $1/m$ itself
-    has the tail $e^{-\epsilon^2m/2}$.
+    As printed: $P\{|\frac1m\sum y_i|\ge\epsilon\}\le e^{-\epsilon^2m}$ for independent $y_i\in[-1,1]$ of mean 0.
+    For one sign and $\epsilon=1$ the probability is 1. A normal variable of variance $1/m$ itself has
+    the tail $e^{-\epsilon^2m/2}$.
     """
     yield at_most("tail of one sign at ε = 1", 1.0, np.exp(-1.0))
     k = np.arange(m, 0, -2)[::-1].astype(float)

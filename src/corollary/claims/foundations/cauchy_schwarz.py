@@ -11,10 +11,10 @@ from corollary.foundations import cauchy_schwarz_gap, inner, lagrange_gap
 def inequality(key, *, dim: Size = 50, samples: Size = 300):
     r"""The inner product of two vectors is at most the product of their lengths, and the gap is a sum of squares.
 
-    In every inner product space $|\langle x,y\rangle|\le\|x\|\|y\|$. In $\mathbb R^n$ Lagrange's identity gives the gap:
+    In every inner product space $|\langle x,y\rangle|\le\|x\|\|y\|$. In $\mathbb R^n$ the gap is Lagrange's sum:
     $\|x\|^2\|y\|^2-(x^\top y)^2=\sum_{i<j}(x_iy_j-x_jy_i)^2$, which is zero exactly if one vector is a multiple of the
-    other ($x=cy$, or $y=0$). The same holds for $\langle x,y\rangle=x^\top My$ with $M\succ0$, but not for indefinite $M$.
-    The factor 4 that (1.7) has on the right is not needed, and with it equality is never attained.
+    other ($x=cy$, or $y=0$). The inequality holds for $\langle x,y\rangle=x^\top My$ with $M\succ0$ too, but not for
+    indefinite $M$. The factor 4 that (1.7) has on the right is not needed, and with it equality is never attained.
     """
     x_key, y_key, m_key, c_key = jax.random.split(key, 4)
     x, y = jax.random.normal(x_key, (samples, dim)), jax.random.normal(y_key, (samples, dim))

@@ -52,8 +52,8 @@ def chebyshev_inequality(key, *, laws: Size = 1000, atoms: Size = 20, p: Probabi
     r"""A variable is seldom further from its mean than a few standard deviations.
 
     If $X$ has a finite variance and $t>0$, then $P\{|X-E[X]|\ge t\}\le\mathrm{Var}[X]/t^2$; the sign of $X$ is free.
-    The law on $\{-t,0,t\}$ with masses $p/2,1-p,p/2$ attains it. Without a variance the tail may fall more slowly than any
-    multiple of $t^{-2}$: that of the Cauchy law is about $2/(\pi t)$.
+    The law on $\{-t,0,t\}$ with masses $p/2,1-p,p/2$ attains it. Without a variance the tail may fall more slowly
+    than any multiple of $t^{-2}$: that of the Cauchy law is about $2/(\pi t)$.
     """
     value_key, mass_key = jax.random.split(key)
     values = jax.random.normal(value_key, (laws, atoms))
@@ -91,8 +91,8 @@ def chernoff_bound(key, *, laws: Size = 30, n: Annotated[int, Range(10, 10_000)]
     $X=\sum X_i$ with independent $X_i\in\{0,1\}$, $P\{X_i=1\}=p_i$, $\mu=\sum p_i$. Then
     $$P\{X\ge(1+\delta)\mu\}\le e^{-\mu\{(1+\delta)\ln(1+\delta)-\delta\}}\le e^{-\mu\delta^2/(2+\delta)}$$
     for $\delta>0$, which is at most $e^{-\mu\delta^2/3}$ for $\delta\le1$; that form holds up to
-    $\delta=1.8169\ldots$, where the exponents cross. $P\{X\le(1-\delta)\mu\}\le e^{-\mu\delta^2/2}$ for $0<\delta<1$. The first exponent is the true rate for many
-    rare events.
+    $\delta=1.8169\ldots$, where the exponents cross. $P\{X\le(1-\delta)\mu\}\le e^{-\mu\delta^2/2}$ for
+    $0<\delta<1$. The first exponent is the true rate for many rare events.
     """
     scale_key, p_key = jax.random.split(key)
     # from rare events to fair coins

@@ -17,7 +17,7 @@ def span(key, *, samples: Size = 200):
 
     With $V=(v_1,v_2)$, $v_1=(-3,2)$, $v_2=(2,3)$: $0.5v_1+v_2=(0.5,4)$, the rank is 2 and every $b\in\mathbb R^2$ is a
     combination. With $v_1=(1,2)$, $v_2=2v_1$: $v_1+0.5v_2=(2,4)$, the rank is 1, and $b$ is a combination exactly if it
-    is a multiple of $(1,2)$; $(1,0)$ is at distance $2/\sqrt5$. (The text labels both columns $v_1$ in the two products.)
+    is a multiple of $(1,2)$; $(1,0)$ is at distance $2/\sqrt5$. (The text labels both columns $v_1$.)
     """
     independent = jnp.array([[-3.0, 2.0], [2.0, 3.0]])
     dependent = jnp.array([[1.0, 2.0], [2.0, 4.0]])
@@ -119,7 +119,7 @@ def orthogonal_matrices(key, *, dim: Size = 12, samples: Size = 50):
     neither do orthonormal columns of a matrix that is not square.
     """
     q_key, x_key, s_key = jax.random.split(key, 3)
-    q = jax.random.orthogonal(q_key, dim, (samples,))
+    q = jax.jit(lambda key: jax.random.orthogonal(key, dim, (samples,)))(q_key)
     x, y = jax.random.normal(x_key, (2, samples, dim))
     stretch = 1 + jax.random.uniform(s_key, (samples, 1, dim))
     thin = q[:, :, :-1]
@@ -177,7 +177,7 @@ def trace(key, *, dim: Size = 7, other: Size = 4, samples: Size = 100):
     yield equal("trace of the transpose", *m["transpose"], atol=size)
     yield equal("trace of AB and of BA, rectangular", *m["cyclic"], atol=size)
     yield equal("trace of ABC and of BCA", *m["three"], atol=size)
-    # a nonsymmetric eigenvalue may lose digits to its condition, but their sum is that of a triangular form and does not
+    # one eigenvalue may lose digits to its condition; their sum is the trace of a triangular form and does not
     yield equal("sum of the complex eigenvalues", *m["eigen"], atol=size)
     yield equal("imaginary part of that sum", m["imaginary"], 0.0, atol=size)
     yield control("a permutation that is not cyclic", equal("trace of ABC and of ACB", *m["swapped"], atol=size))

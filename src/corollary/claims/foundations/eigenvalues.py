@@ -1,0 +1,148 @@
+"""Eigenvalues, the characteristic polynomial, and the Loewner order."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from corollary.evidence import Size, at_least, at_most, claim, control, equal
+from corollary.foundations import characteristic_polynomial, loewner_geq, sorted_eigen
+
+EPS = 2.3e-16
+
+
+def _symmetric(key, count, dim):
+    a = jax.random.normal(key, (count, dim, dim))
+    return (a + a.swapaxes(1, 2)) / 2
+
+
+@claim(rows=("B01.17",))
+def roots(key, *, dim: Size = 5, samples: Size = 40):
+    r"""The eigenvalues of a matrix are the roots of its characteristic polynomial, counted with multiplicity.
+
+    $Av=\lambda v$ for some $v\ne0$ exactly if $\det(A-\lambda I)=0$. For symmetric $A$ all roots are real and
+    can be sorted, $\lambda_1\ge\dots\ge\lambda_n$. The algebraic multiplicity of an eigenvalue is its multiplicity as a
+    root; the number of different eigenvalues is the number of different roots.
+    """
+    a_key, t_key = jax.random.split(key)
+    a = _symmetric(a_key, samples, dim)
+    elsewhere = jax.random.normal(t_key, (samples,))
+
+    @jax.jit
+    def measure(a):
+        values, vectors = jax.vmap(sorted_eigen)(a)
+        coefficients = jax.vmap(characteristic_polynomial)(a)
+        at = jax.vmap(jnp.polyval)
+        shifted = a - elsewhere[:, None, None] * jnp.eye(dim)
+        return {
+            "values": values,
+            "residual": a @ vectors - vectors * values[:, None, :],
+            "roots": jax.vmap(lambda c: jnp.roots(c, strip_zeros=False))(coefficients),
+            "polynomial": at(coefficients, elsewhere),
+            "determinant": jnp.linalg.det(shifted) * (-1) ** dim,
+            "distinct": jnp.abs(jnp.diff(values, axis=1)).min(1),
+            "derivative": jax.vmap(lambda c, x: jnp.polyval(jnp.polyder(c), x))(coefficients, values),
+            "size": jax.vmap(lambda c, x: jnp.polyval(jnp.abs(c), jnp.abs(x)))(coefficients, values),
+        }
+
+    m = measure(a)
+    scale = float(jnp.abs(m["values"]).max())
+    yield equal("Av - λv", m["residual"], 0.0, atol=20 * dim * EPS * scale)
+    yield equal("polynomial against the determinant", m["polynomial"], m["determinant"], atol=1e-12 * scale**dim)
+    # a root moves by the rounding of the polynomial there over its slope
+    error = 1e3 * EPS * m["size"] / jnp.abs(m["derivative"])
+    by_size = jnp.sort(m["roots"].real, axis=1)[:, ::-1]
+    yield at_most("distance of roots and eigenvalues", jnp.abs(by_size - m["values"]), error)
+    yield at_most("imaginary parts of the roots", jnp.abs(m["roots"].imag).max(1), error.max(1))
+    double = jnp.array([[2.0, 0.0, 0.0], [0.0, 2.0, 0.0], [0.0, 0.0, -1.0]])
+    yield equal(
+        "polynomial of diag(2, 2, -1): (λ - 2)²(λ + 1)",
+        characteristic_polynomial(double),
+        jnp.array([1.0, -3.0, 0.0, 4.0]),
+    )
+    yield control(
+        "numbers that are no eigenvalues are no roots",
+        equal("polynomial elsewhere", m["polynomial"], 0.0, atol=1e-12 * scale**dim),
+    )
+
+
+@claim(
+    rows=("B01.17",),
+    erratum="The number of different eigenvalues is not the multiplicity of an eigenvalue as a root.",
+)
+def count_by_multiplicity(key):
+    r"""The number of distinct eigenvalues equals the multiplicity of an eigenvalue as a root.
+
+    As printed: "the number of distinct eigenvalues of $A$ is equal to the multiplicity of $\lambda$ as a root of this
+    polynomial". The identity of the plane has one eigenvalue, and $(\lambda-1)^2$ has it as a double root.
+    """
+    polynomial = np.asarray(characteristic_polynomial(jnp.eye(2)))
+    value, derivative = np.polyval(polynomial, 1.0), np.polyval(np.polyder(polynomial), 1.0)
+    yield equal("the polynomial and its derivative vanish at 1", np.array([value, derivative]), 0.0)
+    distinct = np.unique(np.round(np.asarray(sorted_eigen(jnp.eye(2))[0]), 12)).size
+    yield equal("number of distinct eigenvalues", distinct, 2)
+
+
+@claim(rows=("B01.19",))
+def loewner_order(key, *, dim: Size = 4, samples: Size = 200):
+    r"""The Loewner order is a partial order of symmetric matrices, and inversion turns it round.
+
+    $A\succcurlyeq B$ means $u^\top(A-B)u\ge0$ for all $u$, for symmetric $A-B$ the same as no negative eigenvalue. It is
+    reflexive, transitive and antisymmetric, but $\mathrm{diag}(1,0)$ and $\mathrm{diag}(0,1)$ are not comparable. If
+    $A\succcurlyeq B\succ0$ then $B^{-1}\succcurlyeq A^{-1}$.
+    """
+    keys = jax.random.split(key, 4)
+    b = _symmetric(keys[0], samples, dim)
+    # bumps of full and of deficient rank; differences of both signs come from independent matrices
+    roots = jax.random.normal(keys[1], (2, samples, dim, dim)) * (jnp.arange(dim) < dim - 1)
+    one, two = roots @ roots.swapaxes(2, 3)
+    other = _symmetric(keys[2], samples, dim)
+    u = jax.random.normal(keys[3], (500, dim))
+
+    @jax.jit
+    def measure():
+        geq = jax.vmap(loewner_geq)
+        a, c = b + one, b + one + two
+        definite = one + jnp.eye(dim)
+        larger = definite + two
+        forms = jnp.einsum("ui,sij,uj->su", u, b - other, u)
+        return {
+            "above": jnp.stack([geq(b, b), geq(a, b), geq(c, a), geq(c, b)]),
+            "turned": geq(jnp.linalg.inv(definite), jnp.linalg.inv(larger)),
+            "below": geq(b, a),
+            "difference": jnp.abs(a - b).max((1, 2)),
+            "agree": geq(b, other) <= (forms.min(1) >= 0),
+            "inverted": geq(jnp.linalg.inv(definite - 3 * jnp.eye(dim)), jnp.linalg.inv(larger - 3 * jnp.eye(dim))),
+        }
+
+    m = measure()
+    yield equal("B ≽ B, A ≽ B, C ≽ A and so C ≽ B", m["above"], 1.0, atol=0)
+    yield equal("inverses of positive definite matrices, turned round", m["turned"], 1.0, atol=0)
+    yield equal("what is above has no negative form", m["agree"], 1.0, atol=0)
+    # antisymmetry: where both hold the difference must vanish, so with a positive difference only one holds
+    yield equal("A ≽ B ≽ A for different matrices", m["below"], 0.0, atol=0)
+    yield at_least("their difference", m["difference"], 1e-3)
+    one, other = jnp.diag(jnp.array([1.0, 0.0])), jnp.diag(jnp.array([0.0, 1.0]))
+    yield control(
+        "the order is only partial: two matrices of which neither is above",
+        equal("one of the two is above", loewner_geq(one, other) | loewner_geq(other, one), 1.0, atol=0),
+    )
+    yield control(
+        "inversion of matrices that are not positive definite",
+        equal("inverses, turned round", m["inverted"], 1.0, atol=0),
+    )
+
+
+@claim(
+    rows=("B01.19",),
+    erratum="The criterion by eigenvalues needs a symmetric matrix, which is not assumed.",
+)
+def definite_by_eigenvalues(key):
+    r"""A matrix whose eigenvalues are not negative is positive semi-definite.
+
+    As printed: "$u^\top Au\ge0$ for all $u\in\mathbb R^d$, or equivalently all the eigenvalues of $A$ are non-negative",
+    for any matrix $A$. The triangular $\begin{pmatrix}1&-10\\0&1\end{pmatrix}$ has the eigenvalues 1, 1 and at
+    $u=(1,1)$ the form $-8$. (For symmetric matrices the equivalence holds.)
+    """
+    a, u = jnp.array([[1.0, -10.0], [0.0, 1.0]]), jnp.ones(2)
+    yield at_least("eigenvalues", np.linalg.eigvals(np.asarray(a)).real, 0.0)
+    yield at_least("quadratic form at (1, 1)", u @ a @ u, 0.0)

@@ -1,0 +1,358 @@
+"""Singular values and the singular value decomposition."""
+
+import altair as alt
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from corollary.evidence import Size, at_least, at_most, claim, control, equal, picture
+from corollary.foundations import (
+    in_span,
+    jacobi_svd,
+    numerical_rank,
+    operator_norm,
+    rank_one_terms,
+    singular_values,
+    sorted_eigen,
+    svd,
+    svd_geometry,
+    truncation_errors,
+)
+
+EPS = 2.3e-16
+
+
+def _of_rank(key, m, n, rank):
+    left, right = jax.random.split(key)
+    return jax.random.normal(left, (m, rank)) @ jax.random.normal(right, (rank, n))
+
+
+@claim(rows=("B01.20",))
+def gram_matrices(key, *, rows: Size = 9, columns: Size = 6, rank: Size = 4, samples: Size = 20):
+    r"""Singular values are the roots of the eigenvalues of both Gram matrices, and the rank is how many are not zero.
+
+    For $A\in\mathbb R^{m\times n}$ and $i\le\min(m,n)$, $\sigma_i(A)=\sqrt{\lambda_i(AA^\top)}=\sqrt{\lambda_i(A^\top A)}$;
+    the larger Gram matrix has zeros beyond. The number of nonzero $\sigma_i$ is the rank of the rows and of the columns,
+    and $\sigma_1=\|A\|_2$.
+    """
+    a = jax.vmap(lambda k: _of_rank(k, rows, columns, rank))(jax.random.split(key, samples))
+
+    @jax.jit
+    def measure(a):
+        eigen = jax.vmap(lambda g: sorted_eigen(g)[0])
+        transposed = a.swapaxes(1, 2)
+        # the rank of rows and columns by elimination of another kind: pivots of QR on random mixtures
+        return {
+            "sigma": jax.vmap(singular_values)(a),
+            "tall": eigen(a @ transposed),
+            "wide": eigen(transposed @ a),
+            "rank": jnp.stack([jax.vmap(numerical_rank)(a), jax.vmap(numerical_rank)(transposed)]),
+            "norm": jax.vmap(operator_norm)(a),
+            "minors": jnp.abs(jnp.linalg.det(a[:, :rank, :rank])),
+        }
+
+    m = measure(a)
+    least = min(rows, columns)
+    # the eigenvalues are off by the rounding of the largest one, in squares
+    error = 50 * (rows + columns) * EPS * float(m["tall"].max())
+    yield equal("eigenvalues of AA' and squares", m["tall"][:, :least], m["sigma"] ** 2, atol=error)
+    yield equal("eigenvalues of A'A and squares", m["wide"][:, :least], m["sigma"] ** 2, atol=error)
+    yield equal("the rest of the larger one", m["tall"][:, least:], 0.0, atol=error)
+    yield equal("singular values that are not zero", m["rank"], rank, atol=0, rtol=0)
+    yield at_least("a minor of that order is not zero", m["minors"], 1e-9)
+    yield equal("largest one and operator norm", m["sigma"][:, 0], m["norm"])
+    square = a[:, :columns, :columns]
+    yield control(
+        "eigenvalues of A itself are something else",
+        equal(
+            "absolute eigenvalues against singular values",
+            np.sort(np.abs(np.linalg.eigvals(np.asarray(square))), axis=1)[:, ::-1],
+            jax.vmap(singular_values)(square),
+            atol=1e-6,
+        ),
+    )
+
+
+@claim(rows=("B01.21",))
+def decomposition(key, *, tall: Size = 7, wide: Size = 5, rank: Size = 3):
+    r"""Every matrix is an orthogonal matrix times a diagonal one times an orthogonal one.
+
+    $A=UDV^\top$ with $U\in\mathbb R^{m\times m}$, $V\in\mathbb R^{n\times n}$ orthogonal and
+    $D$ diagonal, $\sigma_1\ge\sigma_2\ge\dots\ge0$. Then $Av_i=\sigma_iu_i$ and $A^\top u_i=\sigma_iv_i$, so that the
+    $u_i$, $v_i$ are eigenvectors of $AA^\top$, $A^\top A$; the first $r=\mathrm{rank}A$ columns of $U$ span the column
+    space. Where a singular value is repeated, the factors may be rotated together: the decomposition is not unique.
+    """
+    keys = jax.random.split(key, 5)
+    cases = {
+        "tall": jax.random.normal(keys[0], (tall, wide)),
+        "wide": jax.random.normal(keys[1], (wide, tall)),
+        "square": jax.random.normal(keys[2], (wide, wide)),
+        "deficient": _of_rank(keys[3], tall, wide, rank),
+    }
+
+    @jax.jit
+    def measure(cases):
+        out = {}
+        for name, a in cases.items():
+            u, s, v = svd(a)
+            k = s.size
+            out[name] = {
+                "back": jnp.abs(u @ svd(a).d @ v.T - a).max(),
+                "orthogonal": jnp.maximum(
+                    jnp.abs(u.T @ u - jnp.eye(len(u))).max(), jnp.abs(v.T @ v - jnp.eye(len(v))).max()
+                ),
+                "right": jnp.abs(a @ v[:, :k] - u[:, :k] * s).max(),
+                "left": jnp.abs(a.T @ u[:, :k] - v[:, :k] * s).max(),
+                "eigen": jnp.abs(a @ (a.T @ u[:, :k]) - u[:, :k] * s**2).max(),
+                "order": jnp.concatenate([jnp.diff(-s), s]).min(),
+            }
+        a = cases["tall"]
+        own = jacobi_svd(a)
+        turn = jnp.eye(wide).at[:2, :2].set(jnp.array([[0.6, -0.8], [0.8, 0.6]]))
+        u, _, v = svd(a)
+        equal_pair = (u[:, :wide] * jnp.array([2.0, 2.0, *[1.0] * (wide - 2)])) @ v.T
+        s = jnp.array([2.0, 2.0, *[1.0] * (wide - 2)])
+        rotated = ((u[:, :wide] @ turn) * s) @ (v @ turn).T
+        different = jnp.array([3.0, 2.0, *[1.0] * (wide - 2)])
+        mixed = ((u[:, :wide] @ turn) * different) @ (v @ turn).T
+        low = cases["deficient"]
+        basis = svd(low).u[:, :rank]
+        return {
+            "cases": {k: jnp.stack([case[k] for case in out.values()]) for k in out["tall"]},
+            "jacobi": own.s - svd(a).s,
+            "jacobi back": (own.u * own.s) @ own.v.T - a,
+            "rotated": rotated - equal_pair,
+            "mixed": mixed - (u[:, :wide] * different) @ v.T,
+            "span": basis @ (basis.T @ low) - low,
+        }
+
+    m = measure(cases)
+    size = float(max(jnp.linalg.norm(a) for a in cases.values()))
+    rounding = 20 * (tall + wide) * EPS
+    c = m["cases"]
+    yield at_most("tall, wide, square, deficient: UDV' - A", c["back"], rounding * size)
+    yield at_most("departure from orthogonality", c["orthogonal"], rounding)
+    yield at_most("Av - σu and A'u - σv", jnp.stack([c["right"], c["left"]]), rounding * size)
+    yield at_most("AA'u - σ²u", c["eigen"], rounding * size**2)
+    yield at_least("order and sign of the singular values", c["order"], 0.0)
+    yield equal("the first r left vectors span the columns", m["span"], 0.0, atol=rounding * size)
+    yield equal("singular values by Jacobi rotations", m["jacobi"], 0.0, atol=rounding * size)
+    yield equal("the product of Jacobi's factors", m["jacobi back"], 0.0, atol=rounding * size)
+    yield equal("a repeated value: both factors rotated", m["rotated"], 0.0, atol=rounding * size)
+    yield control(
+        "rotating vectors of different singular values",
+        equal("both factors rotated", m["mixed"], 0.0, atol=rounding * size),
+    )
+
+
+@claim(
+    rows=("B01.21",),
+    erratum="Only the first r left singular vectors lie in the column space; the others are orthogonal to it.",
+)
+def left_vectors_in_column_space(key, *, tall: Size = 5, wide: Size = 3):
+    r"""The columns of U form an orthonormal basis of the column space.
+
+    As printed, for the $m$ columns of $U$ in $A=UDV^\top$. With $m=5$ rows and $n=3$ columns, two of the five are not
+    in the column space at all: they are at distance 1 from it. (The first $\mathrm{rank}A$ columns do form a basis.)
+    """
+    a = jax.random.normal(key, (tall, wide))
+    distance = jax.vmap(lambda u: in_span(a, u).distance)(svd(a).u.T)
+    yield at_most("distance of the first columns of U to the column space", distance[:wide], 1e-12)
+    yield at_most("distance of all columns of U to the column space", distance, 1e-12)
+
+
+@claim(
+    rows=("B01.21",),
+    erratum="U = V holds for positive semi-definite symmetric matrices only; a negative eigenvalue makes u = -v.",
+)
+def symmetric_means_equal_factors(key):
+    r"""A symmetric matrix has equal left and right singular vectors.
+
+    As printed: "the special case of $m=n$ and $U=V$ (i.e. $A$ symmetric)". For the symmetric $\mathrm{diag}(2,-1)$ every
+    decomposition has $u_2=-v_2$, since $\sigma_2u_2=Av_2=-v_2$.
+    """
+    turn = jnp.linalg.qr(jax.random.normal(key, (2, 2)))[0]
+    a = turn @ jnp.diag(jnp.array([2.0, -1.0])) @ turn.T
+    u, _, v = svd(a)
+    yield equal("the matrix is symmetric", a, a.T)
+    yield equal("inner products of left and right vectors", jnp.sum(u * v, axis=0), 1.0)
+
+
+@claim(rows=("B01.23", "B01.36"))
+def rank_one_sum(key, *, side: Size = 40, rank: Size = 12):
+    r"""A matrix is a sum of matrices of rank one, and the first k of them leave exactly the other singular values.
+
+    $A=\sum_{i\le r}\sigma_iu_iv_i^\top$ with $r=\mathrm{rank}A$, each outer product of rank 1, and
+    $\|A-A_k\|_F^2=\sum_{i>k}\sigma_i^2$ for the sum $A_k$ of the first $k$.
+    """
+    image_key, swap_key = jax.random.split(key)
+    a = _picture(side) + 0.05 * _of_rank(image_key, side, side, rank)
+    order = jax.random.permutation(swap_key, side)
+
+    @jax.jit
+    def measure(a):
+        terms = rank_one_terms(a)
+        partial = jnp.cumsum(terms, axis=0)
+
+        def left(sums):
+            return jnp.linalg.norm(a - sums, axis=(1, 2))
+
+        return {
+            "partial": partial,
+            "errors": left(partial),
+            "shuffled": left(jnp.cumsum(terms[order], axis=0)),
+            "predicted": truncation_errors(a)[1:],
+            "ranks": jax.vmap(lambda t: numerical_rank(t, 1e-9 * jnp.linalg.norm(t)))(terms[:10]),
+            # every minor of order two of an outer product vanishes, which is what rank 1 means
+            "minors": jax.vmap(lambda t: t[:-1, :-1] * t[1:, 1:] - t[:-1, 1:] * t[1:, :-1])(terms[:10]),
+        }
+
+    m = measure(a)
+    rounding = 20 * side * EPS * float(jnp.linalg.norm(a))
+    yield equal("what the first k terms leave", m["errors"], m["predicted"], atol=rounding, along="k")
+    yield equal("all terms together", m["partial"][-1], a, atol=rounding)
+    yield equal("rank of a term", m["ranks"], 1, atol=0, rtol=0)
+    yield equal("minors of order two of a term", m["minors"], 0.0, atol=rounding)
+    yield control(
+        "the terms in another order",
+        equal("what the first k terms leave", m["shuffled"], m["predicted"], atol=rounding, along="k"),
+    )
+    yield _images({f"k = {k}": m["partial"][k - 1] for k in (1, 3, 8)} | {"A": a})
+
+
+def _picture(side):
+    """A disc, a bar and a slope: something to look at that is not of low rank."""
+    x, y = jnp.meshgrid(jnp.linspace(-1, 1, side), jnp.linspace(-1, 1, side))
+    return 1.0 * (x**2 + (y - 0.2) ** 2 < 0.3) + 0.6 * (jnp.abs(x + y) < 0.2) + 0.3 * x
+
+
+def _images(images):
+    panels = []
+    for name, image in images.items():
+        cells = [
+            {"x": j, "y": i, "v": round(float(v), 4)}
+            for i, row in enumerate(np.asarray(image))
+            for j, v in enumerate(row)
+        ]
+        chart = (
+            alt.Chart(alt.Data(values=cells), title=name)
+            .mark_rect()
+            .encode(
+                alt.X("x:O", axis=None),
+                alt.Y("y:O", axis=None),
+                alt.Color("v:Q", legend=None, scale=alt.Scale(scheme="greys")),
+            )
+        )
+        panels.append(chart.properties(width=110, height=110))
+    return picture("an image from its first k terms", alt.hconcat(*panels))
+
+
+@claim(rows=("B01.24",))
+def geometry(key, *, points: Size = 20_000):
+    r"""A matrix maps the unit circle to an ellipse whose half-axes are its singular values.
+
+    For $A\in\mathbb R^{2\times2}$: $V^\top$ turns (or reflects) the circle, $D$ stretches it along the axes by
+    $\sigma_1,\sigma_2$, $U$ turns it again. The image has the half-axes $\sigma_1,\sigma_2$, in the directions of
+    $u_1,u_2$, and the area $\pi\sigma_1\sigma_2=\pi|\det A|$.
+    """
+    a = jax.random.normal(key, (2, 2))
+    parts = jax.jit(svd_geometry, static_argnames="points")(a, points)
+
+    def axes(image):
+        radius = jnp.linalg.norm(image, axis=1)
+        return jnp.stack([radius.max(), radius.min()])
+
+    s, u = singular_values(a), svd(a).u
+    # the grid misses an axis by at most half its spacing, which moves σ by the square of that times σ1²/σ2
+    grid = float((jnp.pi / points) ** 2 * s[0] ** 2 / s[1])
+    yield equal("half-axes of the image", axes(parts.image), s, atol=grid)
+    longest = parts.image[jnp.argmax(jnp.linalg.norm(parts.image, axis=1))]
+    # near the longest axis the direction is off by the angle of the grid
+    yield at_least("cosine of the long axis and u1", jnp.abs(longest @ u[:, 0]) / s[0], 1 - (2 * jnp.pi / points) ** 2)
+    x, y = parts.image.T
+    area = jnp.abs(jnp.sum(x * jnp.roll(y, -1) - y * jnp.roll(x, -1))) / 2
+    yield equal("area of the image", area, jnp.pi * s[0] * s[1], rtol=float((2 * jnp.pi / points) ** 2))
+    yield equal("the three maps one after the other", parts.image, parts.circle @ a.T, atol=1e-14 * 10 * float(s[0]))
+    yield equal("the first map keeps lengths", jnp.linalg.norm(parts.rotated, axis=1), 1.0)
+    yield control(
+        "eigenvalues in place of singular values",
+        equal("half-axes of the image", axes(parts.image), np.sort(np.abs(np.linalg.eigvals(a)))[::-1], atol=grid),
+    )
+    yield _ellipses(parts)
+
+
+def _ellipses(parts):
+    panels = []
+    reach = float(jnp.abs(jnp.concatenate([parts.image, parts.scaled, parts.circle])).max()) * 1.1
+    scale = alt.Scale(domain=[-reach, reach], nice=False)
+    for name, curve in zip(("disc", "V' disc", "DV' disc", "A disc"), parts, strict=True):
+        some = np.asarray(curve)[:: max(len(curve) // 120, 1)]
+        rows = [{"x": float(x), "y": float(y), "k": k} for k, (x, y) in enumerate(some)]
+        quarter = len(curve) // 4
+        ends = [
+            {"x": 0, "y": 0, "x2": float(curve[i][0]), "y2": float(curve[i][1]), "e": e}
+            for i, e in ((0, "e1"), (quarter, "e2"))
+        ]
+        x, y = alt.X("x:Q", title=None, scale=scale, axis=None), alt.Y("y:Q", title=None, scale=scale, axis=None)
+        line = alt.Chart(alt.Data(values=rows), title=name).mark_line(filled=True, fillOpacity=0.15, strokeWidth=1.5)
+        arrow = alt.Chart(alt.Data(values=ends)).mark_rule(strokeWidth=2)
+        colour = alt.Color("e:N", legend=None, scale=alt.Scale(range=["#d1495b", "#ffb000"]))
+        layers = line.encode(x, y, alt.Order("k:Q")), arrow.encode(x, y, alt.X2("x2:Q"), alt.Y2("y2:Q"), colour)
+        panels.append(alt.layer(*layers).properties(width=120, height=120))
+    return picture("turn, stretch, turn: the images of the disc, e1 and e2", alt.hconcat(*panels))
+
+
+@claim(rows=("B01.25",))
+def symmetric_matrices(key, *, dim: Size = 8, samples: Size = 30):
+    r"""The singular values of a symmetric matrix are the absolute eigenvalues; a negative one flips a vector.
+
+    For $A=A^\top$ the multisets $\{\sigma_i\}$ and $\{|\lambda_i|\}$ are equal, and if $|\lambda|$ is simple then
+    $u^\top v=\mathrm{sign}\,\lambda$ for its singular vectors: $u=v$ for $\lambda>0$ and $u=-v$ for $\lambda<0$.
+    """
+    a = jax.random.normal(key, (samples, dim, dim))
+
+    @jax.jit
+    def measure(a):
+        def one(a):
+            u, s, v = svd(a)
+            symmetric = (a + a.T) / 2
+            us, ss, vs = svd(symmetric)
+            values = jnp.linalg.eigvalsh(symmetric)
+            order = jnp.argsort(-jnp.abs(values))
+            return {
+                "sigma": ss,
+                "sizes": jnp.abs(values)[order],
+                "signs": jnp.sign(values)[order],
+                "cosine": jnp.sum(us * vs, axis=0),
+                "gap": jnp.abs(jnp.diff(ss)).min(),
+                "other": s,
+                "own": jnp.abs(jnp.linalg.eigvalsh(a)),
+            }
+
+        return jax.vmap(one)(a)
+
+    m = measure(a)
+    rounding = 50 * dim * EPS * float(m["sigma"].max())
+    yield equal("singular values against absolute eigenvalues", m["sigma"], m["sizes"], atol=rounding)
+    # a singular vector is off by the rounding of the matrix over the gap to the next value, and so is its cosine
+    error = 1e2 * rounding / float(m["gap"].min())
+    yield equal("cosine of left and right vector: the sign of λ", m["cosine"], m["signs"], atol=error)
+    values = np.sort(np.abs(np.linalg.eigvals(np.asarray(a))), axis=1)[:, ::-1]
+    yield control(
+        "matrices that are not symmetric",
+        equal("singular values against absolute eigenvalues", m["other"], values, atol=rounding),
+    )
+
+
+@claim(
+    rows=("B01.25",),
+    erratum="Index by index the equation needs the eigenvalues in the order of their absolute values.",
+)
+def singular_values_index_by_index(key):
+    r"""The i-th singular value of a symmetric matrix is the absolute value of the i-th eigenvalue.
+
+    As printed: $\sigma_i(A)=|\lambda_i(A)|$, with $\lambda_1\ge\dots\ge\lambda_n$. For $\mathrm{diag}(1,-3)$ the sorted
+    eigenvalues are $1,-3$ and the singular values $3,1$.
+    """
+    a = jnp.diag(jnp.array([1.0, -3.0]))
+    yield equal("singular values", singular_values(a), jnp.abs(sorted_eigen(a)[0]))
