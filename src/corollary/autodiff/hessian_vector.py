@@ -41,7 +41,7 @@ def _gradient(loss, params):
     """The gradient as a function of the floating-point leaves, and those leaves."""
     if not callable(loss):
         raise TypeError(f"loss must be a function of params, got {type(loss).__name__}.")
-    varied, fixed = eqx.partition(params, eqx.is_inexact_array_like)
+    varied, fixed = eqx.partition(params, _varies)
     if not jax.tree.leaves(varied):
         raise ValueError("params must have at least one floating-point leaf.")
     varied = jax.tree_util.tree_map_with_path(lambda path, leaf: real(_name("params", path), leaf), varied)
@@ -53,6 +53,10 @@ def _gradient(loss, params):
     if not hasattr(out, "shape") or out.shape != () or not jnp.issubdtype(out.dtype, jnp.floating):
         raise ValueError(f"loss must return a real scalar, got {out}.")
     return jax.grad(value), varied
+
+
+def _varies(leaf) -> bool:
+    return isinstance(leaf, float) or (hasattr(leaf, "dtype") and jnp.issubdtype(leaf.dtype, jnp.inexact))
 
 
 def _like(varied, vector):

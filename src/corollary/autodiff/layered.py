@@ -7,6 +7,7 @@ derivatives by $B^\ell$ and $W^\ell$ are $\delta^\ell$ and $H^{\ell-1}(\delta^\e
 differentiation.
 """
 
+from itertools import pairwise
 from typing import NamedTuple
 
 import jax
@@ -57,11 +58,15 @@ def random_layers(key, widths, scale: float = 1.0) -> tuple[Layer, ...]:
     widths = [whole("widths", width) for width in widths]
     if len(widths) < 2:
         raise ValueError(f"widths must name an input and at least one layer, got {len(widths)} width(s).")
-    keys = jax.random.split(key, (len(widths) - 1, 2))
-    return tuple(
-        Layer(scale * jax.random.normal(k[0], (m, n)) / jnp.sqrt(m), scale * jax.random.normal(k[1], (n,)))
-        for k, m, n in zip(keys, widths, widths[1:], strict=False)
-    )
+    # one draw for all layers: a draw for each would take most of the compilation of what uses it
+    sizes = [(m, n) for m, n in pairwise(widths)]
+    draws = scale * jax.random.normal(key, (sum(m * n + n for m, n in sizes),))
+    layers, at = [], 0
+    for m, n in sizes:
+        weights, biases = draws[at : at + m * n].reshape(m, n), draws[at + m * n : at + m * n + n]
+        layers.append(Layer(weights / jnp.sqrt(m), biases))
+        at += m * n + n
+    return tuple(layers)
 
 
 @implements("M06.05")

@@ -38,7 +38,7 @@ class Dataset(eqx.Module):
 
     def expectation(self, g: Callable):
         r"""$E_{\mathcal D}[g]=\frac1{|\mathcal D|}\sum g(x,y)$; `g` may return any pytree of arrays."""
-        return jax.tree.map(lambda v: v.mean(0), jax.vmap(_function("g", g))(self.x, self.y))
+        return jax.tree.map(lambda v: (1.0 * v).mean(0), jax.vmap(_function("g", g))(self.x, self.y))
 
     def sample(self, size: int, *, key, replace: bool = True) -> "Dataset":
         r"""`size` datapoints drawn from $P_{\mathcal D}$, or from the multiset without putting back."""

@@ -38,8 +38,8 @@ def dense_energy(patterns, x, degree: int | None = None):
 def dense_field(patterns, x, degree: int | None = None):
     r"""The energy of $X_i=-1$ less that of $X_i=+1$, for every unit, over a positive factor: a unit follows its sign.
 
-    $\sum_t[F(a_{t,i}+x_{t,i})-F(a_{t,i}-x_{t,i})]$ with $a_{t,i}$ the overlap without unit $i$. Measured in units of the
-    largest term, so that neither a high power nor the exponential overflows.
+    $\sum_t[F(a_{t,i}+x_{t,i})-F(a_{t,i}-x_{t,i})]$ with $a_{t,i}$ the overlap without unit $i$. Measured in
+    units of the largest term, so that neither a high power nor the exponential overflows.
     """
     patterns, x, degree = _memory(patterns, x, degree)
     return jnp.sum(_differences(patterns, x, degree), axis=0)
@@ -63,7 +63,7 @@ def dense_recall(patterns, start, degree: int | None = None, *, max_sweeps: int 
             column = patterns[:, unit]
             field = jnp.sum(_difference(overlaps - column * x[unit], column, degree, n))
             value = jnp.where(field >= 0, 1, -1).astype(x.dtype)
-            return (x.at[unit].set(value), overlaps + column * (value - x[unit])), value != x[unit]
+            return (jnp.where(jnp.arange(n) == unit, value, x), overlaps + column * (value - x[unit])), value != x[unit]
 
         (x, _), flipped = jax.lax.scan(advance, (x, patterns @ x), order)
         return Dense(x, sweeps + 1, ~flipped.any())
@@ -82,28 +82,32 @@ def stable_loads(patterns, degree: int | None = None):
     patterns = signs("patterns", patterns, "s n")
     if degree is not None:
         degree = whole("degree", degree, 2)
-    x = patterns[0]
-    field = jnp.cumsum(_differences(patterns, x, degree), axis=0)
-    return jnp.all(jnp.where(field >= 0, 1, -1) == x, axis=1)
+    x, n = patterns[0], patterns.shape[1]
+
+    def add(field, row):
+        field = field + _difference(row @ x - row * x, row, degree, n)
+        return field, jnp.all(jnp.where(field >= 0, 1, -1) == x)
+
+    return jax.lax.scan(add, jnp.zeros_like(x), patterns)[1]
 
 
 @implements("E01.35")
 def dense_capacity(n, degree: int):
-    r"""$\frac{n^{p-1}}{2(2p-3)!!\ln n}$: the patterns a memory of this degree holds with few errors, to leading order."""
+    r"""$\frac{n^{p-1}}{2(2p-3)!!\ln n}$: the patterns that a memory of this degree holds, to leading order."""
     n, degree = positive("n", real("n", n)), whole("degree", degree, 2)
     return n ** (degree - 1) / (2 * math.prod(range(1, 2 * degree - 2, 2)) * jnp.log(n))
 
 
 @implements("E01.36")
 def modern_energy(patterns, xi, beta):
-    r"""$E(\xi)=-\beta^{-1}\log\sum_te^{\beta x_t^\top\xi}+\frac12\xi^\top\xi$; the patterns in the rows may be any vectors."""
+    r"""$E(\xi)=-\beta^{-1}\log\sum_te^{\beta x_t^\top\xi}+\frac12\xi^\top\xi$; any vectors as patterns, in the rows."""
     patterns, xi, beta = _continuous(patterns, xi, beta)
     return -logsumexp(beta * (patterns @ xi)) / beta + 0.5 * xi @ xi
 
 
 @implements("E01.36")
 def modern_step(patterns, xi, beta):
-    r"""$\xi\leftarrow\sum_t\operatorname{softmax}(\beta x_t^\top\xi)_t\,x_t$: one step of attention with the state as query."""
+    r"""$\xi\leftarrow\sum_t\operatorname{softmax}(\beta x_t^\top\xi)_t\,x_t$: attention with the state as query."""
     patterns, xi, beta = _continuous(patterns, xi, beta)
     return jax.nn.softmax(beta * (patterns @ xi)) @ patterns
 

@@ -1,7 +1,7 @@
 r"""The Hopfield network: $n$ units $X_i=\pm1$ that each go where the energy is lower.
 
-$H(X)=-\frac12\sum_{i,j}w_{ij}X_iX_j+\sum_ib_iX_i$ with symmetric weights and zero diagonal. A unit at a tie goes to $+1$.
-`recall` in `hopfield_recall` runs the same dynamics from the stored patterns, without the $n\times n$ weights.
+$H(X)=-\frac12\sum_{i,j}w_{ij}X_iX_j+\sum_ib_iX_i$ with symmetric weights and zero diagonal. A unit at a tie
+goes to $+1$. `recall` in `hopfield_recall` runs the same dynamics from the patterns, without $n\times n$ weights.
 """
 
 from typing import NamedTuple
@@ -31,9 +31,8 @@ def signs(name: str, value, shape: str, dims: dict | None = None):
     return out
 
 
-def threshold(z):
-    r"""$\operatorname{sgn}_+(z)$: $+1$ for $z\ge0$, $-1$ below."""
-    z = real("z", z)
+def sgn(z):
+    r"""$+1$ for $z\ge0$, $-1$ below."""
     return jnp.where(z >= 0, 1, -1).astype(z.dtype)
 
 
@@ -62,7 +61,7 @@ def energy_update(weights, biases, x, unit):
 
 @implements("E01.24", "E01.25")
 def field_update(weights, biases, x, unit):
-    r"""$X_i\leftarrow\operatorname{sgn}_+(H_i)$: the same for symmetric weights with zero diagonal, at the cost of a row."""
+    r"""$X_i\leftarrow\operatorname{sgn}_+(H_i)$: the same for symmetric $w$ with $w_{ii}=0$, for the cost of a row."""
     weights, biases, x = _network(weights, biases, x)
     return _update(weights, biases, x, unit)
 
@@ -111,7 +110,7 @@ def synchronous_path(weights, biases, start, steps: int):
     weights, biases, start = _network(weights, biases, start, "start")
 
     def advance(x, _):
-        x = threshold(weights @ x - biases)
+        x = sgn(weights @ x - biases)
         return x, x
 
     _, rest = jax.lax.scan(advance, start, length=whole("steps", steps, 0))
@@ -122,7 +121,7 @@ def synchronous_path(weights, biases, start, steps: int):
 def unstable_units(weights, biases, x):
     """Which units of the state would flip if it were their turn."""
     weights, biases, x = _network(weights, biases, x)
-    return threshold(weights @ x - biases) != x
+    return sgn(weights @ x - biases) != x
 
 
 @implements("E01.28")
@@ -184,7 +183,9 @@ def _network(weights, biases, x, name: str = "x"):
 
 
 def _update(weights, biases, x, unit):
-    return x.at[unit].set(threshold(weights[unit] @ x - biases[unit]))
+    value = sgn(weights[unit] @ x - biases[unit])
+    # a choice among all units, not a scatter: batches of networks stay vectorised
+    return jnp.where(jnp.arange(x.shape[0]) == unit, value, x)
 
 
 def _off_diagonal(matrix):

@@ -1,9 +1,9 @@
 r"""How much a Hopfield network holds: laws of the cross-talk between random patterns, at finite size and in the limit.
 
 $s$ patterns of $n$ independent uniform signs, Hebbian weights, load $\alpha=s/n$. With zero diagonal
-$n\,x_{t,i}H_i=(n-1)+S$ where $S=\sum_{r\ne t}\sum_{j\ne i}x_{t,i}x_{r,i}x_{r,j}x_{t,j}$ is *exactly* a sum of $(s-1)(n-1)$
-independent signs, because given $x_t$ and the $x_{r,i}$ the $x_{r,j}$ are still free. With the diagonal kept $n-1$ becomes
-$n+s-1$.
+$n\,x_{t,i}H_i=(n-1)+S$ where $S=\sum_{r\ne t}\sum_{j\ne i}x_{t,i}x_{r,i}x_{r,j}x_{t,j}$ is *exactly* a sum of
+$(s-1)(n-1)$ independent signs, because given $x_t$ and the $x_{r,i}$ the $x_{r,j}$ are still free. With the diagonal
+kept $n-1$ becomes $n+s-1$.
 """
 
 from typing import NamedTuple
@@ -18,7 +18,7 @@ from corollary.catalog import implements
 
 
 class Transition(NamedTuple):
-    r"""A fit of $P(\text{kept})=\Phi(a+\kappa\sqrt n(\alpha_c-\alpha))$: where the curves of all sizes meet, and how steep."""
+    r"""A fit of $P(\text{kept})=\Phi(a+\kappa\sqrt n(\alpha_c-\alpha))$: where all sizes meet, and how steeply."""
 
     load: jax.Array
     slope: jax.Array
@@ -34,7 +34,11 @@ def crosstalk_variance(n, s):
 
 @implements("E01.31")
 def flip_probability_limit(load, *, zero_diagonal: bool = True):
-    r"""$\frac12\operatorname{erfc}\frac1{\sqrt{2\alpha}}$; with the diagonal kept $\frac12\operatorname{erfc}\frac{1+\alpha}{\sqrt{2\alpha}}$."""
+    r"""The limit of `flip_probability` at a fixed load.
+
+    $\frac12\operatorname{erfc}\frac1{\sqrt{2\alpha}}=\frac12(1-\operatorname{erf}\sqrt{n/2s})$; with the diagonal kept
+    $\frac12\operatorname{erfc}\frac{1+\alpha}{\sqrt{2\alpha}}$.
+    """
     load = positive("load", real("load", load))
     return 0.5 * erfc((1.0 if zero_diagonal else 1 + load) / jnp.sqrt(2 * load))
 
@@ -72,8 +76,9 @@ def pattern_capacity(n, *, base: float = 2.0):
 def critical_load(grid: int = 100_000):
     r"""The largest load with a retrieval state, by the replica-symmetric theory at zero temperature: 0.1379.
 
-    A state of overlap $\operatorname{erf}(y)$ exists where $\sqrt{2\alpha}=\frac{\operatorname{erf}y}{y}-\frac2{\sqrt\pi}e^{-y^2}$;
-    the right side has one maximum. Returns the load and the overlap there, 0.967.
+    A state of overlap $\operatorname{erf}(y)$ exists where
+    $\sqrt{2\alpha}=\frac{\operatorname{erf}y}{y}-\frac2{\sqrt\pi}e^{-y^2}$; the right side has one maximum.
+    Returns the load and the overlap there, 0.967.
     """
     y = jnp.linspace(1e-3, 6.0, whole("grid", grid, 2))
     loads = _load(y)

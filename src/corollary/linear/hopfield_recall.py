@@ -1,8 +1,9 @@
 r"""Hopfield networks with Hebbian weights at real size: the dynamics in terms of the patterns.
 
-$W=\frac1n(\xi^\top\xi-\mathrm{diag})$ is never formed. A state is known to the network by its overlaps $\xi X$, the field
-of a unit costs one inner product with them, and $s$ patterns of $n$ units take $sn$ numbers instead of $n^2$. With
-patterns of $\pm1$ in float32 all of it is exact integer arithmetic as long as $sn<2^{24}$.
+$W=\frac1n(\xi^\top\xi-\mathrm{diag})$ is never formed. A state is known to the network by its overlaps $\xi X$, the
+field of a unit costs one inner product with them, and $s$ patterns of $n$ units take $sn$ numbers instead of $n^2$.
+With patterns of $\pm1$ in float32 all of it is exact integer arithmetic as long as the overlaps of a state add
+up to less than $2^{24}$ in size.
 """
 
 from typing import NamedTuple
@@ -12,7 +13,7 @@ import jax.numpy as jnp
 
 from corollary._validate import labels, real, whole
 from corollary.catalog import implements
-from corollary.linear.hopfield import signs, threshold
+from corollary.linear.hopfield import sgn, signs
 
 # products of integers must not be rounded to the short mantissas that accelerators use by default
 EXACT = jax.lax.Precision.HIGHEST
@@ -95,10 +96,10 @@ def recall(
 
         def refine(guess):
             new = guess[0]
-            better = threshold(field + jnp.matmul(new - x, earlier, precision=EXACT))
+            better = sgn(field + jnp.matmul(new - x, earlier, precision=EXACT))
             return better, (better != new).any()
 
-        new, _ = jax.lax.while_loop(lambda guess: guess[1], refine, (threshold(field), jnp.array(True)))
+        new, _ = jax.lax.while_loop(lambda guess: guess[1], refine, (sgn(field), jnp.array(True)))
         return overlaps + jnp.matmul(new - x, xi.T, precision=EXACT), new
 
     def sweep(run):
@@ -129,8 +130,8 @@ def retrieval_overlaps(
 ):
     r"""Overlaps $\frac1nx_t^\top X_\infty$ of runs that start at a stored pattern: shape (len(sizes), sets, starts).
 
-    For each of `sets` independent draws of random patterns the first `sizes[k]` of them are stored, and the dynamics
-    runs from the first `starts`. The sizes share their patterns, so that differences between loads are not noise.
+    For each size, `sets` independent networks store that many random patterns, and the dynamics runs from the first
+    `starts` of them. Random numbers, networks and runs are one compiled program with one array for all sizes.
     `at_once` networks run side by side: one on a processor, whose cores the products of one network fill, dozens on
     an accelerator.
     """
@@ -145,7 +146,7 @@ def retrieval_overlaps(
         run = recall(stored, patterns[:starts], max_sweeps=max_sweeps, zero_diagonal=zero_diagonal)
         return jnp.mean(run.states * patterns[:starts], axis=1)
 
-    keys = jnp.tile(jax.random.split(key, sets), len(sizes))
+    keys = jax.random.split(key, len(sizes) * sets)
     tasks = keys, jnp.repeat(jnp.array(sizes), sets)  # networks of one size next to each other take equally long
     overlaps = jax.lax.map(one, tasks, batch_size=min(at_once, len(sizes) * sets) if at_once > 1 else None)
     return overlaps.reshape(len(sizes), sets, starts)

@@ -139,7 +139,8 @@ ACTIVATIONS = {phi.name: phi for phi in (identity, logistic, tanh, arctan, relu,
 def logistic_derivative(z, order: int):
     r"""$\sigma^{(k)}(z)$ as a polynomial in $\sigma(z)$: $p_0(s)=s$, $p_{k+1}(s)=p_k'(s)\,s(1-s)$.
 
-    The coefficients are whole numbers, exact in float64 up to order 16; where they cancel, up to a factor $k!$ of precision is lost.
+    The coefficients are whole numbers, exact in float64 up to order 16; where they cancel, precision is lost,
+    up to a factor of $k!$.
     """
     z, order = real("z", z), whole("order", order, 0, 16)
     return jnp.polyval(jnp.asarray(_logistic_polynomial(order), z.dtype), jax.nn.sigmoid(z))

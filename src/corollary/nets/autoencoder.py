@@ -16,7 +16,7 @@ from corollary.nets.initialisations import uniform_fan_in
 
 @implements("B02.06")
 class LinearAutoencoder(eqx.Module):
-    r"""$x\mapsto DCx$ through a bottleneck: $C\in\mathbb R^{m\times d}$ encodes, $D\in\mathbb R^{d\times m}$ decodes."""
+    r"""$x\mapsto DCx$: the encoder $C\in\mathbb R^{m\times d}$, then the decoder $D\in\mathbb R^{d\times m}$."""
 
     encoder: jax.Array
     decoder: jax.Array
@@ -63,7 +63,7 @@ class Gradients(NamedTuple):
 
 @implements("B02.07")
 def autoencoder_gradients(autoencoder: LinearAutoencoder, x) -> Gradients:
-    r"""$D^\top(y-x)x^\top$ and $(y-x)x^\top C^\top$ at $y=DCx$: the gradients of $\frac12\|x-DCx\|^2$ for one example."""
+    r"""$D^\top(y-x)x^\top$ and $(y-x)x^\top C^\top$ at $y=DCx$, the gradients of $\frac12\|x-DCx\|^2$ (one example)."""
     if not isinstance(autoencoder, LinearAutoencoder):
         raise TypeError(f"autoencoder must be a LinearAutoencoder, got {type(autoencoder).__name__}.")
     x = real("x", x, str(autoencoder.encoder.shape[1]))

@@ -28,7 +28,7 @@ class Convolution(eqx.Module):
         self.bias = initialisation(bias_key, (outputs, inputs * window), jnp.result_type(float))[:, 0]
 
     def __call__(self, x):
-        outputs, inputs, window = self.kernel.shape
+        _, inputs, window = self.kernel.shape
         x = real("x", x, f"{inputs} length", finite=False)
         if x.shape[1] < window:
             raise ValueError(f"x must be at least as long as the window, {window}, got length {x.shape[1]}.")

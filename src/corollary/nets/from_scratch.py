@@ -33,7 +33,7 @@ class History(NamedTuple):
 
 @implements("B02.23", "B02.24")
 def initial_parameters(sizes, *, key) -> tuple[Affine, ...]:
-    r"""Weights $N(0,1)/\sqrt{(d_{in}+d_{out})/2}$, which is Glorot's, and zero biases, for `sizes` $[d_{in},\dots,d_{out}]$."""
+    r"""Weights $N(0,1)/\sqrt{(d_{in}+d_{out})/2}$, which is Glorot's, and zero biases for a list of widths."""
     sizes = tuple(whole("sizes", n) for n in sizes)
     if len(sizes) < 2:
         raise ValueError(f"sizes must hold at least the input and the output, got {sizes}.")
@@ -59,7 +59,7 @@ def forward(parameters, x):
 
 @implements("B02.21", "B02.22")
 def bce_forward(logits, y):
-    r"""The mean binary cross-entropy of `y` under $\hat y=\sigma(z)$, and $\hat y$ clipped to $[10^{-12},1-10^{-12}]$."""
+    r"""The mean binary cross-entropy under $\hat y=\sigma(z)$, and $\hat y$ clipped to $[10^{-12},1-10^{-12}]$."""
     logits, y = _pair(logits, y)
     p = jnp.clip(jax.nn.sigmoid(logits), CLIP, 1 - CLIP)
     return -jnp.mean(y * jnp.log(p) + (1 - y) * jnp.log1p(-p)), p

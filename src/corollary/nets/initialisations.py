@@ -6,7 +6,7 @@ takes any function of this form. Its bias is drawn like one column of its weight
 
 from jax.nn import initializers
 
-from corollary._validate import positive, real
+from corollary._validate import positive
 
 # jax.nn.initializers takes weights as (fan-in, fan-out) by default; here a weight multiplies from the left.
 _AXES = {"in_axis": -1, "out_axis": -2}
@@ -36,4 +36,4 @@ orthogonal = initializers.orthogonal()
 
 def normal(std):
     """Independent normal entries with this standard deviation, whatever the shape."""
-    return initializers.normal(float(positive("std", real("std", std, ""))))
+    return initializers.normal(positive("std", float(std)))

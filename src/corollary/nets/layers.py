@@ -65,7 +65,7 @@ class RidgeUnit(eqx.Module):
 
 @implements("B02.12")
 class ThresholdUnit(RidgeUnit):
-    r"""$H(x^\top\theta)\in\{0,1\}$ or $\mathrm{sign}(x^\top\theta)\in\{-1,1\}$; both fire at 0, so that one is $2H-1$."""
+    r"""$H(x^\top\theta)\in\{0,1\}$ or $\mathrm{sign}(x^\top\theta)\in\{-1,1\}$; both fire at 0: one is $2H-1$."""
 
     def __init__(self, inputs: int, kind: str = "heaviside", *, key, initialisation=uniform_fan_in):
         steps = {"heaviside": heaviside, "sign": sign}
@@ -124,6 +124,7 @@ class FullyConnected(eqx.Module):
 
     def preactivation(self, x):
         r"""$Wx+b$."""
+        # x from the left: a batch then lies along the rows, which XLA multiplies without a transposed copy
         z = self.scale * (_vector(x, self.weight.shape[1]) @ self.weight.T)
         return z if self.bias is None else z + self.bias
 

@@ -4,6 +4,7 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from corollary._validate import labels, real, within
 from corollary.catalog import implements
@@ -75,7 +76,9 @@ def train_validation_split(data, fraction: float, *, key) -> Split:
     n = sizes.pop()
     if n < 2:
         raise ValueError(f"data must hold at least two examples to split, got {n}.")
-    fraction = float(within("fraction", real("fraction", fraction, ""), 0.0, 1.0, open="both"))
+    if isinstance(fraction, bool) or not isinstance(fraction, int | float | np.number):
+        raise TypeError(f"fraction must be a number known before tracing, got {fraction!r}.")
+    within("fraction", fraction, 0.0, 1.0, open="both")
     held_out = min(max(round(fraction * n), 1), n - 1)
     order = jax.random.permutation(key, n)
     return Split(

@@ -58,7 +58,7 @@ class MLP(eqx.Module):
 
 @implements("B02.05", "E02.14")
 class DeepLinearNetwork(eqx.Module):
-    r"""$x\mapsto W_L\cdots W_1x$: as a function one matrix of rank at most the smallest size, as a parametrisation more."""
+    r"""$x\mapsto W_L\cdots W_1x$: one matrix, of rank at most the smallest size, with a parametrisation of its own."""
 
     weights: tuple[jax.Array, ...]
 
@@ -79,7 +79,7 @@ class DeepLinearNetwork(eqx.Module):
 
 @implements("M01.09")
 class ShallowNetwork(eqx.Module):
-    r"""$m(x;\theta)=\sum_{n=1}^Nc^n\sigma(w^n\cdot x+b^n)$: one hidden layer, one output, no output bias; $N(d+2)$ numbers."""
+    r"""$m(x;\theta)=\sum_{n=1}^Nc^n\sigma(w^n\cdot x+b^n)$: one hidden layer, no output bias; $N(d+2)$ numbers."""
 
     hidden: FullyConnected
     outer: jax.Array

@@ -20,7 +20,8 @@ def smooth_clip(z, eps):
     r"""$S_\varepsilon(z-\frac12)$ (5.11): values in (0, 1), nearly the identity on $\{0,1\}$.
 
     It is off by $S(-\frac1{2\varepsilon})$ there. For $\varepsilon<\frac14$ repeated clipping leads every
-    $z\ne\frac12$ to one of two fixed points near 0 and 1; for $\varepsilon\ge\frac14$ it leads everything to $\frac12$.
+    $z\ne\frac12$ to one of two fixed points near 0 and 1; for $\varepsilon\ge\frac14$ it leads everything to
+    $\frac12$.
     """
     return smooth_step(real("z", z) - 0.5, eps)
 
@@ -60,8 +61,9 @@ def conjunction_error(margin, eps, conditions: int = 2, gap=0.5):
     r"""How far a smooth AND of $k$ conditions can be from the truth: $S(-(g-kq)/\varepsilon)$.
 
     Of $S_\varepsilon(\sum_iS_\varepsilon(c_i)-z)$ when every $|c_i|\ge\delta$, the `margin`, and the shift $z$ keeps
-    a distance $g$, the `gap`, from $k-1$ and from $k$. Each inner step is off by at most $q=1/(1+e^{\delta/\varepsilon})$,
-    so the outer one sees at least $g-kq$ on the right side of 0; where that is negative the formula says nothing.
+    the distance $g$, the `gap`, from $k-1$ and $k$. Each inner step is off by at most
+    $q=1/(1+e^{\delta/\varepsilon})$, so the outer one sees at least $g-kq$ on the right side of 0; where that is
+    negative the formula says nothing.
     """
     eps, margin, gap = _scale(eps), positive("margin", real("margin", margin)), positive("gap", real("gap", gap))
     return jax.nn.sigmoid(-(gap - whole("conditions", conditions) * jax.nn.sigmoid(-margin / eps)) / eps)
@@ -72,7 +74,8 @@ def nested_step(x, eps, depth: int):
     r"""$S_\varepsilon(x)$, clipped `depth` - 1 times over: the half-plane $x>0$ written with as many nested steps.
 
     Each clip makes it steeper, by $\frac1{4\varepsilon}$ at 0: for small $\varepsilon$ it is nearly
-    $S(x/(4^{d-1}\varepsilon^d))$, at $L^1$ distance $2\ln2\cdot4^{d-1}\varepsilon^d$ from the step.
+    $S(x/(4^{d-1}\varepsilon^d))$, and on a bounded interval at $L^1$ distance $2\ln2\cdot4^{d-1}\varepsilon^d$ from
+    the step.
     """
     out = smooth_step(x, eps)
     for _ in range(whole("depth", depth) - 1):

@@ -1,4 +1,4 @@
-"""The two-class data of section 2.7 of text B: two Gaussians in the plane, and what the best classifier knows of them."""
+"""The two-class data of section 2.7 of text B: two Gaussians in the plane, and the best classifier for them."""
 
 import jax
 import jax.numpy as jnp

@@ -84,7 +84,8 @@ def average_of_bounded(key, *, atoms: Size = 7):
     # exact variances of averages of three variables with random centred laws on [-1, 1], and of three signs
     value_key, mass_key = jax.random.split(key)
     values = jax.random.uniform(value_key, (200, atoms), minval=-1.0, maxval=1.0)
-    masses = jax.random.dirichlet(mass_key, jnp.ones(atoms), (200,))
+    masses = jax.random.exponential(mass_key, (200, atoms))
+    masses = masses / masses.sum(1, keepdims=True)
     values = values - jnp.sum(masses * values, 1, keepdims=True)
     values = values / jnp.maximum(jnp.abs(values).max(1, keepdims=True), 1)
 

@@ -26,7 +26,7 @@ def inequality(key, *, dim: Size = 50, samples: Size = 300):
     c = jax.random.normal(c_key, (samples,))
 
     @jax.jit
-    def measure(x, y):
+    def measure(x, y, positive, c):
         gram = jax.vmap(inner, (0, 0, None))
         lengths = jnp.sqrt(gram(x, x, None) * gram(y, y, None))
         weighted = jnp.sqrt(gram(x, x, positive) * gram(y, y, positive))
@@ -40,7 +40,7 @@ def inequality(key, *, dim: Size = 50, samples: Size = 300):
             "indefinite": jax.vmap(cauchy_schwarz_gap, (0, 0, None))(x, y, jnp.diag(signs)),
         }
 
-    m = measure(x, y)
+    m = measure(x, y, positive, c)
     # each side is a sum of dim or dim² terms of the size of the product of the squared lengths
     rounding = 4 * dim * 2.3e-16 * float((m["lengths"] ** 2).max())
     yield at_most("absolute inner product against the product of lengths", m["inner"], m["lengths"])

@@ -18,6 +18,13 @@ from corollary.foundations import (
     upper_tail,
 )
 
+
+def _masses(key, laws, atoms):
+    """Probabilities of very different sizes, summing to one in each law."""
+    raw = jax.random.exponential(key, (laws, atoms)) ** 3
+    return raw / raw.sum(1, keepdims=True)
+
+
 # a tail and a bound are sums of a few dozen rounded numbers each; nothing else is lost
 ROUNDING = 1e-13
 
@@ -31,7 +38,7 @@ def markov_inequality(key, *, laws: Size = 1000, atoms: Size = 20, mean: Positiv
     """
     value_key, mass_key = jax.random.split(key)
     values = jax.random.exponential(value_key, (laws, atoms))
-    masses = jax.random.dirichlet(mass_key, jnp.full(atoms, 0.3), (laws,))
+    masses = _masses(mass_key, laws, atoms)
 
     @jax.jit
     def tails(values, masses):
@@ -57,7 +64,7 @@ def chebyshev_inequality(key, *, laws: Size = 1000, atoms: Size = 20, p: Probabi
     """
     value_key, mass_key = jax.random.split(key)
     values = jax.random.normal(value_key, (laws, atoms))
-    masses = jax.random.dirichlet(mass_key, jnp.full(atoms, 0.3), (laws,))
+    masses = _masses(mass_key, laws, atoms)
 
     @jax.jit
     def tails(values, masses):
@@ -102,13 +109,13 @@ def chernoff_bound(key, *, laws: Size = 30, n: Annotated[int, Range(10, 10_000)]
     mu, k = p.sum(1, keepdims=True), jnp.arange(n + 1)
 
     @jax.jit
-    def bounds(law, delta):
+    def bounds(law, mu, delta):
         forms = [chernoff_upper(mu, delta, form) for form in ("exact", "universal", "third")]
         return upper_tail(law), jnp.cumsum(law, 1), *forms, chernoff_lower(mu, -delta, "half")
 
     # every bound at every k; those outside the range of their δ are left out below
     delta = k / mu - 1
-    upper, lower, exact, universal, third, half, delta = (np.asarray(b) for b in (*bounds(law, delta), delta))
+    upper, lower, exact, universal, third, half, delta = (np.asarray(b) for b in (*bounds(law, mu, delta), delta))
     above = (delta > 0) & (upper > 1e-290)  # below that the law itself underflows
     below = (delta < 0) & (delta > -1) & (lower > 1e-290)
     near = above & (delta <= CHERNOFF_RANGE)
@@ -118,6 +125,11 @@ def chernoff_bound(key, *, laws: Size = 30, n: Annotated[int, Range(10, 10_000)]
     yield at_most("exact exponent against the universal one", exact[above], universal[above], rtol=rounding)
     yield at_most("upper tail, exponent δ²μ/3, δ up to 1.817", upper[near], third[near], rtol=rounding)
     yield at_most("lower tail, exponent δ²μ/2", lower[below], half[below], rtol=rounding)
+    k = np.arange(31, 120)
+    moderate = stats.binom.sf(k - 1, 1000, 0.03)
+    yield at_most(
+        "upper tail of 1000 events, μ = 30", moderate, chernoff_upper(30.0, k / 30 - 1), x=k / 30 - 1, along="δ"
+    )
     # many rare events: the exact tail is the exponent with the prefactor of Bahadur and Rao, up to the order 1/μ
     means = np.array([50.0, 100, 200, 400, 800])
     rare = 10**9

@@ -1,11 +1,11 @@
 """Matrices: span, algebra, orthogonality, trace."""
 
-import altair as alt
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from corollary.evidence import Size, at_least, at_most, claim, control, equal, picture
+from corollary.claims.foundations._matrix_pictures import parallelograms
+from corollary.evidence import Size, at_least, at_most, claim, control, equal
 from corollary.foundations import column_space, commutator, in_span, inverse, matrix_product, orthogonality_defect
 
 EPS = 2.3e-16
@@ -42,28 +42,7 @@ def span(key, *, samples: Size = 200):
     out = in_span(dependent, jnp.array([1.0, 0.0]))
     yield equal("dependent: (1, 0) is out of reach", out.distance, 2 / jnp.sqrt(5.0))
     yield control("with dependent vectors", equal("any vector is reached", line.inside, 1.0, atol=0))
-    yield _parallelograms(independent, dependent)
-
-
-def _parallelograms(*matrices):
-    panels = []
-    for v in map(np.asarray, matrices):
-        corners = np.array([[0, 0], [1, 0], [1, 1], [0, 1], [0, 0]]) @ v.T
-        outline = [{"x": float(x), "y": float(y), "k": k} for k, (x, y) in enumerate(corners)]
-        arrows = [{"x": 0, "y": 0, "x2": float(a), "y2": float(b), "name": f"v{i + 1}"} for i, (a, b) in enumerate(v.T)]
-        scale = alt.Scale(domain=[-4, 6])
-        x, y = alt.X("x:Q", title=None, scale=scale), alt.Y("y:Q", title=None, scale=scale)
-        area = alt.Chart(alt.Data(values=outline)).mark_line(filled=True, fillOpacity=0.25, strokeWidth=1)
-        rule = alt.Chart(alt.Data(values=arrows)).mark_rule(strokeWidth=2.5, color="#d1495b")
-        text = alt.Chart(alt.Data(values=arrows)).mark_text(dx=10, dy=-6, color="#d1495b")
-        panels.append(
-            alt.layer(
-                area.encode(x, y, alt.Order("k:Q")),
-                rule.encode(x, y, alt.X2("x2:Q"), alt.Y2("y2:Q")),
-                text.encode(alt.X("x2:Q", scale=scale), alt.Y("y2:Q", scale=scale), alt.Text("name:N")),
-            ).properties(width=190, height=190)
-        )
-    return picture("combinations with coefficients in [0, 1]: an area, and only a line", alt.hconcat(*panels))
+    yield parallelograms(independent, dependent)
 
 
 @claim(rows=("B01.02",))
@@ -125,18 +104,18 @@ def orthogonal_matrices(key, *, dim: Size = 12, samples: Size = 50):
     thin = q[:, :, :-1]
 
     @jax.jit
-    def measure(q):
+    def measure(q, x, y):
         product = jnp.einsum("sij,sj,sik,sk->s", q, x, q, y)
         return jax.vmap(orthogonality_defect)(q), jax.vmap(inverse)(q) - q.swapaxes(1, 2), product
 
-    defect, difference, product = measure(q)
+    defect, difference, product = measure(q, x, y)
     # ten operations on unit rows, each a sum of dim terms of at most one
     rounding = 20 * dim * EPS
     yield at_most("largest entry of A'A - I and AA' - I", defect, rounding)
     yield equal("inverse less transpose", difference, 0.0, atol=rounding)
     yield equal("inner products after the map", product, jnp.sum(x * y, axis=1), atol=20 * rounding)
     yield control(
-        "columns of other lengths", equal("inverse less transpose", measure(q * stretch)[1], 0.0, atol=rounding)
+        "columns of other lengths", equal("inverse less transpose", measure(q * stretch, x, y)[1], 0.0, atol=rounding)
     )
     tall = jnp.einsum("sij,skj->sik", thin, thin)
     yield control("not square: A'A = I but AA' is a projection", equal("AA'", tall, jnp.eye(dim), atol=rounding))
@@ -157,7 +136,7 @@ def trace(key, *, dim: Size = 7, other: Size = 4, samples: Size = 100):
     alpha, beta = jax.random.normal(s_key, (2, samples))
 
     @jax.jit
-    def measure():
+    def measure(a, b, c, long, wide, alpha, beta):
         tr = jax.vmap(jnp.trace)
         eigenvalues = jnp.linalg.eigvals(a)
         wide_t = wide.swapaxes(1, 2)
@@ -171,7 +150,7 @@ def trace(key, *, dim: Size = 7, other: Size = 4, samples: Size = 100):
             "imaginary": jnp.abs(eigenvalues.sum(1).imag),
         }
 
-    m = measure()
+    m = measure(a, b, c, long, wide, alpha, beta)
     size = 100 * dim * EPS * dim**3  # sums of dim³ products of normals
     yield equal("trace of αA + βB", *m["linear"], atol=size)
     yield equal("trace of the transpose", *m["transpose"], atol=size)

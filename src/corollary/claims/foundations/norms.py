@@ -32,12 +32,12 @@ def axioms(key, *, dim: Size = 8, samples: Size = 1000):
     exponents = jnp.array([1.0, 1.5, 2.0, 3.0, jnp.inf])
 
     @jax.jit
-    def measure():
+    def measure(u, v, scalars):
         norms = jax.vmap(lambda p: jnp.stack(norm_axioms(lambda x: vector_norm(x, p), u, v, scalars)))(exponents)
         others = [lambda x: vector_norm(x, 0.5), lambda x: vector_norm(x) ** 2, lambda x: jnp.abs(x[0])]
         return norms.T, jnp.stack([jnp.stack(norm_axioms(f, u, v, scalars)) for f in others])
 
-    (negativity, zero, least, homogeneity, triangle), (half, square, first) = measure()
+    (negativity, zero, least, homogeneity, triangle), (half, square, first) = measure(u, v, scalars)
     # a sum of dim powers and a root, with some ten roundings more
     rounding = (dim + 10) * EPS
     yield at_most("negative part", negativity, 0.0)
@@ -167,7 +167,7 @@ def operator_norms(key, *, rows: Size = 12, columns: Size = 8, samples: Size = 2
     ps = (1, 2, np.inf)
 
     @jax.jit
-    def measure():
+    def measure(a, b, square, x, scalars):
         one = a[0]
         _, basis = jnp.linalg.eigh(one.T @ one)
         best = {
@@ -193,7 +193,7 @@ def operator_norms(key, *, rows: Size = 12, columns: Size = 8, samples: Size = 2
             "frobenius": jnp.sqrt(jnp.sum(one**2)),
         }
 
-    m = measure()
+    m = measure(a, b, square, x, scalars)
     rounding = 10 * (rows + columns) * EPS
     yield at_most("stretch of random vectors, p = 1, 2, ∞", m["random"], m["norm"][:, None], rtol=rounding)
     yield equal("stretch of the best vector, p = 1, 2, ∞", m["best"], m["norm"], rtol=rounding)
@@ -229,7 +229,7 @@ def power_method(key, *, rows: Size = 30, columns: Size = 20, steps: Count = 40)
     weights = jax.random.uniform(c_key, (columns,), minval=0.5, maxval=1.5)
 
     @jax.jit
-    def run(start):
+    def run(a, v, start):
         sigma = power_iteration(a, start, steps).sigma
 
         def advance(x, _):
@@ -239,12 +239,12 @@ def power_method(key, *, rows: Size = 30, columns: Size = 20, steps: Count = 40)
 
         return sigma, jax.lax.scan(advance, start, length=steps)[1]
 
-    sigma, tangents = run(v @ weights)
+    sigma, tangents = run(a, v, v @ weights)
     t = jnp.arange(steps)
     early, late = slice(3, 25), slice(3, steps)  # the error of the value reaches rounding after some 35 steps
     slope = float(np.log(0.8))
     yield rate("angle to the singular vector", t[late], tangents[late], 2 * slope, tolerance=0.02, axes="semi-log")
     yield rate("error of the value", t[early], (1 - sigma)[early], 4 * slope, tolerance=0.04, axes="semi-log")
     yield at_most("the estimate from below", sigma, 1.0, rtol=1e-13)
-    blind, _ = run(v @ weights.at[0].set(0.0))
+    blind, _ = run(a, v, v @ weights.at[0].set(0.0))
     yield control("a start orthogonal to the singular vector", equal("last estimate", blind[-1], 1.0, rtol=1e-3))

@@ -1,16 +1,15 @@
 """Singular values and the singular value decomposition."""
 
-import altair as alt
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from corollary.evidence import Size, at_least, at_most, claim, control, equal, picture
+from corollary.claims.foundations._matrix_pictures import ellipses, images
+from corollary.evidence import Size, at_least, at_most, claim, control, equal
 from corollary.foundations import (
     in_span,
     jacobi_svd,
     numerical_rank,
-    operator_norm,
     rank_one_terms,
     singular_values,
     sorted_eigen,
@@ -31,9 +30,8 @@ def _of_rank(key, m, n, rank):
 def gram_matrices(key, *, rows: Size = 9, columns: Size = 6, rank: Size = 4, samples: Size = 20):
     r"""Singular values are the roots of the eigenvalues of both Gram matrices, and the rank is how many are not zero.
 
-    For $A\in\mathbb R^{m\times n}$ and $i\le\min(m,n)$, $\sigma_i(A)=\sqrt{\lambda_i(AA^\top)}=\sqrt{\lambda_i(A^\top A)}$;
-    the larger Gram matrix has zeros beyond. The number of nonzero $\sigma_i$ is the rank of the rows and of the columns,
-    and $\sigma_1=\|A\|_2$.
+    For $A\in\mathbb R^{m\times n}$ and $i\le\min(m,n)$, $\sigma_i(A)^2=\lambda_i(AA^\top)=\lambda_i(A^\top A)$; the
+    larger Gram matrix has zeros beyond. The number of nonzero $\sigma_i$ is the rank, and $\sigma_1=\|A\|_2$.
     """
     a = jax.vmap(lambda k: _of_rank(k, rows, columns, rank))(jax.random.split(key, samples))
 
@@ -41,13 +39,12 @@ def gram_matrices(key, *, rows: Size = 9, columns: Size = 6, rank: Size = 4, sam
     def measure(a):
         eigen = jax.vmap(lambda g: sorted_eigen(g)[0])
         transposed = a.swapaxes(1, 2)
-        # the rank of rows and columns by elimination of another kind: pivots of QR on random mixtures
         return {
             "sigma": jax.vmap(singular_values)(a),
             "tall": eigen(a @ transposed),
             "wide": eigen(transposed @ a),
-            "rank": jnp.stack([jax.vmap(numerical_rank)(a), jax.vmap(numerical_rank)(transposed)]),
-            "norm": jax.vmap(operator_norm)(a),
+            "rank": jax.vmap(numerical_rank)(a),
+            "stretch": jax.vmap(lambda a: jnp.linalg.norm(a @ sorted_eigen(a.T @ a)[1][:, 0]))(a),
             "minors": jnp.abs(jnp.linalg.det(a[:, :rank, :rank])),
         }
 
@@ -60,7 +57,7 @@ def gram_matrices(key, *, rows: Size = 9, columns: Size = 6, rank: Size = 4, sam
     yield equal("the rest of the larger one", m["tall"][:, least:], 0.0, atol=error)
     yield equal("singular values that are not zero", m["rank"], rank, atol=0, rtol=0)
     yield at_least("a minor of that order is not zero", m["minors"], 1e-9)
-    yield equal("largest one and operator norm", m["sigma"][:, 0], m["norm"])
+    yield equal("largest one and the largest stretch", m["sigma"][:, 0], m["stretch"])
     square = a[:, :columns, :columns]
     yield control(
         "eigenvalues of A itself are something else",
@@ -94,10 +91,10 @@ def decomposition(key, *, tall: Size = 7, wide: Size = 5, rank: Size = 3):
     def measure(cases):
         out = {}
         for name, a in cases.items():
-            u, s, v = svd(a)
-            k = s.size
+            parts = svd(a)
+            (u, s, v), k = parts, parts.s.size
             out[name] = {
-                "back": jnp.abs(u @ svd(a).d @ v.T - a).max(),
+                "back": jnp.abs(u @ parts.d @ v.T - a).max(),
                 "orthogonal": jnp.maximum(
                     jnp.abs(u.T @ u - jnp.eye(len(u))).max(), jnp.abs(v.T @ v - jnp.eye(len(v))).max()
                 ),
@@ -106,23 +103,18 @@ def decomposition(key, *, tall: Size = 7, wide: Size = 5, rank: Size = 3):
                 "eigen": jnp.abs(a @ (a.T @ u[:, :k]) - u[:, :k] * s**2).max(),
                 "order": jnp.concatenate([jnp.diff(-s), s]).min(),
             }
-        a = cases["tall"]
-        own = jacobi_svd(a)
+        a, low = cases["tall"], cases["deficient"]
+        own, (u, s, v) = jacobi_svd(a), svd(a)
+        u = u[:, :wide]
         turn = jnp.eye(wide).at[:2, :2].set(jnp.array([[0.6, -0.8], [0.8, 0.6]]))
-        u, _, v = svd(a)
-        equal_pair = (u[:, :wide] * jnp.array([2.0, 2.0, *[1.0] * (wide - 2)])) @ v.T
-        s = jnp.array([2.0, 2.0, *[1.0] * (wide - 2)])
-        rotated = ((u[:, :wide] @ turn) * s) @ (v @ turn).T
-        different = jnp.array([3.0, 2.0, *[1.0] * (wide - 2)])
-        mixed = ((u[:, :wide] @ turn) * different) @ (v @ turn).T
-        low = cases["deficient"]
+        twice, once = (jnp.array([top, 2.0, *[1.0] * (wide - 2)]) for top in (2.0, 3.0))
         basis = svd(low).u[:, :rank]
         return {
             "cases": {k: jnp.stack([case[k] for case in out.values()]) for k in out["tall"]},
-            "jacobi": own.s - svd(a).s,
+            "jacobi": own.s - s,
             "jacobi back": (own.u * own.s) @ own.v.T - a,
-            "rotated": rotated - equal_pair,
-            "mixed": mixed - (u[:, :wide] * different) @ v.T,
+            "rotated": (u @ turn * twice) @ (v @ turn).T - (u * twice) @ v.T,
+            "mixed": (u @ turn * once) @ (v @ turn).T - (u * once) @ v.T,
             "span": basis @ (basis.T @ low) - low,
         }
 
@@ -168,7 +160,7 @@ def left_vectors_in_column_space(key, *, tall: Size = 5, wide: Size = 3):
 def symmetric_means_equal_factors(key):
     r"""A symmetric matrix has equal left and right singular vectors.
 
-    As printed: "the special case of $m=n$ and $U=V$ (i.e. $A$ symmetric)". For the symmetric $\mathrm{diag}(2,-1)$ every
+    As printed: "the special case of $m=n$ and $U=V$ (i.e. $A$ symmetric)". For $\mathrm{diag}(2,-1)$ every
     decomposition has $u_2=-v_2$, since $\sigma_2u_2=Av_2=-v_2$.
     """
     turn = jnp.linalg.qr(jax.random.normal(key, (2, 2)))[0]
@@ -190,7 +182,7 @@ def rank_one_sum(key, *, side: Size = 40, rank: Size = 12):
     order = jax.random.permutation(swap_key, side)
 
     @jax.jit
-    def measure(a):
+    def measure(a, order):
         terms = rank_one_terms(a)
         partial = jnp.cumsum(terms, axis=0)
 
@@ -207,7 +199,7 @@ def rank_one_sum(key, *, side: Size = 40, rank: Size = 12):
             "minors": jax.vmap(lambda t: t[:-1, :-1] * t[1:, 1:] - t[:-1, 1:] * t[1:, :-1])(terms[:10]),
         }
 
-    m = measure(a)
+    m = measure(a, order)
     rounding = 20 * side * EPS * float(jnp.linalg.norm(a))
     yield equal("what the first k terms leave", m["errors"], m["predicted"], atol=rounding, along="k")
     yield equal("all terms together", m["partial"][-1], a, atol=rounding)
@@ -217,34 +209,13 @@ def rank_one_sum(key, *, side: Size = 40, rank: Size = 12):
         "the terms in another order",
         equal("what the first k terms leave", m["shuffled"], m["predicted"], atol=rounding, along="k"),
     )
-    yield _images({f"k = {k}": m["partial"][k - 1] for k in (1, 3, 8)} | {"A": a})
+    yield images({f"k = {k}": m["partial"][k - 1] for k in (1, 3, 8)} | {"A": a})
 
 
 def _picture(side):
     """A disc, a bar and a slope: something to look at that is not of low rank."""
     x, y = jnp.meshgrid(jnp.linspace(-1, 1, side), jnp.linspace(-1, 1, side))
     return 1.0 * (x**2 + (y - 0.2) ** 2 < 0.3) + 0.6 * (jnp.abs(x + y) < 0.2) + 0.3 * x
-
-
-def _images(images):
-    panels = []
-    for name, image in images.items():
-        cells = [
-            {"x": j, "y": i, "v": round(float(v), 4)}
-            for i, row in enumerate(np.asarray(image))
-            for j, v in enumerate(row)
-        ]
-        chart = (
-            alt.Chart(alt.Data(values=cells), title=name)
-            .mark_rect()
-            .encode(
-                alt.X("x:O", axis=None),
-                alt.Y("y:O", axis=None),
-                alt.Color("v:Q", legend=None, scale=alt.Scale(scheme="greys")),
-            )
-        )
-        panels.append(chart.properties(width=110, height=110))
-    return picture("an image from its first k terms", alt.hconcat(*panels))
 
 
 @claim(rows=("B01.24",))
@@ -278,28 +249,7 @@ def geometry(key, *, points: Size = 20_000):
         "eigenvalues in place of singular values",
         equal("half-axes of the image", axes(parts.image), np.sort(np.abs(np.linalg.eigvals(a)))[::-1], atol=grid),
     )
-    yield _ellipses(parts)
-
-
-def _ellipses(parts):
-    panels = []
-    reach = float(jnp.abs(jnp.concatenate([parts.image, parts.scaled, parts.circle])).max()) * 1.1
-    scale = alt.Scale(domain=[-reach, reach], nice=False)
-    for name, curve in zip(("disc", "V' disc", "DV' disc", "A disc"), parts, strict=True):
-        some = np.asarray(curve)[:: max(len(curve) // 120, 1)]
-        rows = [{"x": float(x), "y": float(y), "k": k} for k, (x, y) in enumerate(some)]
-        quarter = len(curve) // 4
-        ends = [
-            {"x": 0, "y": 0, "x2": float(curve[i][0]), "y2": float(curve[i][1]), "e": e}
-            for i, e in ((0, "e1"), (quarter, "e2"))
-        ]
-        x, y = alt.X("x:Q", title=None, scale=scale, axis=None), alt.Y("y:Q", title=None, scale=scale, axis=None)
-        line = alt.Chart(alt.Data(values=rows), title=name).mark_line(filled=True, fillOpacity=0.15, strokeWidth=1.5)
-        arrow = alt.Chart(alt.Data(values=ends)).mark_rule(strokeWidth=2)
-        colour = alt.Color("e:N", legend=None, scale=alt.Scale(range=["#d1495b", "#ffb000"]))
-        layers = line.encode(x, y, alt.Order("k:Q")), arrow.encode(x, y, alt.X2("x2:Q"), alt.Y2("y2:Q"), colour)
-        panels.append(alt.layer(*layers).properties(width=120, height=120))
-    return picture("turn, stretch, turn: the images of the disc, e1 and e2", alt.hconcat(*panels))
+    yield ellipses(parts)
 
 
 @claim(rows=("B01.25",))
@@ -314,7 +264,6 @@ def symmetric_matrices(key, *, dim: Size = 8, samples: Size = 30):
     @jax.jit
     def measure(a):
         def one(a):
-            u, s, v = svd(a)
             symmetric = (a + a.T) / 2
             us, ss, vs = svd(symmetric)
             values = jnp.linalg.eigvalsh(symmetric)
@@ -325,8 +274,7 @@ def symmetric_matrices(key, *, dim: Size = 8, samples: Size = 30):
                 "signs": jnp.sign(values)[order],
                 "cosine": jnp.sum(us * vs, axis=0),
                 "gap": jnp.abs(jnp.diff(ss)).min(),
-                "other": s,
-                "own": jnp.abs(jnp.linalg.eigvalsh(a)),
+                "other": singular_values(a),
             }
 
         return jax.vmap(one)(a)

@@ -1,0 +1,156 @@
+"""The price of both modes for a network whose every layer has weights of its own: counts, and who is cheaper when."""
+
+import jax
+import numpy as np
+
+from corollary.autodiff import ChainModel, chain_cost, forward_mode, multiplications, reverse_mode
+from corollary.evidence import Size, at_least, at_most, claim, control, equal, rate
+
+
+def _counted(mode, depth, width, inputs, outputs):
+    """Multiplications of a mode beyond those of the evaluation, which both need."""
+    chain = jax.eval_shape(lambda key: ChainModel(depth, width, inputs, key=key), jax.random.key(0))
+    x, loss = jax.ShapeDtypeStruct((inputs,), float), jax.ShapeDtypeStruct((outputs, width), float)
+    both = multiplications({"reverse": reverse_mode, "forward": forward_mode}[mode], chain, x, loss)
+    return both - multiplications(lambda chain, x: chain.states(x), chain, x)
+
+
+def _parameters(depth, width, inputs):
+    return depth * width * inputs + (depth - 1) * width**2
+
+
+def _grid(key, instances):
+    low, high = np.array([2, 2, 1, 1]), np.array([6, 6, 6, 9])
+    return np.asarray(jax.random.randint(key, (instances, 4), low, high)).tolist()
+
+
+@claim(rows=("M24.03",))
+def reverse_cost(key, *, instances: Size = 20):
+    r"""Reverse mode costs a multiple of the number of outputs, and never meets the number of parameters.
+
+    For $z_\ell=\sigma(W_z^\ell z_{\ell-1}+W_x^\ell x)$ with $L$ layers of width $d$ and $d_O$ losses: $(L-1)d_Od^2$
+    multiplications for the sensitivities and $d_O\{(L-1)d^2+Ldd_x\}$ for the parameters, in all
+    $(L-1)\,2d_Od^2+L\,d_Odd_x$. Elementwise slopes, the evaluation and $\hat z_L$ are not counted.
+    """
+    grid = _grid(key, instances)
+    counts = np.array([_counted("reverse", *row) for row in grid])
+    depth, width, inputs, outputs = np.array(grid).T
+    formula = (depth - 1) * 2 * outputs * width**2 + depth * outputs * width * inputs
+    yield equal("multiplications", counts, formula, rtol=0, atol=0)
+    many = np.array([1, 2, 4, 8, 16, 32])
+    linear = [_counted("reverse", 4, 3, 2, int(o)) for o in many]
+    yield equal("over the count for one loss", np.array(linear) / linear[0], many, rtol=1e-12, x=many, along="losses")
+    forward = [_counted("forward", *row) for row in grid]
+    yield control("forward mode costs something else", equal("multiplications", forward, formula, rtol=0, atol=0))
+
+
+@claim(rows=("M24.05",))
+def forward_cost(key, *, instances: Size = 12):
+    r"""Forward mode costs a multiple of the number of parameters.
+
+    For the same chain, all products dense: $Ldd_x+(L-1)d^2$ for the derivatives of the layers by their own
+    parameters, $(L-1)d^2d_\theta$ for the tangents, and $d_O\,d\,d_\theta$ for the loss, with
+    $d_\theta=Ldd_x+(L-1)d^2$. With one loss the total grows like $d^4$ in the width and like $L^2$ in the depth.
+    """
+    grid = _grid(key, instances)
+    counts = [_counted("forward", *row) for row in grid]
+    depth, width, inputs, outputs = np.array(grid).T
+    theta = _parameters(depth, width, inputs)
+    formula = depth * width * inputs + (depth - 1) * width**2 * (1 + theta) + outputs * width * theta
+    yield equal("multiplications", counts, formula, rtol=0, atol=0)
+    yield equal("the formula of the library", [chain_cost(*row, "forward") for row in grid], formula, rtol=0, atol=0)
+    widths, depths = np.array([32, 64, 128, 256, 512]), np.array([32, 64, 128, 256, 512])
+    # formulas from here on, checked above; terms of lower order bend the line by a few percent at these sizes
+    wide = [chain_cost(3, int(d), 1, 1, "forward") for d in widths]
+    deep = [chain_cost(int(n), 4, 1, 1, "forward") for n in depths]
+    yield rate("growth with the width", widths, wide, 4.0, tolerance=0.1, along="width")
+    yield rate("growth with the depth", depths, deep, 2.0, tolerance=0.1, along="depth")
+    reverse = [chain_cost(3, int(d), 1, 1, "reverse") for d in widths]
+    yield control(
+        "reverse mode grows like the square of the width",
+        rate("growth with the width", widths, reverse, 4.0, tolerance=0.1, along="width"),
+    )
+
+
+@claim(rows=("M24.06",))
+def which_mode(key, *, depth: Size = 4, width: Size = 3, inputs: Size = 2):
+    r"""With one loss reverse mode is cheaper, by a factor that grows with the number of parameters.
+
+    For the chain with $d_O=1$, $L\ge2$ and $d_x\le d$ the quotient of the two counts is
+    $\{Ldd_x+(L-1)d^2(1+d_\theta)+dd_\theta\}/\{2(L-1)d^2+Ldd_x\}\ge d_\theta/4$. If instead the parameters
+    are few and the losses many, forward mode wins: with the one unit of a chain of width 1 and $d_O$ losses it does for
+    all large $d_O$.
+    """
+    depths = np.arange(2, 2 + 2 * depth, 2)
+    pairs = [
+        (_counted("forward", int(n), width, inputs, 1), _counted("reverse", int(n), width, inputs, 1)) for n in depths
+    ]
+    ratio = np.array([f / r for f, r in pairs])
+    theta = np.array([_parameters(int(n), width, inputs) for n in depths])
+    yield at_least("forward over reverse, one loss", ratio, theta / 4, x=theta, along="parameters")
+    losses = np.array([64, 128, 256])
+    thin = [[_counted(mode, 4, 1, 1, int(o)) for o in losses] for mode in ("forward", "reverse")]
+    yield at_most("forward over reverse, width 1 and many losses", np.divide(*thin), 1.0, x=losses, along="losses")
+    yield control(
+        "with one loss forward mode is not cheaper",
+        at_most("forward over reverse", ratio, 1.0, x=theta, along="parameters"),
+    )
+
+
+@claim(
+    rows=("M24.04",),
+    erratum="The tangent of a state is printed as one column; it has one for every parameter.",
+)
+def printed_tangent(key, *, depth: Size = 3, width: Size = 4, inputs: Size = 2):
+    r"""The tangent of a state is a matrix with one column.
+
+    As printed in section 24.2.2: $\tilde z_{\ell-1}=\partial z_{\ell-1}/\partial\theta$ "is a $d_{\ell-1}\times1$
+    matrix".
+    """
+    chain = ChainModel(depth, width, inputs, key=key)
+    tangent = jax.eval_shape(jax.jacobian(lambda c: c(jax.numpy.ones(inputs))), chain)
+    columns = sum(int(np.prod(leaf.shape[1:])) for leaf in jax.tree.leaves(tangent))
+    yield equal("columns: the number of parameters", columns, _parameters(depth, width, inputs), rtol=0, atol=0)
+    yield equal("columns, as printed", columns, 1, rtol=0, atol=0)
+
+
+@claim(
+    rows=("M24.05",),
+    erratum="The printed sum has a product with the tangent of a state z_0 in the first layer; there is no such state.",
+)
+def printed_forward_cost(key):
+    r"""Forward mode costs as much in the first layer as in every other.
+
+    As printed in (24.5) and (24.6), for equal widths: $L(dd_x+d^2+d^2d_\theta)$ multiplications, the cost of the loss
+    left out. Compared at $L=2$ and at growing $L$ without the cost of the loss: the printed count is too large by
+    $d^2+d^2d_\theta$, the true one over it being about $(L-1)/L$.
+    """
+    depths, width, inputs = np.array([2, 4, 8]), 3, 2
+    theta = np.array([_parameters(int(n), width, inputs) for n in depths])
+    counts = np.array([_counted("forward", int(n), width, inputs, 1) for n in depths]) - width * theta
+    printed = depths * (width * inputs + width**2 + width**2 * theta)
+    excess = printed - width**2 * (1 + theta)
+    yield equal("less the product that is not there", counts, excess, rtol=0, atol=0, x=depths, along="layers")
+    yield equal("multiplications, as printed", counts, printed, rtol=0.01, x=depths, along="layers")
+
+
+@claim(
+    rows=("M24.05", "M24.06"),
+    erratum="The product of the loss with the tangents is neglected; with many losses it decides against forward mode.",
+)
+def printed_crossover(key, *, depth: Size = 4, width: Size = 3, inputs: Size = 2):
+    r"""With many losses forward mode is cheaper than reverse mode, since the last product may be neglected.
+
+    Section 24.2.2 leaves out the $d_Odd_\theta$ of $(\partial\rho/\partial z_L)\,\tilde z_L$ and section 24.2.3
+    concludes that forward mode wins for large $d_O$. Solving (24.4) = (24.6) puts the crossover at
+    $d_O=L(dd_x+d^2+d^2d_\theta)/\{2(L-1)d^2+Ldd_x\}$. But in this example $dd_\theta\ge2(L-1)d^2+Ldd_x$ as soon as
+    $d\ge2$: the neglected product alone costs more than all of reverse mode, for every $d_O$.
+    """
+    theta = _parameters(depth, width, inputs)
+    reverse_each = 2 * (depth - 1) * width**2 + depth * width * inputs
+    crossover = depth * (width * inputs + width**2 + width**2 * theta) / reverse_each
+    losses = np.round(crossover * np.array([1.5, 2.0, 4.0, 8.0])).astype(int)
+    counts = [[_counted(mode, depth, width, inputs, int(o)) for o in losses] for mode in ("forward", "reverse")]
+    neglected = counts[0] - losses * width * theta
+    yield at_most("without the last product", neglected / counts[1], 1.0, x=losses, along="losses")
+    yield at_most("forward over reverse", np.divide(*counts), 1.0, x=losses, along="losses")

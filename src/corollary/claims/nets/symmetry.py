@@ -1,0 +1,82 @@
+"""Permutations of hidden units: many parameters, one function."""
+
+from itertools import permutations
+
+import jax
+import jax.numpy as jnp
+
+from corollary.evidence import Size, at_least, claim, control, equal
+from corollary.nets import ACTIVATIONS, MLP, logistic, permute_hidden, relu, standard_normal
+
+
+@claim(rows=("E02.09", "E02.08"))
+def permutation_symmetry(key, *, width: Size = 8, points: Size = 60):
+    r"""Renaming the units of a hidden layer leaves the function of a network unchanged.
+
+    For a permutation matrix $P$ and an entrywise $\phi$, $\phi(Wx+b)=P^{-1}\phi(PWx+Pb)$. So
+    $(W^\ell,b^\ell,W^{\ell+1})\to(PW^\ell,Pb^\ell,W^{\ell+1}P^{-1})$ keeps the function, and at least
+    $\prod_\ell m_\ell!$ parameter vectors share it. What is needed is that $\phi$ commutes with $P$: softmax does too,
+    sorting does not, and a rotation in place of $P$ does not commute with ReLU.
+    """
+    net_key, x_key, order_key, small_key = jax.random.split(key, 4)
+    x = jax.random.normal(x_key, (points, 4))
+    order = jax.random.permutation(order_key, width)
+    order = jnp.where(jnp.all(order == jnp.arange(width)), order[::-1], order)
+    names = ("identity", "logistic", "tanh", "relu", "arctan")
+    functions = [ACTIVATIONS[n] for n in names] + [jax.nn.softmax]
+    rotation, _ = jnp.linalg.qr(jax.random.normal(order_key, (width, width)))
+    small = MLP((2, 3, 1), logistic, key=small_key)
+    every = jnp.array(list(permutations(range(3))))
+
+    def conjugated(network, matrix, inverse):
+        """The output with `matrix` on the first hidden layer and its inverse on the weights that follow."""
+        first, *rest = network.layers
+
+        def apply(x):
+            h = first.activation(matrix @ (first.weight @ x + first.bias))
+            h = rest[0].activation(rest[0].weight @ inverse @ h + rest[0].bias)
+            return rest[1](h)
+
+        return apply
+
+    @jax.jit
+    def measure(x):
+        nets = [
+            MLP((4, width, width, 2), f, key=net_key, initialisation=standard_normal) for f in (*functions, jnp.sort)
+        ]
+        plain = [jax.vmap(n)(x) for n in nets]
+        renamed = [jax.vmap(permute_hidden(permute_hidden(n, 0, order), 1, order[::-1]))(x) for n in nets]
+        last = MLP((4, width, width, 2), relu, key=net_key, initialisation=standard_normal)
+        rotated = jax.vmap(conjugated(last, rotation, rotation.T))(x)
+        ordered = jax.vmap(lambda p: permute_hidden(small, 0, p))(every)
+        vectors = jnp.concatenate([a.reshape(6, -1) for a in jax.tree.leaves(ordered)], axis=1)
+        values = jax.vmap(lambda n: jax.vmap(n)(x[:, :2]))(ordered)
+        layers = nets[2].activations(x[0])
+        prefix = [nets[2].layers[0](x[0]), nets[2].layers[1](nets[2].layers[0](x[0]))]
+        return jnp.stack(plain), jnp.stack(renamed), rotated, vectors, values, layers, prefix
+
+    plain, renamed, rotated, vectors, values, layers, prefix = measure(x)
+    yield equal("network with renamed units", renamed[:-1], plain[:-1])
+    apart = jnp.linalg.norm(vectors[:, None] - vectors[None], axis=-1) + jnp.eye(6) * 1e9
+    yield at_least("distance between the 6 parameter vectors of 3 units", apart, 1e-3)
+    yield equal("the 6 functions", values, values[:1])
+    yield equal("activations are those of the truncated networks", jnp.stack(layers[1:3]), jnp.stack(prefix))
+    yield control("sorting is not entrywise", equal("network with renamed units", renamed[-1], plain[-1]))
+    yield control("a rotation does not commute with ReLU", equal("network with rotated units", rotated, plain[3]))
+
+
+@claim(
+    rows=("E02.09",),
+    erratum="Rows and columns that sum to 1 do not make a permutation matrix: the entries must be 0 or 1 as well.",
+)
+def row_and_column_sums(key, *, points: Size = 60):
+    r"""A matrix whose rows and columns sum to one may be put between the layers of a network.
+
+    As printed in footnote 5: permutation matrices are those with $\sum_ip_{ij}=\sum_jp_{ij}=1$. The matrix below is
+    invertible and has these sums, but $P^{-1}\phi(PWx+Pb)\ne\phi(Wx+b)$.
+    """
+    w_key, x_key = jax.random.split(key)
+    p = jnp.array([[2.0, -1.0, 0.0], [-1.0, 1.0, 1.0], [0.0, 1.0, 0.0]])
+    z = jax.random.normal(w_key, (3, 4)) @ jax.random.normal(x_key, (4, points))
+    yield equal("sums of the rows and of the columns", jnp.stack([p.sum(0), p.sum(1)]), 1.0)
+    yield equal("layer with P and its inverse", jnp.linalg.solve(p, relu(p @ z)), relu(z))
