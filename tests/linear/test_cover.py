@@ -42,8 +42,10 @@ def test_recursion_and_sum_agree():
 
 def test_fraction_against_exact_and_against_a_coin():
     s, n = np.meshgrid(np.arange(1, 120), np.arange(1, 60))
-    exact = [[float(Fraction(cover_count(int(a), int(b)), 2 ** int(a))) for a, b in zip(u, v)] for u, v in zip(s, n)]
-    np.testing.assert_allclose(cover_fraction(s, n), exact, rtol=1e-11)
+    exact = [
+        float(Fraction(cover_count(a, b), 2**a)) for a, b in zip(s.ravel().tolist(), n.ravel().tolist(), strict=True)
+    ]
+    np.testing.assert_allclose(cover_fraction(s, n).ravel(), exact, rtol=1e-11)
     np.testing.assert_allclose(cover_fraction(s, n), binom.cdf(n - 1, s - 1, 0.5), rtol=1e-11)
 
 
@@ -61,6 +63,10 @@ def test_count_against_linear_programming():
     assert int(count_dichotomies(x)) == sum(verdict) == 32
     verdict = [separability(x[:, :2], y).separable for y in np.asarray(labelings(6))]
     np.testing.assert_array_equal(realisable(x[:, :2], bias=True), verdict)
+
+
+def test_as_many_points_as_dimensions_can_be_labelled_in_every_way():
+    assert int(count_dichotomies(np.random.default_rng(5).normal(size=(5, 5)))) == 2**5
 
 
 def test_count_in_the_plane_by_angles():

@@ -29,8 +29,8 @@ def test_either_certificate_proves_the_verdict(bias):
         points = np.hstack([x, np.ones((5, 1))]) if bias else x
         if proof.separable:
             theta = [Fraction(v) for v in (*proof.w, proof.b)][: points.shape[1]]
-            exact = [sum(t * Fraction(v) for t, v in zip(theta, p, strict=True)) * int(s) for p, s in zip(points, y)]
-            assert all(v > 0 for v in exact)
+            for point, label in zip(points, y, strict=True):
+                assert int(label) * sum(t * Fraction(v) for t, v in zip(theta, point, strict=True)) > 0
             assert bool(in_version_space(proof.w, proof.b, x, y))
         else:
             assert (proof.multipliers >= 0).all()

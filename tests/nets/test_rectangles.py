@@ -13,7 +13,7 @@ def f(x, y):
 
 
 def test_intersections_of_any_number_of_half_planes():
-    normals, offsets = RNG.normal(size=(4, 3)), RNG.normal(size=4)
+    normals, offsets = RNG.normal(size=(4, 3)), 1 + RNG.uniform(size=4)
     x = RNG.normal(size=(400, 3))
     affine = x @ normals.T + offsets
     clear = (np.abs(affine) > 0.2).all(1)

@@ -38,7 +38,7 @@ def test_formulas_against_scipy(eps):
 
 def test_distance_from_the_step():
     for eps in (0.5, 0.1):
-        above = integrate.quad(lambda x: 1 - float(smooth_step(x, eps)), 0, 40 * eps)[0]
+        above = integrate.quad(lambda x, e=eps: 1 - float(smooth_step(x, e)), 0, 40 * eps)[0]
         np.testing.assert_allclose(2 * above, 2 * eps * np.log(2), rtol=1e-8)
 
 

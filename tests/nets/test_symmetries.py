@@ -37,7 +37,8 @@ def test_representative_is_the_same_for_all():
     forms = jax.vmap(lambda n: ravel_pytree(outer_positive(n))[0])(hidden_symmetries(network))
     np.testing.assert_allclose(forms, np.broadcast_to(forms[0], forms.shape), atol=1e-14)
     weights = outer_positive(network).layers[1].weight[0]
-    assert (weights > 0).all() and (np.diff(weights) <= 0).all()
+    assert (weights > 0).all()
+    assert (np.diff(weights) <= 0).all()
 
 
 @pytest.mark.parametrize(

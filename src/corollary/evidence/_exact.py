@@ -114,7 +114,9 @@ def _inequality(kind, sign, name, measured, bound, rtol, atol, x, along) -> Chec
     relative = room / np.where(scale > 0, scale, 1.0)
     worst = int(np.argmin(relative))
     passed = bool((room >= 0).all())
-    above, below = (m, b) if sign > 0 else (b, m)
+    # the tolerance counts as part of the bound, so that a bound below the rounding is not exceeded by it
+    tolerance = atol + rtol * np.abs(b)
+    above, below = (m, b + tolerance) if sign > 0 else (b - tolerance, m)
     with np.errstate(over="ignore"):
         ratios = np.minimum(above[below > 0] / below[below > 0], 1e300)
     xs = abscissa(name, x, m.shape[-1] if m.ndim else 1)

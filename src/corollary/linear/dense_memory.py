@@ -11,7 +11,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.scipy.special import logsumexp
+from jax.scipy.special import gammaln, logsumexp, ndtri
 
 from corollary._validate import positive, real, whole
 from corollary.catalog import implements
@@ -77,16 +77,17 @@ def stable_loads(patterns, degree: int | None = None):
     r"""Whether the first pattern is at rest when the first $s$ patterns are stored, for every $s$: shape (number,).
 
     What each further pattern adds to the field of each unit is one more term of a sum, so that one running sum over the
-    patterns answers for all loads.
+    patterns answers for all loads. Units that are zero in all patterns are not there, so that networks of different
+    size fit one array.
     """
-    patterns = signs("patterns", patterns, "s n")
+    patterns = real("patterns", patterns, "s n")
     if degree is not None:
         degree = whole("degree", degree, 2)
     x, n = patterns[0], patterns.shape[1]
 
     def add(field, row):
         field = field + _difference(row @ x - row * x, row, degree, n)
-        return field, jnp.all(jnp.where(field >= 0, 1, -1) == x)
+        return field, jnp.all((jnp.where(field >= 0, 1, -1) == x) | (x == 0))
 
     return jax.lax.scan(add, jnp.zeros_like(x), patterns)[1]
 
@@ -96,6 +97,24 @@ def dense_capacity(n, degree: int):
     r"""$\frac{n^{p-1}}{2(2p-3)!!\ln n}$: the patterns that a memory of this degree holds, to leading order."""
     n, degree = positive("n", real("n", n)), whole("degree", degree, 2)
     return n ** (degree - 1) / (2 * math.prod(range(1, 2 * degree - 2, 2)) * jnp.log(n))
+
+
+@implements("E01.35")
+def dense_half_load(n: int, degree: int):
+    r"""The number of random patterns at which half of them are stable, by the noise at this size.
+
+    A unit's own pattern gives it the margin $n^p-(n-2)^p$, each other one an independent term of mean zero and of the
+    variance of $(a+1)^p-(a-1)^p$, $a$ a sum of $n-1$ signs. With normal noise and a Poisson number of unstable units,
+    half of the patterns have none where $n\,Q(\text{margin}/\text{deviation})=\ln2$.
+    """
+    n, degree = whole("n", n, 3), whole("degree", degree, 2)
+    ups = jnp.arange(n, dtype=jnp.result_type(float))
+    a = 2 * ups - (n - 1)
+    weight = jnp.exp(gammaln(n) - gammaln(ups + 1) - gammaln(n - ups) - (n - 1) * np.log(2))
+    # in units of n^p
+    variance = jnp.sum(weight * (((a + 1) / n) ** degree - ((a - 1) / n) ** degree) ** 2)
+    margin = 1 - (1 - 2 / n) ** degree
+    return 1 + (margin / ndtri(np.log(2) / n)) ** 2 / variance
 
 
 @implements("E01.36")

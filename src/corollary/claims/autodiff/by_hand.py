@@ -18,7 +18,8 @@ from corollary.autodiff import (
     scalar_chain,
     sgd_step,
 )
-from corollary.evidence import Size, at_least, at_most, claim, control, equal
+from corollary.claims.autodiff._pictures import curves
+from corollary.evidence import Size, at_most, claim, control, equal
 
 
 def _flat(tree):
@@ -187,7 +188,13 @@ def shallow_network(key, *, n: Size = 100, units: Size = 16, epochs: Size = 200)
     yield equal("average of the single steps", steps, descent, atol=1e-13)
     yield at_most("loss after all epochs", losses[-1], losses[0] / 10)
     yield control("with the sign of the label", equal("gradient of every example", other, automatic, atol=1e-13))
-    yield at_least("loss by epoch, over the last", losses / losses[-1], 0.2, along="epoch")
+    yield curves(
+        "stochastic descent",
+        jnp.arange(losses.size),
+        {"average loss": losses},
+        titles=("epoch", "average loss"),
+        log="y",
+    )
 
 
 @claim(rows=("B02.20",))

@@ -89,7 +89,7 @@ def independent_of_own_weights(key, *, draws: Size = 8000):
     If the activations from layer $\ell$ on are linear and $\Lambda=a\cdot H^L$, then $\delta^\ell=W^{\ell+1}\cdots
     W^La$ is a function of the layers above alone: independent of $W^\ell$, when the weights are independent. (This is
     what Exercise 6.2 is about, with the premises it needs.) Measured: the derivative of $\delta^\ell$ by $W^\ell$,
-    and the covariances of the squares over random networks.
+    and over random networks the covariance of $\tanh\delta^2$ with the event that a weight exceeds its median size.
     """
     widths = [2, 2, 2, 1]
 

@@ -5,7 +5,7 @@ from typing import Annotated
 import jax
 import jax.numpy as jnp
 import numpy as np
-from scipy import stats
+import scipy  # its stats load slowly, so only when a claim runs
 
 from corollary.evidence import Range, Size, at_least, at_most, claim, control, equal
 from corollary.foundations import average_tail, bernstein, hoeffding, signed_sums
@@ -14,7 +14,7 @@ from corollary.linear import relative_entropy_bernoulli
 
 def _two_sided(m, k):
     """The exact probability that the sum of m signs is at least k > 0 in absolute value."""
-    return np.minimum(1, 2 * stats.binom.sf(np.ceil((m + k) / 2) - 1, m, 0.5))
+    return np.minimum(1, 2 * scipy.stats.binom.sf(np.ceil((m + k) / 2) - 1, m, 0.5))
 
 
 @claim(rows=("T01.10",))
@@ -43,7 +43,7 @@ def hoeffding_bound(key, *, n: Annotated[int, Range(2, 20)] = 14, laws: Size = 1
     n_coins = 2.0 ** np.arange(10, 15)
     q = 0.6
     k = np.ceil(q * n_coins)
-    measured = stats.binom.sf(k - 1, n_coins, 0.5)
+    measured = scipy.stats.binom.sf(k - 1, n_coins, 0.5)
     at = k / n_coins
     tilt, spread = np.log(at / (1 - at)), at * (1 - at)
     prefactor = 1 / ((1 - np.exp(-tilt)) * np.sqrt(2 * np.pi * n_coins * spread))
@@ -134,7 +134,7 @@ def bernstein_inequality(key, *, n: Annotated[int, Range(50, 100_000)] = 500):
     """
     k, p = np.arange(n + 1), np.array([0.5, 0.1, 0.01])[:, None]
     # just below a jump of the tail, where it is closest to the bound
-    t, tail = k - n * p, stats.binom.sf(k - 1, n, p)
+    t, tail = k - n * p, scipy.stats.binom.sf(k - 1, n, p)
     bound = np.asarray(jax.jit(lambda t: bernstein(t, n * p * (1 - p), np.maximum(p, 1 - p)))(t))
     for i, seen in enumerate((t > 0) & (tail > 1e-290)):
         name = f"tail of {n} centred 0-1 variables, p = {p[i, 0]:g}"
@@ -157,7 +157,7 @@ def bernstein_inequality(key, *, n: Annotated[int, Range(50, 100_000)] = 500):
         "M understated ten times: jumps of size 1 with probability 1/1000",
         at_most(
             "tail of rare large jumps",
-            stats.binom.sf(jumps - 1, 500, 0.001),
+            scipy.stats.binom.sf(jumps - 1, 500, 0.001),
             bernstein(jumps - 0.5, 500 * 0.001 * 0.999, 0.1),
             x=jumps,
             along="jumps",

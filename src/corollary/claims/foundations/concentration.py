@@ -5,7 +5,7 @@ from typing import Annotated
 import jax
 import jax.numpy as jnp
 import numpy as np
-from scipy import stats
+import scipy  # its stats load slowly, so only when a claim runs
 
 from corollary.evidence import Positive, Probability, Range, Size, at_most, claim, control, equal
 from corollary.foundations import (
@@ -50,7 +50,7 @@ def markov_inequality(key, *, laws: Size = 1000, atoms: Size = 20, mean: Positiv
     t = mean * np.linspace(1.0, 20.0, 60)
     two_point = tails(np.stack([0 * t, t], 1), np.stack([1 - mean / t, mean / t], 1))[0][:, 1]
     yield equal("law on 0 and t: the tail attains the bound", two_point, markov(mean, t), x=t, along="t")
-    yield at_most("tail of the exponential law", stats.expon.sf(t, scale=mean), markov(mean, t), x=t, along="t")
+    yield at_most("tail of the exponential law", scipy.stats.expon.sf(t, scale=mean), markov(mean, t), x=t, along="t")
     yield control("the variable takes the value -1", at_most("tail at 1", 0.6, markov(0.6 - 0.4, 1.0)))
 
 
@@ -80,14 +80,14 @@ def chebyshev_inequality(key, *, laws: Size = 1000, atoms: Size = 20, p: Probabi
     three_point = tails(jnp.stack([-t, 0 * t, t], 1), masses)
     attained = jnp.max(three_point[0][:, ::2], axis=1)
     yield equal("three-point law: the tail attains the bound", attained, three_point[1][:, 0], x=t, along="t")
-    yield at_most("tail of the normal law", 2 * stats.norm.sf(t), chebyshev(1.0, t), x=t, along="t")
+    yield at_most("tail of the normal law", 2 * scipy.stats.norm.sf(t), chebyshev(1.0, t), x=t, along="t")
     uniform = np.maximum(0, 1 - np.asarray(t) / np.sqrt(3))
     yield at_most("tail of the uniform law", uniform, chebyshev(1.0, t), x=t, along="t")
     far, cut = np.geomspace(200.0, 20_000.0, 40), 100.0
     within_cut = (cut - np.arctan(cut)) / np.arctan(cut)
     yield control(
         "a Cauchy variable has no variance; that of its values within 100 stands in",
-        at_most("tail of the Cauchy law", 2 * stats.cauchy.sf(far), chebyshev(within_cut, far), x=far, along="t"),
+        at_most("tail of the Cauchy law", 2 * scipy.stats.cauchy.sf(far), chebyshev(within_cut, far), x=far, along="t"),
     )
 
 
@@ -126,20 +126,20 @@ def chernoff_bound(key, *, laws: Size = 30, n: Annotated[int, Range(10, 10_000)]
     yield at_most("upper tail, exponent δ²μ/3, δ up to 1.817", upper[near], third[near], rtol=rounding)
     yield at_most("lower tail, exponent δ²μ/2", lower[below], half[below], rtol=rounding)
     k = np.arange(31, 120)
-    moderate = stats.binom.sf(k - 1, 1000, 0.03)
+    moderate = scipy.stats.binom.sf(k - 1, 1000, 0.03)
     yield at_most(
         "upper tail of 1000 events, μ = 30", moderate, chernoff_upper(30.0, k / 30 - 1), x=k / 30 - 1, along="δ"
     )
     # many rare events: the exact tail is the exponent with the prefactor of Bahadur and Rao, up to the order 1/μ
     means = np.array([50.0, 100, 200, 400, 800])
     rare = 10**9
-    points = stats.binom.sf(1.5 * means - 1, rare, means / rare)
+    points = scipy.stats.binom.sf(1.5 * means - 1, rare, means / rare)
     rate = (1.5 * np.log(1.5) - 0.5) * means + 0.5 * np.log(2 * np.pi * 1.5 * means) + np.log(1 - 1 / 1.5)
     # the next term of that expansion is a(δ)/μ with a of the order 1/(1.5 ln² 1.5) < 5
     yield equal("minus the logarithm of the tail, δ = 1/2", -np.log(points), rate, atol=5 / 50, x=means, along="mean μ")
     yield control(
         "with 2 in place of 3: 10000 events of probability 1/100, δ = 1",
-        at_most("upper tail", stats.binom.sf(199, 10_000, 0.01), np.exp(-100 / 2)),
+        at_most("upper tail", scipy.stats.binom.sf(199, 10_000, 0.01), np.exp(-100 / 2)),
     )
     yield control(
         "all variables are one and the same fair coin", at_most("upper tail, δ = 1", 0.5, chernoff_upper(n / 2, 1.0))
@@ -155,14 +155,14 @@ def chernoff_for_every_delta(key, *, n: Annotated[int, Range(100, 1_000_000)] = 
     $1.9\cdot10^{-12}$. Above the crossing of the exponents at $\delta=1.8169\ldots$ it always fails for large $\mu$.
     """
     delta = np.arange(1, 15)
-    tail = stats.binom.sf(delta, n, 1 / n)
+    tail = scipy.stats.binom.sf(delta, n, 1 / n)
     printed, universal = np.exp(-(delta**2) / 3), chernoff_upper(1.0, delta.astype(float), "universal")
     yield at_most(f"upper tail of {n} rare events, printed bound", tail, printed, x=delta, along="δ")
     yield at_most(f"upper tail of {n} rare events, universal bound", tail, universal, x=delta, along="δ")
     # just above the crossing: one value already has more probability than the bound allows all of them
     mu, rare = 10_000.0, 10**9
     just = np.array([1.82, 1.85, 1.9, 2.0])
-    log_mass = stats.binom.logpmf(np.round((1 + just) * mu), rare, mu / rare)
+    log_mass = scipy.stats.binom.logpmf(np.round((1 + just) * mu), rare, mu / rare)
     yield at_most(
         "logarithm of the probability of one value, μ = 10000", log_mass, -(just**2) * mu / 3, x=just, along="δ"
     )

@@ -1,11 +1,11 @@
-"""Eigenvalues, the characteristic polynomial, and the Loewner order."""
+"""Eigenvalues: the characteristic polynomial, the Loewner order, singular values of symmetric matrices."""
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from corollary.evidence import Size, at_least, at_most, claim, control, equal
-from corollary.foundations import characteristic_polynomial, loewner_geq, sorted_eigen
+from corollary.foundations import characteristic_polynomial, loewner_geq, singular_values, sorted_eigen, svd
 
 EPS = 2.3e-16
 
@@ -152,3 +152,57 @@ def definite_by_eigenvalues(key):
     a, u = jnp.array([[1.0, -10.0], [0.0, 1.0]]), jnp.ones(2)
     yield at_least("eigenvalues", np.linalg.eigvals(np.asarray(a)).real, 0.0)
     yield at_least("quadratic form at (1, 1)", u @ a @ u, 0.0)
+
+
+@claim(rows=("B01.25",))
+def symmetric_matrices(key, *, dim: Size = 8, samples: Size = 30):
+    r"""The singular values of a symmetric matrix are the absolute eigenvalues; a negative one flips a vector.
+
+    For $A=A^\top$ the multisets $\{\sigma_i\}$ and $\{|\lambda_i|\}$ are equal, and if $|\lambda|$ is simple then
+    $u^\top v=\mathrm{sign}\,\lambda$ for its singular vectors: $u=v$ for $\lambda>0$ and $u=-v$ for $\lambda<0$.
+    """
+    a = jax.random.normal(key, (samples, dim, dim))
+
+    @jax.jit
+    def measure(a):
+        def one(a):
+            symmetric = (a + a.T) / 2
+            us, ss, vs = svd(symmetric)
+            values = jnp.linalg.eigvalsh(symmetric)
+            order = jnp.argsort(-jnp.abs(values))
+            return {
+                "sigma": ss,
+                "sizes": jnp.abs(values)[order],
+                "signs": jnp.sign(values)[order],
+                "cosine": jnp.sum(us * vs, axis=0),
+                "gap": jnp.abs(jnp.diff(ss)).min(),
+                "other": singular_values(a),
+            }
+
+        return jax.vmap(one)(a)
+
+    m = measure(a)
+    rounding = 50 * dim * EPS * float(m["sigma"].max())
+    yield equal("singular values against absolute eigenvalues", m["sigma"], m["sizes"], atol=rounding)
+    # a singular vector is off by the rounding of the matrix over the gap to the next value, and so is its cosine
+    error = 1e2 * rounding / float(m["gap"].min())
+    yield equal("cosine of left and right vector: the sign of λ", m["cosine"], m["signs"], atol=error)
+    values = np.sort(np.abs(np.linalg.eigvals(np.asarray(a))), axis=1)[:, ::-1]
+    yield control(
+        "matrices that are not symmetric",
+        equal("singular values against absolute eigenvalues", m["other"], values, atol=rounding),
+    )
+
+
+@claim(
+    rows=("B01.25",),
+    erratum="Index by index the equation needs the eigenvalues in the order of their absolute values.",
+)
+def singular_values_index_by_index(key):
+    r"""The i-th singular value of a symmetric matrix is the absolute value of the i-th eigenvalue.
+
+    As printed: $\sigma_i(A)=|\lambda_i(A)|$, with $\lambda_1\ge\dots\ge\lambda_n$. For $\mathrm{diag}(1,-3)$ the sorted
+    eigenvalues are $1,-3$ and the singular values $3,1$.
+    """
+    a = jnp.diag(jnp.array([1.0, -3.0]))
+    yield equal("singular values", singular_values(a), jnp.abs(sorted_eigen(a)[0]))

@@ -5,7 +5,7 @@ from typing import Annotated
 import jax
 import jax.numpy as jnp
 import numpy as np
-from scipy import stats
+import scipy  # its stats load slowly, so only when a claim runs
 
 from corollary.evidence import Range, Size, at_most, claim, control
 from corollary.foundations import (
@@ -18,7 +18,7 @@ from corollary.foundations import (
 def _largest_of(d, k):
     """Of d independent sums of k signs: the values 0..k, and P{largest absolute value >= value}, for each d."""
     v = np.arange(k + 1)
-    inside = np.clip(1 - 2 * stats.binom.sf(np.ceil((k + v) / 2) - 1, k, 0.5), 0, 1)
+    inside = np.clip(1 - 2 * scipy.stats.binom.sf(np.ceil((k + v) / 2) - 1, k, 0.5), 0, 1)
     with np.errstate(divide="ignore"):
         return v, -np.expm1(np.multiply.outer(d, np.log(inside)))
 

@@ -5,7 +5,7 @@ from typing import Annotated
 import jax
 import jax.numpy as jnp
 import numpy as np
-from scipy import stats
+import scipy  # its stats load slowly, so only when a claim runs
 
 from corollary.evidence import Positive, Range, Size, at_least, at_most, claim, control, equal, rate
 from corollary.foundations import (
@@ -39,8 +39,8 @@ def central_limit(key, *, doublings: Annotated[int, Range(8, 18)] = 13, laws: Si
     worst = (4 - np.sqrt(10)) / 2
     p = np.stack([np.full(n.size, 0.3), np.full(n.size, worst), 1 / n])
     values = np.arange(n[-1] + 1)
-    masses = stats.binom.pmf(values, n[:, None], p[..., None])  # beyond n there is no mass
-    poisson = stats.poisson.pmf(values, 1.0)
+    masses = scipy.stats.binom.pmf(values, n[:, None], p[..., None])  # beyond n there is no mass
+    poisson = scipy.stats.poisson.pmf(values, 1.0)
 
     @jax.jit
     def measure(key, masses):
@@ -60,7 +60,7 @@ def central_limit(key, *, doublings: Annotated[int, Range(8, 18)] = 13, laws: Si
     gaps, mixed, limit = gaps[: p.size].reshape(p.shape), gaps[p.size : -1], gaps[-1]
     # the gap is c / √n up to terms of the order 1 / n, which bend the line over ten doublings by a few percent
     yield rate("distance from the normal law, p = 0.3", n, gaps[0], -0.5, tolerance=0.05, along="n")
-    yield at_most("distance, p = 0.3 and the worst p", gaps[:2], bound[:2], x=n, along="n")
+    yield at_most("distance, p = 0.3 and the worst p", gaps[:2], bound[:2], x=np.log2(n), along="log2 of n")
     yield at_most("distance of 200 variables with various p", mixed, mixed_bound)
     yield equal(
         "distance over moments at the largest n, worst p",
@@ -88,7 +88,7 @@ def gaussian_anticoncentration(key, *, points: Size = 1000, sigma: Positive = 1.
     t = ratio * sigma
     # the probability by summing the density: Simpson's rule, whose error is below 1e-12 on 2001 points
     grid = np.linspace(0, t, 2001)
-    density = stats.norm.pdf(grid, scale=sigma)
+    density = scipy.stats.norm.pdf(grid, scale=sigma)
     simpson = np.full(2001, 2.0) + 2 * (np.arange(2001) % 2)
     simpson[[0, -1]] = 1
     mass = 2 * (simpson @ density) * t / 2000 / 3
@@ -120,6 +120,6 @@ def anticoncentration_for_every_width(key, *, sigma: Positive = 1.7):
     lower bound is $\frac43$.
     """
     ratio = np.linspace(0.05, 3.0, 60)
-    mass = stats.norm.cdf(ratio * sigma, scale=sigma) - stats.norm.cdf(-ratio * sigma, scale=sigma)
+    mass = scipy.stats.norm.cdf(ratio * sigma, scale=sigma) - scipy.stats.norm.cdf(-ratio * sigma, scale=sigma)
     yield at_least("probability within t, lower bound", mass, 2 / 3 * ratio, x=ratio, along="t over σ")
     yield at_most("probability within t, upper bound", mass, 4 / 5 * ratio, x=ratio, along="t over σ")

@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from corollary.evidence import Range, Size, at_least, claim, control, equal, estimate, monotone, picture
+from corollary.evidence import Range, Size, claim, control, equal, estimate, monotone, picture
 from corollary.linear import (
     count_dichotomies,
     cover_capacity,
@@ -30,13 +30,14 @@ def function_counting(key, *, draws: Size = 3):
     r"""Of s points of R^n in general position, 2 Σ C(s-1, i), i < n, labellings are linear, whatever the points.
 
     Let any $n$ of the points be linearly independent. Then
-    $$\mathcal C(s,n)=\big|\{y\in\{\pm1\}^s:\exists w\ \forall i\ y_iw\cdot x_i>0\}\big|=2\sum_{i=0}^{n-1}\binom{s-1}i,$$
+    $$\mathcal C(s,n)=\big|\{y\in\{\pm1\}^s:\exists w\ \forall i\ y_iw\cdot x_i>0\}\big|
+    =2\sum_{i=0}^{n-1}\binom{s-1}i,$$
     which is $2^s$ for $s\le n$. With a bias, $n+1$ takes the place of $n$, and general position is that of the points
     $(x,1)$. Counted labelling by labelling, by linear programming and by the distance of a polytope from the
     origin. Without general position there are fewer: with $x_4=x_1+x_2$, $x_5=x_1-x_2$ only 26 of six points of
     $\mathbb R^3$ instead of 32.
     """
-    sizes = ((6, 3), (8, 3), (8, 4))
+    sizes = ((6, 3), (8, 4))
     points = {
         (s, n): jax.random.normal(jax.random.fold_in(key, 100 * s + n), (draws, s, n)) for s, n in (*sizes, (8, 2))
     }
@@ -47,8 +48,6 @@ def function_counting(key, *, draws: Size = 3):
     yield equal("count without bias, against the formula", plain, formula)
     yield equal("count with bias, against the formula of one dimension more", biased, formula)
     yield equal("in general position", [in_general_position(x) for size in sizes for x in points[size]], 1)
-    few = points[8, 4][0, :4]
-    yield equal("as many points as dimensions: count", count_dichotomies(few), 2**4)
     x = points[6, 3][0]
     program = [separability(x, y, bias=False).separable for y in labelings(6)]
     yield equal("verdict on each labelling, against linear programming", realisable(x), program)
@@ -102,18 +101,21 @@ def capacity(key, *, n: Annotated[int, Range(4, 200)] = 8, draws: Size = 600):
     r"""Random labels of s points can be separated with probability C(s,n)/2^s, which falls from 1 to 0 about s = 2n.
 
     For points in general position the fraction $\mathcal C(s,n)/2^s$ is 1 for $s\le n$ and exactly ½ at $s=2n$. As
-    $n\to\infty$ it tends to 1 for $s=(2-\varepsilon)n$ and to 0 for $s=(2+\varepsilon)n$. Measured on Gaussian points with
-    random labels. Points of a subspace of dimension $n-1$ are not in general position, and separable less often.
+    $n\to\infty$ it tends to 1 for $s=(2-\varepsilon)n$ and to 0 for $s=(2+\varepsilon)n$. Measured on Gaussian points
+    with random labels. Points of a proper subspace are not in general position, and separable less often.
     """
-    dims = (10, 100, 1000)
-    for ratio, limit, direction in ((1.6, 1.0, "increasing"), (2.4, 0.0, "decreasing")):
+    dims, ends = (10, 100, 1000), []
+    for ratio, direction in ((1.6, "increasing"), (2.4, "decreasing")):
         exact = [float(Fraction(cover_count(round(ratio * k), k), 2 ** round(ratio * k))) for k in dims]
         yield monotone(f"fraction at s = {ratio} n", exact, direction, strict=True, x=dims, along="n")
-        yield equal(f"fraction at s = {ratio} n, n = 1000", exact[-1], limit, atol=1e-12)
+        ends.append(exact[-1])
+    yield equal("fraction at s = 1.6 n and 2.4 n, n = 1000", ends, [1.0, 0.0])
     half = [Fraction(cover_count(cover_capacity(k), k), 2 ** cover_capacity(k)) for k in range(1, 201)]
     yield equal("fraction at s = 2n for n up to 200, less ½", [float(f - Fraction(1, 2)) for f in half], 0.0)
 
-    sizes = np.unique(np.round(np.array([1.0, 1.5, 1.75, 2.0, 2.25, 2.5]) * n).astype(int))
+    # the transition is as wide as the root of the number of points; so much less or more is one standard deviation
+    width, off = (2 * n) ** 0.5, round((n / 2) ** 0.5)
+    sizes = np.array([n, *(2 * n + np.round(np.array([-1.0, -0.5, 0.0, 0.5, 1.0]) * width).astype(int))])
     keys = jax.random.split(key, 2)
     x = jax.random.normal(keys[0], (draws, sizes[-1], n))
     y = jax.random.rademacher(keys[1], (draws, sizes[-1])).astype(float)
@@ -129,28 +131,31 @@ def capacity(key, *, n: Annotated[int, Range(4, 200)] = 8, draws: Size = 600):
         return jax.lax.map(lambda a: one(*a), (x, y), batch_size=200).astype(float)
 
     separable = measure(x, y)
-    share, wrong = cover_fraction(sizes, n), cover_fraction(sizes, n + 1)
-    yield equal("as many points as dimensions: separable", separable[:, 0], 1)
-    yield estimate(
-        "separable with random labels, wrong: in one dimension more", separable[:, 1:], share[1:], wrong=wrong[1:]
+    curves = {k: np.unique(np.round(np.linspace(1, 3, 81) * k)) for k in (5, 20, 100, 1000)}
+    share, wrong, about, *drawn = _fractions(
+        [(sizes, n), (sizes, n + off), ([2 * n - 1, 2 * n + 1], n), *((s, k) for k, s in curves.items())]
     )
+    yield equal("as many points as dimensions: separable", separable[:, 0], 1)
+    yield estimate(f"separable, random labels (wrong: n + {off})", separable[:, 1:], share[1:], wrong=wrong[1:])
     # a frequency at ½ has the error ½ / sqrt(draws), five of them are allowed; the slope there turns it into points.
     # Between the sizes the curve is not straight: what that does to the exact fractions is added.
-    slope = (cover_fraction(2.0 * n - 1, n) - cover_fraction(2.0 * n + 1, n)) / 2
+    slope = (about[0] - about[1]) / 2
     bend = jnp.abs(cover_crossing(sizes, share) - 2 * n)
     crossing = cover_crossing(sizes, separable.mean(axis=0))
     room = float(5 * 0.5 / draws**0.5 / slope + bend)
     yield equal("size at which half of the labellings are separable", crossing, cover_capacity(n), rtol=0, atol=room)
     yield control(
         "points of a subspace",
-        estimate("separable at s = 2n", measure(x.at[..., -1].set(0.0), y)[:, 3:4], share[3:4], wrong=wrong[3:4]),
+        estimate(
+            "separable at s = 2n", measure(x.at[..., n - off :].set(0.0), y)[:, 3:4], share[3:4], wrong=wrong[3:4]
+        ),
     )
-    yield _transition("fraction of linear labellings")
+    yield _transition("fraction of linear labellings", curves, drawn)
 
 
 @claim(
     rows=("E01.21",),
-    erratum="The number of linear classifications is said to fall towards 0 beyond s = 2n; it grows, the fraction falls.",
+    erratum="The number of linear classifications is said to fall to 0 beyond s = 2n; it grows, the fraction falls.",
 )
 def number_falls(key, *, n: Size = 20):
     r"""Beyond s = 2n the number of linear classifications decreases steeply towards 0.
@@ -183,12 +188,20 @@ def _heat(name):
     return picture(name, chart.properties(width=300, height=190))
 
 
-def _transition(name):
-    rows = []
-    for n in (5, 20, 100, 1000):
-        s = np.unique(np.round(np.linspace(1, 3, 81) * n))
-        shares = np.asarray(cover_fraction(s, n))
-        rows += [{"s/n": float(a / n), "share": float(f), "n": str(n)} for a, f in zip(s, shares, strict=True)]
+def _fractions(pairs):
+    """`cover_fraction` of each pair of sizes and a dimension, as one call."""
+    lengths = np.cumsum([len(sizes) for sizes, _ in pairs])
+    s = np.concatenate([np.asarray(sizes, float) for sizes, _ in pairs])
+    n = np.concatenate([np.full(len(sizes), float(n)) for sizes, n in pairs])
+    return np.split(np.asarray(cover_fraction(s, n)), lengths[:-1])
+
+
+def _transition(name, curves, shares):
+    rows = [
+        {"s/n": float(a / n), "share": float(f), "n": str(n)}
+        for (n, s), values in zip(curves.items(), shares, strict=True)
+        for a, f in zip(s, values, strict=True)
+    ]
     scale = alt.Scale(domain=["5", "20", "100", "1000"], scheme="blues")
     chart = alt.Chart(alt.Data(values=rows)).mark_line(strokeWidth=2)
     colour = alt.Color("n:N", scale=scale, legend=alt.Legend(orient="bottom"))

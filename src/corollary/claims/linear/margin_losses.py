@@ -229,9 +229,9 @@ def push(key, *, s: Size = 60, d: Size = 5, steps: Size = 2000):
 def margins_become_positive(key, *, steps: Size = 4000):
     r"""The perceptron eventually leads to a positive margin of every point.
 
-    As printed: the algorithm corrects itself, "eventually leading to a positive value for $y_k(w\cdot x_k)$". On XOR with
-    a constant feature every update is a push, and yet at no time are all four margins positive. (On separable data they
-    are, after at most $R^2/\gamma^2$ updates.)
+    As printed: the algorithm corrects itself, "eventually leading to a positive value for $y_k(w\cdot x_k)$". On XOR
+    with a constant feature every update is a push, and yet at no time are all four margins positive. (On separable data
+    they are, after at most $R^2/\gamma^2$ updates.)
     """
     x = jnp.array([[0.0, 0.0, 1.0], [1.0, 1.0, 1.0], [0.0, 1.0, 1.0], [1.0, 0.0, 1.0]])
     y = jnp.array([1.0, 1.0, -1.0, -1.0])

@@ -132,7 +132,8 @@ def mistake_bound(key, *, sets: Size = 40, s: Size = 60, d: Size = 8, orders: Si
     # the bound is a quotient known to a few digits less than sixteen: a whole number in it must not be missed
     whole = jnp.floor(bound * (1 + 1e-9))
     updates = jnp.concatenate([runs[:, 1:], drawn[:, None]], axis=1)
-    yield at_most("updates, in order, shuffled and drawn at random", updates, whole[:, None])
+    each = jnp.repeat(whole, updates.shape[1])
+    yield at_most("updates, in order, shuffled and drawn at random", updates.ravel(), each)
     yield equal("0-1 loss at the end", loss, 0)
     k = jnp.arange(1, d + 1)
     yield equal("orthonormal points: updates", updates[sets : sets + d, :-1].T, k, x=k, along="dimension")

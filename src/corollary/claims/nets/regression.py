@@ -100,9 +100,7 @@ def training_and_validation_risk(key, *, dim: Size = 10, points: Size = 50, repe
 
     (kept,), (held,) = train_validation_split((jnp.arange(2 * points),), 0.5, key=jax.random.fold_in(key, 1))
 
-    @jax.jit
-    @jax.vmap
-    def trial(key):
+    def trial(key, kept, held):
         x_key, e_key = jax.random.split(key)
         x = jax.random.normal(x_key, (2 * points, dim))
         y = x @ w0 + jax.random.normal(e_key, (2 * points,))
@@ -117,7 +115,7 @@ def training_and_validation_risk(key, *, dim: Size = 10, points: Size = 50, repe
             "risk": risk,
         }
 
-    m = trial(jax.random.split(key, repeats))
+    m = jax.jit(jax.vmap(trial, (0, None, None)))(jax.random.split(key, repeats), kept, held)
     low, high = 1 - dim / points, 1 + dim / (points - dim - 1)
     yield estimate("empirical risk of a fixed w", m["fixed"], 2.0, wrong=1.0)
     yield estimate("training risk of the fit", m["train"], low, wrong=1.0)

@@ -74,7 +74,7 @@ def printed_half_planes(key, *, points: Size = 20_000):
     r"""The two printed networks for the right half-plane are right on 99 percent of the plane, and nearly one function.
 
     The accuracy on standard normal points is $1-E|\Phi(g(Y))-\frac12|$, where the output crosses $\frac12$ at
-    $x=g(y)$: 0.9913 and 0.9917 for both. With the outer weights made positive by turning units, each is near
+    $x=g(y)$: 0.9913 and 0.9917. With the outer weights made positive by turning units, each is near
     $S_{\varepsilon'}(S_\varepsilon(x)-z)$: run 1 with $1/\varepsilon=6.595$, $1/\varepsilon'=14.180$, $z=0.443$; run
     2 with $6.26$, $15.284$, $0.486$; both shifts in $(0,1)$, near $\frac12$. Turned and ordered, the parameters of
     run 2 are close to those of run 1; as printed they are not.
@@ -167,9 +167,9 @@ def trained_half_plane(key, *, points: Size = 600, starts: Size = 16, steps: Siz
 
     Networks $S(W^{(2)}S(W^{(1)}x+B^{(1)})+B^{(2)})$ of size 2-2-1, trained on the labels $\mathbf 1[x>0]$ of standard
     normal points by Adam on the cross-entropy: more than 98 percent of fresh points right; the weights of $y$ below a
-    tenth of those of $x$; and with outer weights $c>0$ (turned) the shift $-B^{(2)}/\sum_jc_j$ within $(0.3,0.7)$,
-    near $\frac12$. Different starts end in different signs of the outer weights with nearly the same function: off by
-    less than 0.05 on average.
+    tenth of those of $x$; and with outer weights $c>0$ (turned) the shift $-B^{(2)}/\sum_jc_j$ in $(0,1)$, for nine
+    of ten in $(0.3,0.7)$. Different starts end in different signs of the outer weights with nearly the same function:
+    off by less than 0.05 on average.
     """
     data_key, start_key, fresh_key = jax.random.split(key, 3)
     x, fresh = jax.random.normal(data_key, (points, 2)), jax.random.normal(fresh_key, (5000, 2))
@@ -191,8 +191,10 @@ def trained_half_plane(key, *, points: Size = 600, starts: Size = 16, steps: Siz
     right = ((values > 0.5) == (fresh[:, 0] > 0)).astype(float).mean(1)
     yield at_least("share of fresh points right", right[:starts], 0.98)
     yield at_most("weights of y over weights of x", ratio[:starts], 0.1)
-    yield at_least("shift, above 0.3", shift[:starts], 0.3)
-    yield at_most("shift, below 0.7", shift[:starts], 0.7)
+    yield at_least("shift, above 0", shift[:starts], 0.0)
+    yield at_most("shift, below 1", shift[:starts], 1.0)
+    middle_shifts = jnp.quantile(shift[:starts], jnp.array([0.05, 0.95]))
+    yield at_most("distance of the shift from 1/2, nine of ten", jnp.abs(middle_shifts - 0.5), 0.2)
     kinds = jnp.unique(signs[:starts] @ jnp.array([1, 3]), size=4, fill_value=0)
     yield at_least("different signs of the outer weights", len(set(kinds.tolist()) - {0}), min(2, starts))
     middle = jnp.median(values[:starts], axis=0)

@@ -1,0 +1,194 @@
+"""Shared weights, convolutions, matrix messages and a differentiable memory."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from corollary.autodiff import (
+    Convolution,
+    MemoryHead,
+    Tensor,
+    address,
+    multiplications,
+    read,
+    tied_gradient,
+    tied_matrix,
+    write,
+)
+from corollary.evidence import Size, at_most, claim, control, equal
+
+
+@claim(rows=("T04.10", "T04.11"))
+def shared_gradient(key, *, size: Size = 12, width: Size = 8):
+    r"""The gradient by a shared parameter is the sum of the gradients by its occurrences.
+
+    If $a=u$ and $b=u$ then $\partial f/\partial u=\partial f/\partial a+\partial f/\partial b$. Measured on a network
+    that uses one matrix in two layers, and on a convolution written as a dense layer: the gradient by the kernel is
+    the dense gradient, added up over the places of each of its entries.
+    """
+    k1, k2, k3 = jax.random.split(key, 3)
+    w, x = jax.random.normal(k1, (width, width)) / jnp.sqrt(width), jax.random.normal(k2, (width,))
+    layer = Convolution(2, 3, (3,), key=k3)
+    signal = jax.random.normal(jax.random.fold_in(key, 1), (2, size))
+    pattern = layer.pattern((size,))
+
+    @jax.jit
+    def measure(w, kernel):
+        twice = lambda a, b: jnp.sum(jnp.tanh(b @ jnp.tanh(a @ x)) ** 2)  # noqa: E731
+        shared = jax.grad(lambda u: twice(u, u))(w)
+        first, second = jax.grad(twice, (0, 1))(w, w)
+        through = lambda dense: jnp.sum(jnp.tanh(dense @ signal.ravel()) ** 2)  # noqa: E731
+        by_dense = jax.grad(through)(tied_matrix(kernel, pattern))
+        by_kernel = jax.grad(lambda k: through(tied_matrix(k, pattern)))(kernel)
+        return shared, first + second, first, by_kernel, tied_gradient(by_dense, pattern, kernel.size)
+
+    shared, total, first, by_kernel, added = measure(w, layer.kernel.ravel())
+    yield equal("one matrix in two layers", shared, total, atol=1e-14)
+    yield equal("a kernel in many places", by_kernel, added, atol=1e-13)
+    yield control("one occurrence alone", equal("one matrix in two layers", shared, first, atol=1e-14))
+
+
+@claim(rows=("T04.11",))
+def convolution_is_tied(key, *, height: Size = 6, breadth: Size = 5):
+    r"""A convolution is a dense layer with tied weights, and commutes with translations.
+
+    The layer computed by sliding the window and the product with the tied dense matrix agree, in one and in two
+    dimensions; so do the gradients by the kernel. With circular boundaries, shifting the input shifts the output.
+    """
+    k1, k2, k3, k4 = jax.random.split(key, 4)
+    plane, line = Convolution(2, 3, (3, 2), key=k1), Convolution(2, 2, (4,), key=k2)
+    image, signal = jax.random.normal(k3, (2, max(height, 3), max(breadth, 2))), jax.random.normal(k4, (2, 9))
+
+    @jax.jit
+    def measure(plane, line):
+        def loss(direct):
+            def of(kernel):
+                layer = eqx.tree_at(lambda c: c.kernel, plane, kernel)
+                out = layer(image).ravel() if direct else layer.dense(image.shape[1:]) @ image.ravel()
+                return jnp.sum(jnp.tanh(out) ** 2)
+
+            return of
+
+        moved = jnp.roll(image, (1, 2), (1, 2))
+        return {
+            "plane": (plane(image).ravel(), plane.dense(image.shape[1:]) @ image.ravel()),
+            "line": (line(signal).ravel(), line.dense((9,)) @ signal.ravel()),
+            "kernel": (jax.grad(loss(True))(plane.kernel), jax.grad(loss(False))(plane.kernel)),
+            "moved": (plane(moved), jnp.roll(plane(image), (1, 2), (1, 2))),
+            "still": plane(image),
+        }
+
+    m = measure(plane, line)
+    yield equal("two dimensions", *m["plane"], atol=1e-13)
+    yield equal("one dimension", *m["line"], atol=1e-13)
+    yield equal("gradient by the kernel", *m["kernel"], atol=1e-12)
+    yield equal("a shifted input", *m["moved"], atol=1e-13)
+    yield control("the output does move", equal("a shifted input", m["moved"][0], m["still"], atol=1e-13))
+
+
+@claim(rows=("T04.09",))
+def matrix_messages(key, *, d1: Size = 4, d2: Size = 3, d3: Size = 5):
+    r"""The messages of a matrix product are matrix products, and no Jacobian need be formed.
+
+    For $U=WZ$ with $W\in\mathbb R^{d_1\times d_2}$, $Z\in\mathbb R^{d_2\times d_3}$ and a message $S\in\mathbb
+    R^{d_1\times d_3}$: $\frac{\partial U}{\partial Z}[S]=W^\top S$ and $\frac{\partial U}{\partial W}[S]=SZ^\top$, at
+    $d_1d_2d_3$ multiplications each; the matrix of the first has $d_2d_3\times d_1d_3$ entries. Messages are the
+    adjoint of the derivative: $\langle J\,dZ,S\rangle=\langle dZ,J^*S\rangle$.
+    """
+    k1, k2, k3, k4 = jax.random.split(key, 4)
+    w, z = jax.random.normal(k1, (d1, d2)), jax.random.normal(k2, (d2, d3))
+    s, dz = jax.random.normal(k3, (d1, d3)), jax.random.normal(k4, (d2, d3))
+
+    @jax.jit
+    def measure(w, z, s):
+        left, right = Tensor(w, requires_grad=True), Tensor(z, requires_grad=True)
+        ((left @ right) * s).sum().backward()
+        # rows of Z and of U are stacked here, so the Jacobian is the Kronecker product of W and the identity
+        full = jnp.kron(w, jnp.eye(d3))
+        return left.grad, right.grad, full.T @ s.ravel(), full
+
+    by_w, by_z, explicit, full = measure(w, z, s)
+    yield equal("message to Z on the tape", by_z, w.T @ s, atol=1e-14)
+    yield equal("message to W on the tape", by_w, s @ z.T, atol=1e-14)
+    yield equal("the explicit transposed Jacobian", by_z.ravel(), explicit, atol=1e-13)
+    yield equal("adjoint", jnp.sum((w @ dz) * s), jnp.sum(dz * by_z), atol=1e-12)
+    counts = [multiplications(lambda w, s: w.T @ s, w, s), multiplications(lambda j, s: j.T @ s.ravel(), full, s)]
+    yield equal("multiplications of both", counts, [d1 * d2 * d3, d1 * d2 * d3**2], rtol=0, atol=0)
+    yield control("the message to Z with W not transposed", equal("adjoint", jnp.sum((w @ dz) * s), jnp.sum(w @ dz)))
+
+
+@claim(
+    rows=("T04.09",),
+    erratum="With the printed shapes the product is ZW, and the message to Z is S times W transposed.",
+)
+def printed_shapes(key):
+    r"""For U in R^(d1 x d3), W in R^(d2 x d3) and Z in R^(d1 x d2) the message to Z is W transposed times S.
+
+    As printed: $U\in\mathbb R^{d_1\times d_3}$ is the product of $W\in\mathbb R^{d_2\times d_3}$ and $Z\in\mathbb
+    R^{d_1\times d_2}$, and $\frac{\partial U}{\partial Z}[S]=W^\top S$. These shapes allow $U=ZW$ only. For
+    $d_1=d_2=2$ and $d_3=3$, $W^\top S$ is a $3\times3$ matrix, where $Z$ is $2\times2$; and for three equal sizes,
+    where all products exist, it has the wrong entries.
+    """
+    w, z, s = jax.random.normal(key, (3, 3, 3))
+    _, pull = jax.vjp(lambda z: z @ w, z)
+    yield equal("S times W transposed", s @ w.T, pull(s)[0], atol=1e-14)
+    yield equal("W transposed times S, as printed", w.T @ s, pull(s)[0], atol=1e-14)
+    printed = np.array((np.ones((2, 3)).T @ np.ones((2, 3))).shape)
+    yield equal("shape of the message, as printed", printed, [2, 2], rtol=0, atol=0)
+
+
+@claim(rows=("T04.14",))
+def content_memory(key, *, places: Size = 8, width: Size = 5):
+    r"""A memory addressed by content is differentiable, and becomes a hard look-up as the sharpness grows.
+
+    With $w_i\propto e^{\beta\cos(k,M_i)}$ and $r=\sum_iw_iM_i$: if the best cosine exceeds all others by $g$, then
+    $\|r-M_{i^*}\|\le(n-1)e^{-\beta g}\max_i\|M_i-M_{i^*}\|$. Erasing with $e=1$ and adding $a$ at a sharp address
+    leaves $a$ there, and nothing changed elsewhere.
+    """
+    k1, k2, k3 = jax.random.split(key, 3)
+    memory, query = jax.random.normal(k1, (places, width)), jax.random.normal(k2, (width,))
+    head = MemoryHead(4, width, key=k3)
+    state = jax.random.normal(jax.random.fold_in(key, 1), (4,))
+    sharpness = 2.0 ** jnp.arange(0, 10)
+    h = 1e-5
+
+    @jax.jit
+    def measure(memory, query):
+        reads = jax.vmap(lambda beta: read(memory, address(memory, query, beta)))(sharpness)
+        cosines = memory @ query / jnp.linalg.norm(memory, axis=1) / jnp.linalg.norm(query)
+        best = jnp.argmax(cosines)
+        gap = cosines[best] - jnp.sort(cosines)[-2]
+        away = jnp.linalg.norm(memory - memory[best], axis=1).max()
+        bound = (places - 1) * jnp.exp(-sharpness * gap) * away
+        sharp = jax.nn.one_hot(best, places)
+        after = write(memory, sharp, jnp.ones(width), query)
+
+        def through(state):
+            out = head(memory, state)
+            return jnp.sum(out.read**2) + jnp.sum(jnp.tanh(out.memory))
+
+        def central(h):
+            return jax.vmap(lambda e: (through(state + h * e) - through(state - h * e)) / (2 * h))(jnp.eye(4))
+
+        return {
+            "distance": jnp.linalg.norm(reads - memory[best], axis=1),
+            "bound": bound,
+            "written": (after, jnp.where(sharp[:, None] > 0, query, memory)),
+            "gradient": jax.grad(through)(state),
+            "differences": central(h),
+            "coarser": central(2 * h),
+            "soft": jnp.linalg.norm(memory.mean(0) - memory[best]),
+        }
+
+    m = measure(memory, query)
+    # at the largest sharpness both sides are rounding
+    yield at_most("distance from the best row", m["distance"], m["bound"], atol=1e-13, x=sharpness, along="sharpness β")
+    yield equal("what is written", *m["written"], atol=1e-14)
+    # a double step errs four times as much, so the two differences are three errors apart; rounding is about eps / h
+    allowed = float(jnp.abs(m["coarser"] - m["differences"]).max()) + 1e-9
+    yield equal("gradient through read and write", m["gradient"], m["differences"], rtol=0, atol=allowed)
+    yield control(
+        "a read without an address is no look-up",
+        at_most("distance from the best row", m["soft"], m["bound"][-1], atol=1e-13),
+    )

@@ -1,0 +1,1 @@
+"""Optimisation: the rates of the texts, measured."""

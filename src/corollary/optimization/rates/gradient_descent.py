@@ -1,0 +1,80 @@
+r"""Gradient descent with a constant step $\eta$ on an $L$-smooth function."""
+
+import jax.numpy as jnp
+
+from corollary._validate import positive, real, within
+
+
+def convex(L, distance, k, *, step=None):
+    r"""Convex, $\eta\le1/L$: $f(\theta_k)-f^*\le\frac{\|\theta_0-\theta^*\|^2}{2\eta k}$ (B Theorem 37, M Lemma 17.11).
+
+    $\eta=1/L$ unless given.
+    """
+    step, k = _step(step, L, 1.0), within("k", real("k", k), 1.0)
+    return positive("distance", real("distance", distance)) ** 2 / (2 * step * k)
+
+
+def convex_tight(L, distance, k):
+    r"""The best possible constant for $\eta=1/L$: $f(\theta_k)-f^*\le\frac{L\|\theta_0-\theta^*\|^2}{4k+2}$, attained
+    by Huber.
+    """
+    L, k = positive("L", real("L", L)), within("k", real("k", k), 0.0)
+    return L * real("distance", distance) ** 2 / (4 * k + 2)
+
+
+def strongly_convex(L, mu, distance, k, *, step=None):
+    r"""$\mu$-strongly convex, $\eta\le1/L$: $\|\theta_k-\theta^*\|^2\le(1-\eta\mu)^k\|\theta_0-\theta^*\|^2$ (B
+    Theorem 34).
+    """
+    mu, step = within("mu", real("mu", mu), 0.0), _step(step, L, 1.0)
+    return (1 - step * mu) ** real("k", k) * real("distance", distance) ** 2
+
+
+def strongly_convex_cocoercive(L, mu, distance, k, *, step=None):
+    r"""$\mu$-strongly convex, $\eta\le\frac2{L+\mu}$ (the default):
+    $\|\theta_k-\theta^*\|^2\le\lambda^k\|\theta_0-\theta^*\|^2$.
+
+    $\lambda=1-\eta\frac{2\mu L}{L+\mu}$, which is $(\frac{\kappa-1}{\kappa+1})^2$ at the default (M Lemmas 17.13,
+    17.14).
+    """
+    L, mu = positive("L", real("L", L)), within("mu", real("mu", mu), 0.0)
+    step = 2 / (L + mu) if step is None else positive("step", real("step", step))
+    return (1 - step * 2 * mu * L / (L + mu)) ** real("k", k) * real("distance", distance) ** 2
+
+
+def polyak_lojasiewicz(L, mu, gap, k, *, step=None):
+    r"""$\mu$-PL, $\eta\le1/L$: $f(\theta_k)-f^*\le(1-2\mu\eta(1-\frac{\eta L}2))^k(f(\theta_0)-f^*)$ (B Theorem 40, E
+    Lemma 3.4).
+
+    At $\eta=1/L$, the default, the factor is $1-\mu/L$.
+    """
+    mu = within("mu", real("mu", mu), 0.0)
+    step = _step(step, L, 1.0)
+    return (1 - 2 * mu * step * (1 - step * real("L", L) / 2)) ** real("k", k) * real("gap", gap)
+
+
+def stationary(L, gap, k, *, step=None):
+    r"""Bounded below, $\eta\le1/L$: $\min_{i\le k}\|\nabla f(\theta_i)\|^2\le\frac{2(f(\theta_0)-f^*)}{\eta(k+1)}$ (B
+    Theorem 38).
+    """
+    step = _step(step, L, 1.0)
+    return 2 * real("gap", gap) / (step * (real("k", k) + 1))
+
+
+def decrease(L, gradient_norm, *, step=None):
+    r"""The descent lemma: $f(\theta_{k+1})-f(\theta_k)\le-\eta(1-\frac{\eta L}2)\|\nabla f(\theta_k)\|^2$, any
+    $\eta>0$ ($1/L$ unless given).
+    """
+    L = positive("L", real("L", L))
+    step = 1 / L if step is None else positive("step", real("step", step))
+    return -step * (1 - step * L / 2) * jnp.square(real("gradient_norm", gradient_norm))
+
+
+def _step(step, L, limit):
+    """The step, at most `limit / L`: beyond that the theorem promises nothing."""
+    L = positive("L", real("L", L))
+    if step is None:
+        return limit / L
+    step = positive("step", real("step", step))
+    within("step times L", step * L, 0.0, limit * (1 + 1e-9), open="low")
+    return step
