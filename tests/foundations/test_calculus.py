@@ -64,6 +64,8 @@ def test_mean_value_point():
     found = jax.jit(lambda x, y: mean_value_point(quartic, x, y))(x, y)
     assert 0 < found.c < 1
     assert abs(found.residual) < 1e-10
+    mixed = mean_value_point(quartic, x, y.astype(np.float32))
+    assert abs(mixed.residual) < 1e-10
     assert abs(mean_value_point(jnp.abs, -1.0, 2.0).residual) == pytest.approx(2)
 
 

@@ -95,7 +95,8 @@ def mean_value_point(f, x, y, grid: int = 200) -> MeanValue:
     f, x, y = _function("f", f), real("x", x), real("y", y)
     if x.shape != y.shape:
         raise ValueError(f"x and y must have one shape, got {x.shape} and {y.shape}.")
-    grid = whole("grid", grid, 2)
+    grid, dtype = whole("grid", grid, 2), jnp.result_type(x, y)
+    x, y = x.astype(dtype), y.astype(dtype)
     rise = f(x + y) - f(x)
 
     def excess(t):

@@ -1,10 +1,12 @@
 """The price of both modes for a network whose every layer has weights of its own: counts, and who is cheaper when."""
 
+from typing import Annotated
+
 import jax
 import numpy as np
 
 from corollary.autodiff import ChainModel, chain_cost, forward_mode, multiplications, reverse_mode
-from corollary.evidence import Size, at_least, at_most, claim, control, equal, rate
+from corollary.evidence import Range, Size, at_least, at_most, claim, control, equal, rate
 
 
 def _counted(mode, depth, width, inputs, outputs):
@@ -73,7 +75,9 @@ def forward_cost(key, *, instances: Size = 12):
 
 
 @claim(rows=("M24.06",))
-def which_mode(key, *, depth: Size = 4, width: Size = 3, inputs: Size = 2):
+def which_mode(
+    key, *, depth: Annotated[int, Range(2, 12)] = 4, width: Annotated[int, Range(2, 16)] = 3, inputs: Size = 2
+):
     r"""With one loss reverse mode is cheaper, by a factor that grows with the number of parameters.
 
     For the chain with $d_O=1$, $L\ge2$ and $d_x\le d$ the quotient of the two counts is
@@ -101,7 +105,7 @@ def which_mode(key, *, depth: Size = 4, width: Size = 3, inputs: Size = 2):
     rows=("M24.04",),
     erratum="The tangent of a state is printed as one column; it has one for every parameter.",
 )
-def printed_tangent(key, *, depth: Size = 3, width: Size = 4, inputs: Size = 2):
+def printed_tangent(key, *, depth: Annotated[int, Range(2, 12)] = 3, width: Size = 4, inputs: Size = 2):
     r"""The tangent of a state is a matrix with one column.
 
     As printed in section 24.2.2: $\tilde z_{\ell-1}=\partial z_{\ell-1}/\partial\theta$ "is a $d_{\ell-1}\times1$
@@ -138,7 +142,9 @@ def printed_forward_cost(key):
     rows=("M24.05", "M24.06"),
     erratum="The product of the loss with the tangents is neglected; with many losses it decides against forward mode.",
 )
-def printed_crossover(key, *, depth: Size = 4, width: Size = 3, inputs: Size = 2):
+def printed_crossover(
+    key, *, depth: Annotated[int, Range(2, 12)] = 4, width: Annotated[int, Range(2, 16)] = 3, inputs: Size = 2
+):
     r"""With many losses forward mode is cheaper than reverse mode, since the last product may be neglected.
 
     Section 24.2.2 leaves out the $d_Odd_\theta$ of $(\partial\rho/\partial z_L)\,\tilde z_L$ and section 24.2.3

@@ -22,6 +22,7 @@ from corollary.autodiff import (
     multiplications,
     random_graph,
 )
+from corollary.claims.autodiff._pictures import curves
 from corollary.evidence import Size, at_most, claim, control, equal, rate
 
 
@@ -44,6 +45,8 @@ def linear_against_quadratic(key, *, width: Size = 3, deepest: Size = 64):
     backs = [backprop(graph, v) for graph, v in zip(graphs, values, strict=True)]
     naive = [all_pairs(graph, v).products for graph, v in zip(graphs, values, strict=True)]
     nodes, edges = np.array([len(g.nodes) for g in graphs]), np.array([g.edges for g in graphs])
+    counts = {"naive: products": naive, "backpropagation: messages": [b.messages for b in backs]}
+    yield curves("work against the size of the graph", nodes, counts, titles=("nodes", "operations"), log="xy")
     yield equal("messages sent", [b.messages for b in backs], edges, rtol=0, atol=0, x=nodes, along="nodes")
     yield at_most("additions", [b.additions for b in backs], edges, x=nodes, along="nodes")
     yield at_most("products of the naive algorithm", naive, nodes * edges, x=nodes, along="nodes")

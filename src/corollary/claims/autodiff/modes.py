@@ -1,5 +1,7 @@
 """Forward and reverse mode through a chain of functions: the same derivative at different prices."""
 
+from typing import Annotated
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -12,11 +14,14 @@ from corollary.autodiff import (
     multiplications,
     reverse_mode,
 )
-from corollary.evidence import Size, claim, control, equal, rate
+from corollary.claims.autodiff._pictures import curves
+from corollary.evidence import Range, Size, claim, control, equal, rate
 
 
 @claim(rows=("M06.01",))
-def two_bracketings(key, *, depth: Size = 6, width: Size = 5, inputs: Size = 7, outputs: Size = 3):
+def two_bracketings(
+    key, *, depth: Annotated[int, Range(2, 20)] = 6, width: Size = 5, inputs: Size = 7, outputs: Size = 3
+):
     r"""The Jacobian of a composition is the product of the Jacobians, in whatever order it is multiplied out.
 
     $F=\sigma_L\circ\dots\circ\sigma_1$ has $\partial F/\partial\theta=D^L\cdots D^1$, where $D^\ell$ is the Jacobian
@@ -94,8 +99,10 @@ def cost_of_composition(key, *, instances: Size = 50):
         equal("sign of forward minus reverse", np.sign(np.subtract(*shallow)), sign, rtol=0, atol=0),
     )
     outputs = np.arange(1, 33)
-    curves = [[_measured(mode, 5, 8, int(m), 16) for m in outputs] for mode in ("forward", "reverse")]
-    cheaper = np.sign(np.subtract(*curves))
+    counts = [[_measured(mode, 5, 8, int(m), 16) for m in outputs] for mode in ("forward", "reverse")]
+    cheaper = np.sign(np.subtract(*counts))
+    both = dict(zip(("forward", "reverse"), counts, strict=True))
+    yield curves("5 layers of width 8, 16 parameters", outputs, both, titles=("outputs M", "multiplications"))
     yield equal(
         "which is cheaper with 16 parameters (1: reverse)",
         cheaper,
@@ -135,7 +142,9 @@ def _squares(readout):
 
 
 @claim(rows=("M24.01", "M24.02", "M24.04"))
-def chain_derivatives(key, *, depth: Size = 5, width: Size = 4, inputs: Size = 3, outputs: Size = 2):
+def chain_derivatives(
+    key, *, depth: Annotated[int, Range(1, 20)] = 5, width: Size = 4, inputs: Size = 3, outputs: Size = 2
+):
     r"""Sensitivities passed down and tangents carried up give the same derivative by the parameters.
 
     For $z_\ell=m_\ell(z_{\ell-1},x;\theta)$ and $\Lambda=\rho(z_L)\in\mathbb R^{d_O}$: reverse mode with $\hat
@@ -170,7 +179,7 @@ def _flat(jacobian):
     rows=("M24.02",),
     erratum="The sensitivity of a layer is printed with the Jacobian of that layer; it is that of the layer above.",
 )
-def printed_recursion(key, *, depth: Size = 4, width: Size = 3):
+def printed_recursion(key, *, depth: Annotated[int, Range(3, 12)] = 4, width: Size = 3):
     r"""The sensitivity of layer l is that of layer l + 1 times the Jacobian of layer l.
 
     As printed before (24.2): $\hat z_\ell=\hat z_{\ell+1}\,\frac{\partial m_\ell}{\partial z}(z_{\ell-1},x;\theta)$.

@@ -1,11 +1,13 @@
 """Sensitivities that vanish on their way down, and whether they depend on the weights they meet."""
 
+from typing import Annotated
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from corollary.autodiff import Layer, layered_backprop, random_layers
-from corollary.evidence import Size, at_least, at_most, claim, control, equal, estimate
+from corollary.evidence import Range, Size, at_least, at_most, claim, control, equal, estimate
 
 
 def _mean_field_factor():
@@ -20,7 +22,7 @@ def _mean_field_factor():
 
 
 @claim(rows=("M06.08",), full={"networks": 200, "depth": 50})
-def logistic_units(key, *, networks: Size = 32, depth: Size = 20, width: Size = 30):
+def logistic_units(key, *, networks: Size = 32, depth: Annotated[int, Range(3, 60)] = 20, width: Size = 30):
     r"""Through a layer of logistic units sensitivities shrink to a quarter, if the weights are bounded by one.
 
     Since $S'=S(1-S)\le\frac14$, $\|\delta^{\ell-1}\|_\infty\le\frac14\|W^\ell\|_\infty\|\delta^\ell\|_\infty$, where
@@ -63,7 +65,7 @@ def logistic_units(key, *, networks: Size = 32, depth: Size = 20, width: Size = 
     rows=("M06.08",),
     erratum="The reduction by 4 a layer is stated without a bound on the weights, which it needs.",
 )
-def printed_reduction(key, *, depth: Size = 20):
+def printed_reduction(key, *, depth: Annotated[int, Range(3, 60)] = 20):
     r"""Through layers of logistic units the sensitivities become very small.
 
     As printed: $S'\le\frac14$ "suggests that we get a reduction by a factor of 4", and "if we propagate through

@@ -71,3 +71,20 @@ def images(images: dict) -> Figure:
         )
         panels.append(chart.properties(width=110, height=110))
     return picture("an image from its first k terms", alt.hconcat(*panels))
+
+
+def level_curves(**pairs) -> Figure:
+    """The curves where the form of a positive matrix is one, two matrices a panel: the larger has the inner curve."""
+    phi = np.linspace(0, 2 * np.pi, 121)
+    circle = np.stack([np.cos(phi), np.sin(phi)], 1)
+    panels = []
+    for name, matrices in pairs.items():
+        rows = []
+        for label, matrix in zip("AB", matrices, strict=True):
+            edge = circle / np.sqrt(np.einsum("ki,ij,kj->k", circle, np.asarray(matrix), circle))[:, None]
+            rows += [{"x": float(x), "y": float(y), "k": k, "matrix": label} for k, (x, y) in enumerate(edge)]
+        chart = alt.Chart(alt.Data(values=rows), title=name).mark_line(strokeWidth=2)
+        colour = alt.Color("matrix:N", legend=alt.Legend(title=None, orient="bottom"))
+        x, y = alt.X("x:Q", title=None, axis=None), alt.Y("y:Q", title=None, axis=None)
+        panels.append(chart.encode(x, y, alt.Order("k:Q"), colour).properties(width=150, height=150))
+    return picture("where the quadratic form is one", alt.hconcat(*panels))

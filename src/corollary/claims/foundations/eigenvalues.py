@@ -4,6 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from corollary.claims.foundations._matrix_pictures import level_curves
 from corollary.evidence import Size, at_least, at_most, claim, control, equal
 from corollary.foundations import characteristic_polynomial, loewner_geq, singular_values, sorted_eigen, svd
 
@@ -136,6 +137,8 @@ def loewner_order(key, *, dim: Size = 4, samples: Size = 200):
         "inversion of matrices that are not positive definite",
         equal("inverses, turned round", m["inverted"], 1.0, atol=0),
     )
+    small, tall = np.array([[1.0, 0.3], [0.3, 0.6]]), np.diag([0.3, 2.0])
+    yield level_curves(nested=(small + np.diag([0.5, 0.3]), small), crossing=(small, tall))
 
 
 @claim(

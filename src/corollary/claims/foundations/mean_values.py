@@ -58,22 +58,17 @@ def at_a_point(key, *, dim: Size = 3, samples: Size = 100):
         "a map into the plane",
         at_most("least distance of the velocity of a circle to its mean", velocity.min(), rounding),
     )
-    yield _chord(f_key, float(s[0, 0]), float(jnp.abs(s[0, 1])) + 1.0)
+    widest = int(jnp.argmax(jnp.abs(s[:, 1])))
+    yield _chord(f_key, *map(float, (s[widest, 0], s[widest, 1], number.c[widest])))
 
 
-def _chord(key, a, width):
+def _chord(key, a, width, c):
     x = np.linspace(a - 0.3 * width, a + 1.3 * width, 161)
-
-    @jax.jit
-    def look(key, a, width, x):
-        f = _waves(key, 1)
-        c = mean_value_point(f, a, width).c
-        return a + c * width, jax.vmap(f)(jnp.stack([a, a + width, a + c * width])), jax.vmap(f)(x)
-
-    middle, (start, end, height), values = jax.tree.map(np.asarray, look(key, a, width, x))
-    middle, start, end, height = map(float, (middle, start, end, height))
-    slope = (end - start) / width
-    rows = [{"x": float(u), "y": float(v), "line": "f"} for u, v in zip(x, values, strict=True)]
+    ends = np.array([a, a + width, a + c * width])
+    values = np.asarray(jax.jit(lambda key, x: jax.vmap(_waves(key, 1))(x))(key, np.concatenate([ends, x])))
+    start, end, height = map(float, values[:3])
+    slope, middle = (end - start) / width, a + c * width
+    rows = [{"x": float(u), "y": float(v), "line": "f"} for u, v in zip(x, values[3:], strict=True)]
     rows += [{"x": a, "y": start, "line": "chord"}, {"x": a + width, "y": end, "line": "chord"}]
     rows += [{"x": middle + d * width, "y": height + d * width * slope, "line": "tangent at c"} for d in (-0.35, 0.35)]
     chart = alt.Chart(alt.Data(values=rows)).mark_line(strokeWidth=2)

@@ -5,7 +5,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from corollary.evidence import Count, Size, at_least, at_most, claim, control, equal, monotone, picture, rate
+from corollary.evidence import Count, Size, at_least, at_most, claim, control, equal, monotone, picture
 from corollary.linear import (
     dense_capacity,
     dense_energy,
@@ -65,7 +65,7 @@ def energy_comparison(key, *, instances: Count = 200, n: Size = 20, s: Size = 15
 
 
 @claim(rows=("E01.35",), full={"sets": 1000, "growth": 2})
-def dense_storage(key, *, sets: Count = 128, growth: Size = 1, patterns: Size = 20_000):
+def dense_storage(key, *, sets: Count = 256, growth: Size = 1, patterns: Size = 20_000):
     r"""The capacity of a dense memory grows with a higher power of its size.
 
     With $F(z)=z^p$ a memory of $n$ units holds about $\frac{n^{p-1}}{2(2p-3)!!\ln n}$ random patterns before they
@@ -100,22 +100,22 @@ def dense_storage(key, *, sets: Count = 128, growth: Size = 1, patterns: Size = 
 
     curves = [np.asarray(c) for group in measure(key) for c in group]
     halves = [_half(c) for c in curves]
+    # a share of 1/2 is known to 1/(2√sets), and falls by about 0.7 when the load grows by a factor e; the noise is not
+    # quite normal: powers of a normal have heavy tails, which move the half-load by up to a fifth at these sizes
+    allowed = 0.2 + 5 * 0.5 / sets**0.5 / 0.7
     for p in sizes:
         mine = np.array([halves[i] for i, row in enumerate(plan) if row[0] == p])
         leading = np.array([float(dense_capacity(n, p)) for n in sizes[p]])
         finite = np.array([float(dense_half_load(n, p)) for n in sizes[p]])
         yield at_least(f"half-load over the formula, degree {p}", mine / leading, 1 / 3, x=sizes[p], along="n")
         yield at_most(f"half-load over the formula, degree {p}", mine / leading, 3.0, x=sizes[p], along="n")
-        # the noise is a sum of as few as eight terms, not quite normal, and a half-load is known to 4 %
-        yield rate(
-            f"half-load against its value at size n, degree {p}", finite, mine, 1.0, tolerance=0.25, along="load"
-        )
+        yield equal(f"half-load over its value at size n, degree {p}", mine / finite, 1.0, rtol=0, atol=allowed)
     yield equal(f"{patterns} patterns in 60 units with the exponential: stable", exponential(key), 1, rtol=0, atol=0)
     pairs = np.array([halves[i] for i, row in enumerate(plan) if row[0] == 2])
     triple = np.array([float(dense_half_load(n, 3)) for n in sizes[2]])
     yield control(
         "pairs do not hold what triples would",
-        rate("half-load against its value for degree 3", triple, pairs, 1.0, tolerance=0.25, along="load"),
+        equal("half-load over its value at degree 3", pairs / triple, 1.0, rtol=0, atol=allowed),
     )
     rows = [
         {"load": i + 1, "stable": float(v), "memory": f"degree {p}, n = {n}"}

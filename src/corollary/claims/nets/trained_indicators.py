@@ -231,9 +231,11 @@ def trained_quadrant(key, *, points: Size = 600, starts: Size = 16, steps: Size 
         first = jnp.broadcast_to(in_region("Q1", *fresh.T), (len(keys), len(fresh)))
         shift = -turned.layers[1].bias[:, 0] / turned.layers[1].weight[:, 0].mean(1)
         size = jnp.sort(jnp.abs(turned.layers[0].weight), axis=2)
-        return right(x, labels), right(fresh, first), shift, (size[:, :, 0] / size[:, :, 1]).max(1)
+        few = jax.tree.map(lambda a: a[jnp.array([0, min(1, starts - 1), starts])], models)
+        maps = jax.vmap(lambda m: jax.nn.sigmoid(jax.vmap(m)(jnp.stack(square(2.0), 1))[:, 0]))(few)
+        return right(x, labels), right(fresh, first), shift, (size[:, :, 0] / size[:, :, 1]).max(1), maps
 
-    trained, tested, shift, mixed = measure(jax.random.split(start_key, starts + others), x, fresh)
+    trained, tested, shift, mixed, maps = measure(jax.random.split(start_key, starts + others), x, fresh)
     good = trained > 0.95
     yield at_least("share of starts that succeed", good[:starts].astype(float).mean(), 0.9)
     ours, theirs = good & ~either, good & either
@@ -242,3 +244,5 @@ def trained_quadrant(key, *, points: Size = 600, starts: Size = 16, steps: Size 
     yield at_most("shift, below 2", shift[ours], 2.0)
     yield at_most("smaller over larger weight of a unit", mixed[ours], 0.25)
     yield control("trained on OR", at_least("shift", shift[theirs], 1.0))
+    labels = ("first start", "second start", "trained on OR")
+    yield heat_maps("what was learned", dict(zip(labels, maps, strict=True)), radius=2.0, columns=3, size=110)

@@ -18,6 +18,7 @@ from corollary.nets import (
     region_of,
     smooth_and,
     smooth_clip,
+    smooth_step,
     smooth_xnor,
     smooth_xor,
     truth_table_network,
@@ -84,10 +85,17 @@ def any_shift(key, *, points: Size = 5000, margin: Positive = 0.1):
     @jax.jit
     def loss(shifts, x, y):
         truth = in_region("Q1", x, y)
-        one = lambda e, z: jnp.mean((smooth_and(x, y, e, z) - truth) ** 2)  # noqa: E731
+
+        def one(e, z):
+            # |S(u) - 1| as S(-u): the difference itself ends at 1e-16
+            level = (smooth_step(x, e) + smooth_step(y, e) - z) / e
+            return jnp.mean(jax.nn.sigmoid(jnp.where(truth == 1, -level, level)) ** 2)
+
         return jax.vmap(lambda e: jax.vmap(lambda z: one(e, z))(shifts))(eps)
 
     inside = loss(shifts, x, y)
+    plain = jnp.mean((smooth_and(x, y, 0.1, 1.5) - in_region("Q1", x, y)) ** 2)
+    yield equal("loss for ε = 0.1 and the shift 3/2, as a mean of squares", inside[0, 20], plain, rtol=1e-10)
     gap = jnp.minimum(shifts - 1, 2 - shifts)
     bound = conjunction_error(margin, eps[:, None], 2, gap) ** 2
     yield at_most("loss for shifts between 1 and 2", inside, bound, x=shifts, along="shift")

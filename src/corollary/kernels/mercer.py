@@ -1,0 +1,74 @@
+r"""From kernels to features: the eigen-expansion $K(x,x')=\sum_i\mu_i\psi_i(x)\psi_i(x')$."""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from corollary._validate import positive, real, whole, within
+from corollary.catalog import implements
+from corollary.kernels.gram import gram
+
+
+class Expansion(NamedTuple):
+    r"""The leading eigenvalues $\mu_i$, largest first, and the eigenfunctions at the nodes: (rank,) and (n, rank)."""
+
+    eigenvalues: jax.Array
+    functions: jax.Array
+
+
+@implements("M04.13")
+def mercer(kernel, nodes, weights, rank: int) -> Expansion:
+    r"""The expansion of a kernel on a measure that the `nodes` with positive `weights` stand for.
+
+    The eigenvalues of $\int K(x,x')\psi(x')\,dx'=\mu\psi(x)$ are those of $w_i^{1/2}K(x_i,x_j)w_j^{1/2}$, and the
+    functions have $\sum_kw_k\psi_i(x_k)\psi_j(x_k)=\delta_{ij}$. With weights 1 it is the spectral theorem for the Gram
+    matrix. For quadrature nodes it approaches the expansion on the continuum.
+    """
+    dims = {}
+    nodes = real("nodes", nodes)
+    nodes = real("nodes", nodes[:, None] if nodes.ndim == 1 else nodes, "n d", dims)
+    weights = positive("weights", real("weights", weights, "n", dims))
+    rank = whole("rank", rank, 1, nodes.shape[0])
+    root = jnp.sqrt(weights)
+    values, vectors = jnp.linalg.eigh(gram(kernel, nodes) * root[:, None] * root)
+    return Expansion(values[::-1][:rank], vectors[:, ::-1][:, :rank] / root[:, None])
+
+
+@implements("M04.13")
+def mercer_features(kernel, nodes, weights, expansion: Expansion, x):
+    r"""The features $\sqrt{\mu_i}\psi_i(x)$ at new points, by the eigen-equation.
+
+    $\psi_i(x)=\frac1{\mu_i}\int K(x,x')\psi_i(x')\,dx'$. Only functions with $\mu_i>0$ can be extended; the others count as zero, as they do in the sum.
+    """
+    if not isinstance(expansion, Expansion):
+        raise TypeError(f"expansion must be an Expansion, as mercer returns it, got {type(expansion).__name__}.")
+    cross = gram(kernel, x, nodes)
+    weights = real("weights", weights, "n", {"n": cross.shape[1]})
+    floor = jnp.finfo(cross.dtype).eps * cross.shape[1] * jnp.abs(expansion.eigenvalues).max()
+    some = expansion.eigenvalues > floor
+    root = jnp.sqrt(jnp.where(some, expansion.eigenvalues, 1.0))
+    return jnp.where(some, (cross * weights) @ expansion.functions / root, 0.0)
+
+
+@implements("M04.13")
+def truncated(expansion: Expansion):
+    r"""$\sum_{i\le r}\mu_i\psi_i(x)\psi_i(x')$ at all pairs of nodes."""
+    if not isinstance(expansion, Expansion):
+        raise TypeError(f"expansion must be an Expansion, as mercer returns it, got {type(expansion).__name__}.")
+    return (expansion.functions * expansion.eigenvalues) @ expansion.functions.T
+
+
+@implements("M04.13")
+def brownian_eigenvalues(rank: int):
+    r"""$\mu_i=((i-\frac12)\pi)^{-2}$ of $\min(s,t)$ on $[0,1]$."""
+    return ((jnp.arange(whole("rank", rank)) + 0.5) * np.pi) ** -2.0
+
+
+@implements("M04.13")
+def brownian_eigenfunctions(t, rank: int):
+    r"""$\psi_i(t)=\sqrt2\sin((i-\frac12)\pi t)$ at points of $[0,1]$: shape (len(t), rank)."""
+    t = within("t", real("t", t, "n"), 0.0, 1.0)
+    frequency = (jnp.arange(whole("rank", rank)) + 0.5) * np.pi
+    return 2**0.5 * jnp.sin(t[:, None] * frequency.astype(t.dtype))

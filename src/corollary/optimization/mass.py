@@ -1,0 +1,57 @@
+r"""MaSS, Nesterov's method with a compensation term, which accelerates stochastic gradients (Liu and Belkin)."""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from corollary._validate import positive, real, within
+from corollary.catalog import implements
+from corollary.optimization.minimize import Method
+
+
+class MassParameters(NamedTuple):
+    """Step, compensation and momentum of MaSS."""
+
+    step: jax.Array
+    compensation: jax.Array
+    momentum: jax.Array
+
+
+@implements("M18.24")
+def mass(step, compensation, momentum) -> Method:
+    r"""$\theta_{k+1}=u_k-\eta_1g_k$, $u_{k+1}=(1+\gamma)\theta_{k+1}-\gamma\theta_k+\eta_2g_k$ with $g_k$ the stochastic
+    gradient at $u_k$, from $u_0=\theta_0$.
+
+    Without compensation, $\eta_2=0$, it is Nesterov's method.
+    """
+    eta = positive("step", real("step", step, ""))
+    back = within("compensation", real("compensation", compensation, ""), 0.0)
+    gamma = within("momentum", real("momentum", momentum, ""), 0.0, 1.0)
+
+    def init(problem, theta):
+        return theta, theta
+
+    def advance(problem, state, key):
+        theta, u = state
+        g = problem.oracle(u, key)
+        new = u - eta * g
+        return new, (1 + gamma) * new - gamma * theta + back * g
+
+    return Method(init, advance, lambda state: state[0])
+
+
+@implements("M18.24")
+def mass_parameters(L1, mu, statistical_condition) -> MassParameters:
+    r"""The parameters with which MaSS contracts least squares by $1-\alpha$, $\alpha=\frac1{\sqrt{\kappa\tilde\kappa}}$.
+
+    With inputs $x$, $H=\mathbb Exx^\top\succeq\mu I$: $L_1$ and $\tilde\kappa$ are the least numbers with
+    $\mathbb E\|x\|^2xx^\top\preceq L_1H$ and $\mathbb E(x^\top H^{-1}x)xx^\top\preceq\tilde\kappa H$, and
+    $\kappa=L_1/\mu$. Then $\eta_1=\frac1{L_1}$, $\gamma=\frac{1-\alpha}{1+\alpha}$ and
+    $\eta_2=\frac{\eta_1}{1+\alpha}(1-\frac1{\tilde\kappa})$.
+    """
+    L1, mu = positive("L1", real("L1", L1)), positive("mu", real("mu", mu))
+    statistical = within("statistical_condition", real("statistical_condition", statistical_condition), 1.0)
+    within("mu over L1", mu / L1, 0.0, 1 + 1e-9, open="low")
+    alpha = jnp.sqrt(mu / (L1 * statistical))
+    return MassParameters(1 / L1, (1 - 1 / statistical) / (L1 * (1 + alpha)), (1 - alpha) / (1 + alpha))

@@ -1,0 +1,166 @@
+r"""Momentum under stochastic gradients, exactly: how fast the second moments of the error shrink.
+
+Least squares where each sample shows one coordinate, $x=\sqrt{h_i}\,z\,e_i$ with $i$ uniform and $\mathbb Ez^2=1$. A
+step is a random linear map of the two numbers that a method remembers per coordinate, so that their second moments
+follow a fixed 4 by 4 matrix. Its spectral radius is the factor by which the expected loss shrinks per step.
+"""
+
+from typing import NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+
+from corollary._validate import one_of, positive, real, whole, within
+from corollary.catalog import implements
+from corollary.optimization.problem import Problem
+
+METHODS = ("heavy ball", "nesterov", "mass")
+FOURTH_MOMENT = {"normal": 3.0, "sign": 1.0}  # of the amplitude z
+
+
+class CoordinateLeastSquares(Problem):
+    """A quadratic along the axes whose oracle shows one coordinate at a time, with a random amplitude."""
+
+    curvatures: jax.Array = eqx.field(kw_only=True)
+    amplitude: str = eqx.field(static=True, default="normal", kw_only=True)
+
+    def oracle(self, theta, key):
+        which, size = jax.random.split(key)
+        draw = jax.random.normal if self.amplitude == "normal" else jax.random.rademacher
+        z = draw(size, (), dtype=theta.dtype)
+        seen = jax.nn.one_hot(jax.random.randint(which, (), 0, theta.size), theta.size, dtype=theta.dtype)
+        return seen * self.curvatures * z**2 * theta
+
+
+@implements("M18.23")
+def coordinate_least_squares(curvatures, start=None, *, amplitude: str = "normal") -> CoordinateLeastSquares:
+    r"""$f(\theta)=\frac1{2d}\sum_ih_i\theta_i^2$, seen through samples $x=\sqrt{h_i}\,z\,e_i$ that 0 fits exactly.
+
+    The amplitude $z$ is normal or a sign; without noise in it every visit shows the true curvature.
+    """
+    dims = {}
+    h = positive("curvatures", real("curvatures", curvatures, "d", dims))
+    start = jnp.ones_like(h) if start is None else real("start", start, "d", dims)
+    one_of("amplitude", amplitude, tuple(FOURTH_MOMENT))
+    zeros = jnp.zeros_like(h)
+
+    def value(theta, h):
+        return 0.5 * jnp.mean(h * theta**2)
+
+    return CoordinateLeastSquares(
+        value,
+        (h,),
+        start,
+        L=h.max() / h.size,
+        mu=h.min() / h.size,
+        pl=h.min() / h.size,
+        minimum=zeros.sum(),
+        minimiser=zeros,
+        curvatures=h,
+        amplitude=amplitude,
+    )
+
+
+@implements("M18.23")
+def second_moment_matrix(method: str, step, momentum, curvature, *, share, fourth, compensation=0.0):
+    r"""$\mathbb E[A\otimes A]$ of one coordinate, shape (..., 4, 4): with probability `share` its slope is
+    $hz^2$ times its value, with $\mathbb Ez^2=1$ and $\mathbb Ez^4=$ `fourth`, otherwise 0.
+
+    The state is $(\theta_k,\theta_{k-1})$ for heavy ball and $(u_k,\theta_k)$, the point of the gradient and the
+    iterate, for Nesterov and MaSS. Momentum 0 is plain stochastic gradient descent, share and fourth moment 1 the full
+    gradient.
+    """
+    one_of("method", method, METHODS)
+    eta, rho = positive("step", real("step", step)), within("momentum", real("momentum", momentum), 0.0, 1.0)
+    h, fourth = positive("curvature", real("curvature", curvature)), within("fourth", real("fourth", fourth), 1.0)
+    share = within("share", real("share", share), 0.0, 1.0, open="low")
+    back = within("compensation", real("compensation", compensation), 0.0)
+    eta, rho, h, share, fourth, back = jnp.broadcast_arrays(eta, rho, h, share, fourth, back)
+    one, zero = jnp.ones_like(eta), jnp.zeros_like(eta)
+    # A = at_rest + h z^2 force
+    at_rest = _matrix(1 + rho, -rho, one, zero)
+    if method == "heavy ball":
+        force = _matrix(-eta, zero, zero, zero)
+    else:
+        back = back if method == "mass" else zero
+        force = _matrix(back - (1 + rho) * eta, zero, -eta, zero)
+    mean, square = (share * h)[..., None, None], (share * h**2 * fourth)[..., None, None]
+    cross = _kron(at_rest, force) + _kron(force, at_rest)
+    return _kron(at_rest, at_rest) + mean * cross + square * _kron(force, force)
+
+
+def spectral_radius(matrix, *, squarings: int = 40):
+    r"""The largest modulus of an eigenvalue, by repeated squaring, $\rho(A)=\lim\|A^{2^j}\|^{2^{-j}}$; shape (...).
+
+    For a matrix that cannot be diagonalised the error is about $2j\,2^{-j}$, where eigenvalues lose half their digits.
+    """
+    matrix = real("matrix", matrix, "... d d")
+    squarings = whole("squarings", squarings)
+
+    def square(j, state):
+        power, log = state
+        size = jnp.max(jnp.abs(power), axis=(-2, -1))
+        power = power / jnp.where(size > 0, size, 1.0)[..., None, None]
+        return power @ power, log + jnp.log(size) * 0.5**j
+
+    start = jnp.zeros(matrix.shape[:-2], matrix.dtype)
+    power, log = jax.lax.fori_loop(0, squarings, square, (matrix, start))
+    size = jnp.max(jnp.abs(power), axis=(-2, -1))
+    return jnp.exp(log + jnp.log(size) * 0.5**squarings)
+
+
+@implements("M18.23")
+def contraction(method: str, step, momentum, curvatures, *, amplitude: str = "normal", compensation=0.0, squarings=40):
+    """The factor per step of the expected loss on `coordinate_least_squares`, asymptotically: the worst coordinate's."""
+    h = real("curvatures", curvatures, "d")
+    fourth = FOURTH_MOMENT[one_of("amplitude", amplitude, tuple(FOURTH_MOMENT))]
+    steps = (jnp.asarray(a)[..., None] for a in (step, momentum, compensation))
+    eta, rho, back = steps
+    matrices = second_moment_matrix(method, eta, rho, h, share=1 / h.size, fourth=fourth, compensation=back)
+    return spectral_radius(matrices, squarings=squarings).max(-1)
+
+
+class Best(NamedTuple):
+    """The least factor per step that a choice of step and momentum gives, and that choice."""
+
+    factor: jax.Array
+    step: jax.Array
+    momentum: jax.Array
+
+
+@implements("M18.23")
+def best_contraction(method: str, curvatures, *, amplitude: str = "normal", rounds: int = 40, grid: int = 13) -> Best:
+    r"""The best step and momentum of heavy ball or Nesterov (`"sgd"`: the best step alone), by a grid over
+    $\log\eta$ and $\log(1-\rho)$ that follows its best point and closes in on it by a quarter a round.
+    """
+    one_of("method", method, ("sgd", "heavy ball", "nesterov"))
+    rounds, grid = whole("rounds", rounds), whole("grid", grid, 5)
+    h = positive("curvatures", real("curvatures", curvatures, "d"))
+    name = "heavy ball" if method == "sgd" else method
+    offsets = jnp.linspace(-1.0, 1.0, grid, dtype=h.dtype)
+    other = jnp.zeros(1, h.dtype) if method == "sgd" else offsets
+
+    def values(log_step, log_rest):
+        step, momentum = jnp.exp(log_step) / h.max(), 1 - jnp.exp(jnp.minimum(log_rest, 0.0))
+        return contraction(name, step, momentum, h, amplitude=amplitude, squarings=32), step, momentum
+
+    def closer(state, half):
+        x, y = jnp.meshgrid(state[0] + half * offsets, state[1] + half * other, indexing="ij")
+        at = jnp.argmin(values(x, y)[0])
+        return (x.ravel()[at], jnp.minimum(y.ravel()[at], 0.0)), None
+
+    # from a window wide enough for condition numbers up to a million
+    wide = jnp.log(jnp.asarray(1e6, h.dtype)) / 2
+    start = (-wide, jnp.zeros_like(wide) if method == "sgd" else -wide)
+    (log_step, log_rest), _ = jax.lax.scan(closer, start, wide * 0.75 ** jnp.arange(rounds, dtype=h.dtype))
+    return Best(*values(log_step, log_rest))
+
+
+def _matrix(a, b, c, d):
+    return jnp.stack([jnp.stack([a, b], -1), jnp.stack([c, d], -1)], -2)
+
+
+def _kron(a, b):
+    product = jnp.einsum("...ij,...kl->...ikjl", a, b)
+    return product.reshape(*product.shape[:-4], 4, 4)
