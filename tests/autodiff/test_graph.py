@@ -156,7 +156,8 @@ def test_dual_arithmetic_against_jax():
     single = forward_derivative(program, x, [1.0, 0.0])[2]
     assert tally.values == 2 * single.values  # one pass for each variable
     values, tangents, _ = forward_derivative(lambda x: [x[0] * 2, 5.0], x, [1.0, 0.0])
-    assert values == [1.4, 5.0] and tangents == [2.0, 0.0]
+    assert values == [1.4, 5.0]
+    assert tangents == [2.0, 0.0]
 
 
 def test_duals_branch_on_values():

@@ -162,7 +162,7 @@ LAYERS = [Layer(jnp.ones((2, 3)), jnp.zeros(3))]
         (lambda: layered_backprop(LAYERS, jnp.ones(2), jnp.ones(3), ["tanh"] * 2), "activations must name one"),
         (lambda: layered_backprop(LAYERS, jnp.ones(2), jnp.ones(3), "cosine"), "activation must be one of"),
         (lambda: layered_backprop(LAYERS, jnp.ones(2), jnp.ones(3), loss="zero"), "loss must be one of"),
-        (lambda: backprop_columns(LAYERS, jnp.ones((2, 4)), jnp.ones((3, 4))), "biases must have shape"),
+        (lambda: backprop_columns(LAYERS, jnp.ones((2, 4)), jnp.ones((3, 4))), r"weights must have shape \(3, 2\)"),
         (
             lambda: backprop_columns([(jnp.ones((3, 2)), jnp.ones(3))], jnp.ones((1, 4)), jnp.ones((3, 4))),
             "outputs, inp",

@@ -127,8 +127,9 @@ def test_memory():
     slope = jax.grad(lambda m: jnp.sum(read(m, address(m, jnp.array([1.0, 1.0]), 3.0)) ** 2))(memory)
     assert np.isfinite(slope).all()
     head = MemoryHead(3, 2, key=jax.random.key(0))
-    out = jax.jit(head)(memory, jnp.ones(3))
-    assert out.read.shape == (2,) and out.memory.shape == (3, 2)
+    out = jax.jit(lambda m, s: head(m, s))(memory, jnp.ones(3))
+    assert out.read.shape == (2,)
+    assert out.memory.shape == (3, 2)
     np.testing.assert_allclose(out.weights.sum(), 1.0)
     np.testing.assert_allclose(out.read, out.weights @ memory, rtol=1e-12)
 

@@ -63,7 +63,8 @@ def _like(varied, vector):
     """The leaves of `vector` where `varied` has some, in its shapes and types."""
     places = jax.tree.structure(varied)
     try:
-        matched = jax.tree.map(lambda _, v: v, varied, vector)
+        # None stands for a fixed leaf and matches whatever the vector has there
+        matched = jax.tree.map(lambda d, v: d if d is None else v, varied, vector, is_leaf=lambda d: d is None)
     except (ValueError, TypeError):
         got = jax.tree.structure(vector)
         raise ValueError(f"vector must have the structure of params, {places}, got {got}.") from None

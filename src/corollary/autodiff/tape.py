@@ -28,7 +28,7 @@ class Step:
         return f"<{self.name}>"
 
 
-@implements("M24.07", "T04.08")
+@implements("M24.07", "T04.08", "T04.09")
 class Tensor:
     """An array that remembers how it was made. With `requires_grad` a leaf collects its gradient in `grad`."""
 

@@ -227,7 +227,10 @@ def _scale(values: list) -> dict:
 
 def _axis(scale: dict, values: list) -> dict:
     """On a logarithmic scale a grid line a decade (fewer where there are many), written as a power of ten."""
-    known = [v for v in values if v is not None and v > 0] if scale.get("type") == "log" else []
+    if scale.get("type") != "log":
+        largest = max((abs(v) for v in values if v is not None), default=1.0)
+        return {} if 1e-3 < largest < 1e6 else {"format": "~e"}
+    known = [v for v in values if v is not None and v > 0]
     if not known:
         return {}
     low, high = math.floor(math.log10(min(known))), math.ceil(math.log10(max(known)))

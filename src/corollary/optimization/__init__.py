@@ -14,8 +14,40 @@ from corollary.optimization.averages import (
     moving_average_weights,
     power_average,
 )
+from corollary.optimization.circle import circle_grid, diffuse, expectation, generator, interpolation, transition
+from corollary.optimization.convexity import (
+    CriticalPoint,
+    chord_gap,
+    classify_critical_point,
+    curvature_range,
+    gradient_product,
+    leaves_set,
+    max_descent_step,
+    steepest_step,
+    tangent_gap,
+)
 from corollary.optimization.cosines import cosines, random_cosines
+from corollary.optimization.diffusion import diffusion_sgd, gaussian_sgd, modified_drift
 from corollary.optimization.minimize import Method, Path, minimize, of_optax
+from corollary.optimization.moments import (
+    confusion_zone,
+    expected_value,
+    least_squares_moments,
+    quadratic_law,
+    quadratic_moments,
+    stationary_value,
+)
+from corollary.optimization.noise import (
+    batch_constants,
+    batch_factor,
+    decreasing_step,
+    gradient_covariance,
+    gradient_noise,
+    gradient_variance,
+    least_growth,
+    noise_constants,
+)
+from corollary.optimization.nonconvex import cosine_wells, double_well, log_squares, sigmoid_classification
 from corollary.optimization.plateau import plateau_reductions, reduce_on_plateau
 from corollary.optimization.problem import FiniteSum, Noisy, Problem, finite_sum, noisy
 from corollary.optimization.problems import (
@@ -28,8 +60,12 @@ from corollary.optimization.problems import (
     wavy,
 )
 from corollary.optimization.rmsprop import rmsprop, rmsprop_amplitude
+from corollary.optimization.schedules import inverse_power, inverse_time, step_decay, step_sizes
+from corollary.optimization.sgd import averaged, batch_gradient, best_iterate, minibatch, random_iterate, sgd
+from corollary.optimization.sums import coin, least_squares_sum, sigmoid_sum, walk
 
 __all__ = [
+    "CriticalPoint",
     "FiniteSum",
     "Method",
     "Noisy",
@@ -43,30 +79,79 @@ __all__ = [
     "adam",
     "adamax",
     "amsgrad",
+    "averaged",
+    "batch_constants",
+    "batch_factor",
+    "batch_gradient",
+    "best_iterate",
     "cesaro_means",
+    "chord_gap",
+    "circle_grid",
+    "classify_critical_point",
+    "coin",
+    "confusion_zone",
+    "cosine_wells",
     "cosines",
+    "curvature_range",
     "decaying_maximum",
+    "decreasing_step",
+    "diffuse",
+    "diffusion_sgd",
+    "double_well",
+    "expectation",
+    "expected_value",
     "exponential_moving_average",
     "finite_sum",
     "flattest",
+    "gaussian_sgd",
+    "generator",
+    "gradient_covariance",
+    "gradient_noise",
+    "gradient_product",
+    "gradient_variance",
     "huber",
+    "interpolation",
+    "inverse_power",
+    "inverse_time",
     "laplace_mean",
     "laplace_mean_of_averages",
+    "least_growth",
     "least_squares",
+    "least_squares_moments",
+    "least_squares_sum",
+    "leaves_set",
+    "log_squares",
     "logistic_loss_problem",
+    "max_descent_step",
+    "minibatch",
     "minimize",
+    "modified_drift",
     "moving_average_weights",
+    "noise_constants",
     "noisy",
     "of_optax",
     "plateau_reductions",
     "power_average",
     "quadratic",
+    "quadratic_law",
+    "quadratic_moments",
     "random_cosines",
+    "random_iterate",
     "random_quadratic",
     "rates",
     "reduce_on_plateau",
     "ridge_logistic",
     "rmsprop",
     "rmsprop_amplitude",
+    "sgd",
+    "sigmoid_classification",
+    "sigmoid_sum",
+    "stationary_value",
+    "steepest_step",
+    "step_decay",
+    "step_sizes",
+    "tangent_gap",
+    "transition",
+    "walk",
     "wavy",
 ]

@@ -67,8 +67,8 @@ def second_moment_matrix(method: str, step, momentum, curvature, *, share, fourt
     r"""$\mathbb E[A\otimes A]$ of one coordinate, shape (..., 4, 4): with probability `share` its slope is
     $hz^2$ times its value, with $\mathbb Ez^2=1$ and $\mathbb Ez^4=$ `fourth`, otherwise 0.
 
-    The state is $(\theta_k,\theta_{k-1})$ for heavy ball and $(u_k,\theta_k)$, the point of the gradient and the
-    iterate, for Nesterov and MaSS. Momentum 0 is plain stochastic gradient descent, share and fourth moment 1 the full
+    The state is $(\theta_k,\theta_k-\theta_{k-1})$ for heavy ball and $(u_k,u_k-\theta_k)$, with the point $u_k$ of the
+    gradient, for Nesterov and MaSS: differences, so that nothing small comes from a cancellation. Momentum 0 is plain stochastic gradient descent, share and fourth moment 1 the full
     gradient.
     """
     one_of("method", method, METHODS)
@@ -79,12 +79,12 @@ def second_moment_matrix(method: str, step, momentum, curvature, *, share, fourt
     eta, rho, h, share, fourth, back = jnp.broadcast_arrays(eta, rho, h, share, fourth, back)
     one, zero = jnp.ones_like(eta), jnp.zeros_like(eta)
     # A = at_rest + h z^2 force
-    at_rest = _matrix(1 + rho, -rho, one, zero)
+    at_rest = _matrix(one, rho, zero, rho)
     if method == "heavy ball":
-        force = _matrix(-eta, zero, zero, zero)
+        force = _matrix(-eta, zero, -eta, zero)
     else:
         back = back if method == "mass" else zero
-        force = _matrix(back - (1 + rho) * eta, zero, -eta, zero)
+        force = _matrix(back - (1 + rho) * eta, zero, back - rho * eta, zero)
     mean, square = (share * h)[..., None, None], (share * h**2 * fourth)[..., None, None]
     cross = _kron(at_rest, force) + _kron(force, at_rest)
     return _kron(at_rest, at_rest) + mean * cross + square * _kron(force, force)
@@ -93,7 +93,8 @@ def second_moment_matrix(method: str, step, momentum, curvature, *, share, fourt
 def spectral_radius(matrix, *, squarings: int = 40):
     r"""The largest modulus of an eigenvalue, by repeated squaring, $\rho(A)=\lim\|A^{2^j}\|^{2^{-j}}$; shape (...).
 
-    For a matrix that cannot be diagonalised the error is about $2j\,2^{-j}$, where eigenvalues lose half their digits.
+    After $j$ squarings the error is about $2j\,2^{-j}$, and the rounding times how far powers of the matrix outgrow
+    their spectral radius: balance it first.
     """
     matrix = real("matrix", matrix, "... d d")
     squarings = whole("squarings", squarings)
@@ -115,10 +116,14 @@ def contraction(method: str, step, momentum, curvatures, *, amplitude: str = "no
     """The factor per step of the expected loss on `coordinate_least_squares`, asymptotically: the worst coordinate's."""
     h = real("curvatures", curvatures, "d")
     fourth = FOURTH_MOMENT[one_of("amplitude", amplitude, tuple(FOURTH_MOMENT))]
-    steps = (jnp.asarray(a)[..., None] for a in (step, momentum, compensation))
-    eta, rho, back = steps
+    eta, rho, back = (jnp.asarray(a)[..., None] for a in (step, momentum, compensation))
     matrices = second_moment_matrix(method, eta, rho, h, share=1 / h.size, fourth=fourth, compensation=back)
-    return spectral_radius(matrices, squarings=squarings).max(-1)
+    # measured in the speed of a swing the differences are as large as the point: then no power grows before it shrinks
+    speed = jnp.clip(jnp.maximum(1 - rho, jnp.sqrt(eta * h / h.size)), jnp.finfo(h.dtype).eps, 1.0)
+    one = jnp.ones_like(speed)
+    scale = jnp.stack([one, speed, speed, speed**2], -1)
+    balanced = matrices * scale[..., None, :] / scale[..., :, None]
+    return spectral_radius(balanced, squarings=squarings).max(-1)
 
 
 class Best(NamedTuple):

@@ -120,13 +120,13 @@ def loewner_order(key, *, dim: Size = 4, samples: Size = 200):
         }
 
     m = measure(b, one, two, other, u)
-    yield equal("B ≽ B, A ≽ B, C ≽ A and so C ≽ B", m["above"], 1.0, atol=0)
+    yield equal("B above B, A above B, C above A and so C above B", m["above"], 1.0, atol=0)
     yield equal("inverses of positive definite matrices, turned round", m["turned"], 1.0, atol=0)
     # the bumps are of the order dim², and their forms of the order of the squared length of u
     yield at_least("forms of A - B", m["forms"], 0.0, atol=1e-12)
     yield equal("the order against the sign of the least form", m["decided"], m["lowest"] >= 0, atol=0)
     # antisymmetry: where both hold the difference must vanish, so with a positive difference only one holds
-    yield equal("A ≽ B ≽ A for different matrices", m["below"], 0.0, atol=0)
+    yield equal("A above B above A, for different matrices", m["below"], 0.0, atol=0)
     yield at_least("their difference", m["difference"], 1e-3)
     one, other = jnp.diag(jnp.array([1.0, 0.0])), jnp.diag(jnp.array([0.0, 1.0]))
     yield control(

@@ -42,24 +42,24 @@ def superposition(key, *, dim: Size = 16, trials: Size = 200):
     x_key, kernel_key = jax.random.split(key)
     x = jax.random.normal(x_key, (trials, dim))
     kernel = jax.random.normal(kernel_key, (5,))
-    linear = {
-        "difference": jnp.diff,
-        "convolution": lambda v: jnp.convolve(v, kernel, mode="same"),
-        "Fourier": lambda v: jnp.fft.fft(v).real,
-    }
-    others = {
-        "an affine map": lambda v: jnp.diff(v) + 1.0,
-        "|x|, homogeneous for positive factors": jnp.abs,
-        "a ReLU layer": lambda v: relu(jnp.convolve(v, kernel, mode="same")),
-    }
+    linear = ("difference", "convolution", "Fourier")
+    others = ("an affine map", "|x|, homogeneous for positive factors", "a ReLU layer")
 
     @jax.jit
-    def measure(x):
+    def measure(x, kernel, key):
+        maps = (
+            jnp.diff,
+            lambda v: jnp.convolve(v, kernel, mode="same"),
+            lambda v: jnp.fft.fft(v).real,
+            lambda v: jnp.diff(v) + 1.0,
+            jnp.abs,
+            lambda v: relu(jnp.convolve(v, kernel, mode="same")),
+        )
         # every map against the multiplication by its matrix, and its superposition defect
-        fits = {n: (jax.vmap(f)(x), x @ matrix_of(f, dim).T) for n, f in (linear | others).items()}
-        return fits, {n: _worst_defect(f, key, dim, trials) for n, f in (linear | others).items()}
+        fits = [(jax.vmap(f)(x), x @ matrix_of(f, dim).T) for f in maps]
+        return fits, [_worst_defect(f, key, dim, trials) for f in maps]
 
-    fits, defects = measure(x)
+    fits, defects = (dict(zip(linear + others, found, strict=True)) for found in measure(x, kernel, key))
     for name in linear:
         yield equal(f"{name} as a matrix", fits[name][0], fits[name][1], atol=1e-12 * dim)
     yield at_most("superposition defect of the linear maps", jnp.stack([defects[n] for n in linear]), 1e-11)
@@ -85,7 +85,7 @@ def closure_under_composition(key, *, width: Size = 12, depth: Count = 6, points
     x = jax.random.normal(x_key, (points, width))
 
     @jax.jit
-    def measure(network, affine, bent, x):
+    def measure(network, affine, bent, x, defect_key):
         return {
             "deep": jax.vmap(network)(x),
             "product": x @ network.end_to_end_matrix().T,
@@ -99,7 +99,7 @@ def closure_under_composition(key, *, width: Size = 12, depth: Count = 6, points
             "middle": jax.vmap(lambda a, b: bent((a + b) / 2) - (bent(a) + bent(b)) / 2)(x[::2], x[1::2]),
         }
 
-    m = measure(network, affine, bent, x)
+    m = measure(network, affine, bent, x, defect_key)
     size = float(jnp.abs(m["deep"]).max())  # products of Gaussian matrices grow; rounding with them
     yield equal("deep network as one matrix", m["deep"], m["product"], atol=1e-13 * size)
     yield equal("its columns are the images of the basis", m["columns"], m["matrix"], atol=1e-13 * size)

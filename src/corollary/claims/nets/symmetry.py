@@ -40,7 +40,7 @@ def permutation_symmetry(key, *, width: Size = 8, points: Size = 60):
         return apply
 
     @jax.jit
-    def measure(x):
+    def measure(x, net_key, order, rotation, small):
         nets = [
             MLP((4, width, width, 2), f, key=net_key, initialisation=standard_normal) for f in (*functions, jnp.sort)
         ]
@@ -55,7 +55,7 @@ def permutation_symmetry(key, *, width: Size = 8, points: Size = 60):
         prefix = [nets[2].layers[0](x[0]), nets[2].layers[1](nets[2].layers[0](x[0]))]
         return jnp.stack(plain), jnp.stack(renamed), rotated, vectors, values, layers, prefix
 
-    plain, renamed, rotated, vectors, values, layers, prefix = measure(x)
+    plain, renamed, rotated, vectors, values, layers, prefix = measure(x, net_key, order, rotation, small)
     yield equal("network with renamed units", renamed[:-1], plain[:-1])
     apart = jnp.linalg.norm(vectors[:, None] - vectors[None], axis=-1) + jnp.eye(6) * 1e9
     yield at_least("distance between the 6 parameter vectors of 3 units", apart, 1e-3)

@@ -1,0 +1,131 @@
+r"""Stochastic gradient descent without chance: mean and variance of the iterates, exactly, where they are closed.
+
+On a quadratic with noise that does not depend on the place, and on least squares with any data, the first two moments
+of $\theta_k$ follow recursions of their own; nothing needs to be sampled.
+"""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from corollary._validate import positive, real, whole, within
+from corollary.catalog import implements
+
+
+class Moments(NamedTuple):
+    """Mean (steps + 1, d) of the iterates and their variance, (steps + 1, d) or (steps + 1, d, d)."""
+
+    mean: jax.Array
+    variance: jax.Array
+
+
+def quadratic_moments(spectrum, noise, start, steps) -> Moments:
+    r"""Moments of $\theta_{k+1}=\theta_k-\eta_k(H\theta_k+\xi_k)$ along the eigenvectors of $H$.
+
+    `noise` is the variance of $\xi_k$ along each, so $\kappa_1$ is its sum and $\kappa_2=1$; `steps` are the
+    $\eta_k$, shape (steps,). $\mathbb Ef(\theta_k)$ is `expected_value(spectrum, moments)`.
+    """
+    dims = {}
+    spectrum, start = real("spectrum", spectrum, "d", dims), real("start", start, "d", dims)
+    noise, steps = within("noise", real("noise", noise, "d", dims), 0.0), positive("steps", real("steps", steps, "k"))
+
+    def advance(moments, eta):
+        mean, variance = moments
+        factor = 1 - eta * spectrum
+        moments = factor * mean, factor**2 * variance + eta**2 * noise
+        return moments, moments
+
+    first = (start, jnp.zeros_like(start))
+    _, (mean, variance) = jax.lax.scan(advance, first, steps.astype(start.dtype))
+    return Moments(jnp.concatenate([start[None], mean]), jnp.concatenate([first[1][None], variance]))
+
+
+def expected_value(spectrum, moments: Moments):
+    r"""$\mathbb E\frac12\theta_k^\top H\theta_k=\frac12\sum_ih_i(m_i^2+v_i)$ for every $k$."""
+    return 0.5 * (moments.mean**2 + moments.variance) @ real("spectrum", spectrum, "d")
+
+
+@implements("M18.38")
+def quadratic_law(spectrum, noise, start, step, k) -> Moments:
+    r"""The law after $k$ steps of constant size: with normal noise it is normal, with mean $(1-\eta h)^k\theta_0$ and
+    variance $\eta^2c\frac{1-(1-\eta h)^{2k}}{1-(1-\eta h)^2}$ along an eigenvector ($c$ the noise there).
+
+    `k` is a number; infinity gives the stationary law $N(0,\frac{\eta c}{h(2-\eta h)})$, which needs $0<\eta h<2$.
+    """
+    dims = {}
+    spectrum, start = positive("spectrum", real("spectrum", spectrum, "d", dims)), real("start", start, "d", dims)
+    noise, step = within("noise", real("noise", noise, "d", dims), 0.0), positive("step", real("step", step, ""))
+    k = within("k", real("k", k, "", finite=False), 0.0)
+    within("step times spectrum", step * spectrum, 0.0, 2.0, open="both")
+    factor = 1 - step * spectrum
+    # a negative factor to a whole power, or to none at all where k is infinite
+    power = jnp.where(jnp.isinf(k), 0.0, jnp.where(k % 2 == 1, jnp.sign(factor), 1.0) * jnp.abs(factor) ** k)
+    return Moments(power * start, step**2 * noise * (1 - power**2) / (1 - factor**2))
+
+
+@implements("B05.27")
+def stationary_value(spectrum, noise, step):
+    r"""$\mathbb Ef$ when nothing changes any more: $\sum_i\frac{\eta c_i}{2(2-\eta h_i)}$."""
+    spectrum = real("spectrum", spectrum, "d")
+    law = quadratic_law(spectrum, noise, jnp.zeros_like(spectrum), step, jnp.inf)
+    return 0.5 * spectrum @ law.variance
+
+
+def least_squares_moments(x, y, start, step, steps: int, *, batch: int = 1) -> Moments:
+    r"""Mean of $\theta_k-\theta^*$ and second moment $\mathbb E(\theta_k-\theta^*)(\theta_k-\theta^*)^\top$ of SGD on
+    $f_i=\frac12(x_i\cdot\theta-y_i)^2$.
+
+    Batches of `batch` with replacement, constant `step`. Only mean and variance of a step enter: any other noise with
+    the same two, the normal one say, has the same moments.
+    """
+    dims = {}
+    x, y = real("x", x, "n d", dims), real("y", y, "n", dims)
+    start, step = real("start", start, "d", dims), positive("step", real("step", step, ""))
+    steps, batch = whole("steps", steps), whole("batch", batch)
+    centre = jnp.linalg.lstsq(x, y)[0]
+    residual, hessian, n = x @ centre - y, x.T @ x / x.shape[0], x.shape[0]
+
+    def advance(moments, _):
+        mean, second = moments
+        # E (x.u + r)^2 for every example, the factor of x x^T in the second moment of its gradient
+        square = jnp.einsum("ni,ij,nj->n", x, second, x) + 2 * residual * (x @ mean) + residual**2
+        one = (square * x.T) @ x / n
+        full = hessian @ second @ hessian
+        second = second - step * (hessian @ second + second @ hessian) + step**2 * (full + (one - full) / batch)
+        moments = mean - step * hessian @ mean, second
+        return moments, moments
+
+    away = start - centre
+    first = (away, jnp.outer(away, away))
+    _, (mean, second) = jax.lax.scan(advance, first, length=steps)
+    return Moments(jnp.concatenate([away[None], mean]), jnp.concatenate([first[1][None], second]))
+
+
+class ConfusionZone(NamedTuple):
+    r"""Where the minimisers $y_m/x_m$ of the single terms lie, and the stationary law of SGD there."""
+
+    low: jax.Array
+    high: jax.Array
+    minimiser: jax.Array
+    variance: jax.Array
+
+
+@implements("M18.25")
+def confusion_zone(x, y, step) -> ConfusionZone:
+    r"""$\frac1M\sum(wx_m-y_m)^2$ on the line: the interval of the $y_m/x_m$, which SGD with $2\eta\max x_m^2\le1$
+    enters and never leaves.
+
+    There its mean is $w^*=\frac{\sum x_my_m}{\sum x_m^2}$ and its variance
+    $\frac{\eta\,\overline{x^2r^2}}{\overline{x^2}-\eta\,\overline{x^4}}$ with $r_m=y_m-w^*x_m$, wherever
+    $\eta\,\overline{x^4}<\overline{x^2}$; a step is $w-2\eta x_m(wx_m-y_m)$.
+    """
+    dims = {}
+    x, y = real("x", x, "m", dims), real("y", y, "m", dims)
+    step = positive("step", real("step", step, ""))
+    positive("the absolute value of x", jnp.abs(x))
+    ratios, minimiser = y / x, x @ y / (x @ x)
+    second, fourth = jnp.mean(x**2), jnp.mean(x**4)
+    positive("mean x^2 less step times mean x^4", second - step * fourth)
+    variance = step * jnp.mean(x**2 * (y - minimiser * x) ** 2) / (second - step * fourth)
+    return ConfusionZone(ratios.min(), ratios.max(), minimiser, variance)

@@ -1,0 +1,51 @@
+r"""The step sizes of the texts as Optax schedules.
+
+A schedule maps the number of steps already made, `count` = 0, 1, ..., to the next step size; the texts number the
+steps $k=1,2,\dots$, so that $k$ = `count` + 1. A constant step is `optax.constant_schedule`.
+"""
+
+import itertools
+
+import jax.numpy as jnp
+import numpy as np
+import optax
+
+from corollary._validate import concrete, positive, real, whole, within
+from corollary.catalog import implements
+
+
+@implements("M18.05")
+def inverse_time(c0, c1, c2=1.0) -> optax.Schedule:
+    r"""$\eta_k=\frac{C_0}{C_1+C_2k}$, $k=1,2,\dots$: sums to infinity, its squares do not."""
+    c0, c1 = positive("c0", real("c0", c0, "")), within("c1", real("c1", c1, ""), 0.0)
+    c2 = positive("c2", real("c2", c2, ""))
+    return lambda count: c0 / (c1 + c2 * (count + 1))
+
+
+@implements("B05.24")
+def inverse_power(first, exponent=0.5) -> optax.Schedule:
+    r"""$\eta_k=\eta_1k^{-a}$: $a=\frac12$ and $a=1$ are the usual ones; $a>1$ stops short, at a finite total length."""
+    first, exponent = positive("first", real("first", first, "")), within("exponent", real("exponent", exponent, ""), 0)
+    return lambda count: first * (count + 1.0) ** -exponent
+
+
+@implements("M18.05")
+def step_decay(first, ends, factor=0.1) -> optax.Schedule:
+    r"""$\eta_1$ up to step $k=$ `ends[0]`, then `factor` times as much up to `ends[1]`, and so on (Optax has it)."""
+    first, factor = positive("first", real("first", first, "")), positive("factor", real("factor", factor, ""))
+    ends = [whole(f"ends[{i}]", end) for i, end in enumerate(ends)]
+    if any(later <= end for end, later in itertools.pairwise(ends)):
+        raise ValueError(f"ends must increase, got {ends}.")
+    return optax.piecewise_constant_schedule(first, dict.fromkeys(ends, factor))
+
+
+def step_sizes(schedule, steps: int):
+    """The first `steps` step sizes of a schedule, or of a number, as an array."""
+    steps = whole("steps", steps)
+    if not callable(schedule):
+        size = positive("schedule", real("schedule", schedule, ""))
+        return jnp.full(steps, size)
+    sizes = jnp.broadcast_to(jnp.asarray(schedule(jnp.arange(steps))), (steps,))
+    if concrete(sizes) and not (np.asarray(sizes) > 0).all():
+        raise ValueError(f"schedule must give positive step sizes, got {float(np.asarray(sizes).min())}.")
+    return sizes
