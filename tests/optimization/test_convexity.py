@@ -1,6 +1,5 @@
 """Convexity, optimality and directions, against closed forms, SciPy and brute force; the nonconvex problems."""
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -20,12 +19,6 @@ from corollary.optimization import (
     steepest_step,
     tangent_gap,
 )
-
-
-@pytest.fixture(autouse=True)
-def _x64():
-    with jax.enable_x64(True):
-        yield
 
 
 def _quadratic(x):

@@ -1,7 +1,7 @@
 r"""Back-propagation through time, written out, and what keeps its gradients from exploding or vanishing.
 
 A recurrent network unrolled over $T$ steps is an acyclic network with $T$ copies of the same weights, so its gradient
-is the sum over the copies. Nothing here calls automatic differentiation, except in the tests.
+is the sum over the copies. Nothing here calls automatic differentiation.
 """
 
 from typing import NamedTuple

@@ -17,14 +17,14 @@ def bernoulli_entropy(p):
     return entr(p) - xlog1py(1 - p, -p)
 
 
-@implements("M01.13", "M03.06")
+@implements("M01.13", "M03.06", "B02.21")
 def binary_cross_entropy(y, prediction):
     r"""$-y\ln y'-(1-y)\ln(1-y')$, for hard and soft labels $y\in[0,1]$."""
     y, prediction = _probability("y", y), _probability("prediction", prediction)
     return -xlogy(y, prediction) - xlog1py(1 - y, -prediction)
 
 
-@implements("M03.08")
+@implements("M03.08", "B02.21")
 def binary_cross_entropy_prime(y, prediction):
     r"""$\ell_y'(y')=-y/y'+(1-y)/(1-y')$ (3.10), the derivative in the prediction; a term with weight 0 is 0."""
     y, prediction = _probability("y", y), _probability("prediction", prediction)
@@ -47,7 +47,7 @@ def kl(y, p):
     return jnp.sum(rel_entr(y, p), axis=-1)
 
 
-@implements("M03.24")
+@implements("M03.24", "B02.21", "E02.12")
 def cross_entropy(y, p):
     r"""$-\sum_iy_i\ln p_i$ over the last axis; $-\ln p_i$ if $y$ is one-hot at $i$."""
     y, p = _distributions(y, p)

@@ -10,20 +10,20 @@ from corollary._validate import concrete, positive, real, within
 from corollary.catalog import implements
 
 
-@implements("M03.02")
+@implements("M03.02", "B02.13", "E02.03")
 def logistic(z):
     r"""$S(z)=1/(1+e^{-z})$, without overflow."""
     return jax.nn.sigmoid(real("z", z))
 
 
-@implements("M03.02")
+@implements("M03.02", "B02.13", "E02.03")
 def logistic_prime(z):
     r"""$S'(z)=S(z)S(-z)$; the product keeps the tails that $S(1-S)$ rounds to zero."""
     z = real("z", z)
     return jax.nn.sigmoid(z) * jax.nn.sigmoid(-z)
 
 
-@implements("M03.02")
+@implements("M03.02", "B02.13")
 def logit(p):
     r"""$\ln\frac p{1-p}$, the inverse of the logistic function on (0, 1)."""
     p = within("p", real("p", p), 0.0, 1.0, open="both")

@@ -26,7 +26,7 @@ def logistic_point_losses(theta, x, y):
     return _losses(x @ theta, y)
 
 
-@implements("M03.07", "M03.20")
+@implements("M03.07", "M03.20", "E02.05")
 def logistic_loss(theta, x, y, ridge=0.0):
     r"""$\Lambda^{(C)}(\theta)$: the mean of the losses of the datapoints, plus the ridge."""
     theta, x, y = _problem(theta, x, y)
@@ -51,7 +51,7 @@ def logistic_chain_gradients(theta, x, y):
     return (binary_cross_entropy_prime(y, jax.nn.sigmoid(z)) * logistic_prime(z))[:, None] * x
 
 
-@implements("M03.09", "M03.20")
+@implements("M03.09", "M03.20", "E02.05")
 def logistic_gradient(theta, x, y, ridge=0.0):
     r"""$\nabla\Lambda^{(C)}(\theta)=\frac1n\sum(S(w\cdot x+b)-y)(x,1)+2C\theta$."""
     theta, x, y = _problem(theta, x, y)
@@ -103,7 +103,7 @@ def fit_gradient_descent(x, y, *, steps: int, ridge=0.0, start=None, step=None, 
     return _report(theta, x, y, ridge, jnp.asarray(steps), converged)
 
 
-@implements("M03.04")
+@implements("M03.04", "E02.04")
 class LogisticRegression(eqx.Module):
     r"""$m(x;\theta)=S(w\cdot x+b)$, the probability of label 1, called on one example; `vmap` it over rows."""
 

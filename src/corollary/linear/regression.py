@@ -136,7 +136,7 @@ def descent_path(x, y, start, step, steps: int):
     return quadratic_descent(2 * x.T @ x / x.shape[0], start, step, steps, minimiser)
 
 
-@implements("M02.02", "M02.12")
+@implements("M02.02", "M02.12", "E02.01")
 class LinearRegression(eqx.Module):
     r"""$m(x;\theta)=Wx+b$ from $\mathbb R^F$ to $\mathbb R^L$, called on one example; `vmap` it over rows."""
 
@@ -163,7 +163,7 @@ class LinearRegression(eqx.Module):
         return self.weight @ x + self.bias
 
 
-@implements("M01.08", "M02.02")
+@implements("M01.08", "M02.02", "E02.01", "E02.02")
 def fit_least_squares(x, y) -> LinearRegression:
     """The `LinearRegression` of least average squared error; of least norm if several have it.
 

@@ -9,19 +9,19 @@ from corollary._validate import labels, real, whole
 from corollary.catalog import implements
 
 
-@implements("M03.22", "M03.28")
+@implements("M03.22", "M03.28", "B02.15", "E02.12")
 def softmax(z):
     r"""$e^{z_i}/\sum_je^{z_j}$ over the last axis, without overflow. Entries far below the greatest round to 0."""
     return jax.nn.softmax(real("z", z, "... J"), axis=-1)
 
 
-@implements("M03.22")
+@implements("M03.22", "E02.12")
 def log_softmax(z):
     r"""$z_i-\ln\sum_je^{z_j}$ over the last axis: finite where the probability itself rounds to 0."""
     return jax.nn.log_softmax(real("z", z, "... J"), axis=-1)
 
 
-@implements("M03.22")
+@implements("M03.22", "B02.15")
 def softmax_jacobian(z):
     r"""$\mathrm{diag}(p)-pp^\top$ at $p=S_{softmax}(z)$: symmetric, with $\mathbf 1$ in its kernel."""
     p = softmax(z)

@@ -25,11 +25,22 @@ from corollary.nets.autoencoder import (
     reconstruction_loss,
     truncated_svd,
 )
+from corollary.nets.classifier import Backpropagated, Classifier, accuracy, classifier_backprop, mean_loss
 from corollary.nets.composition import Composition, Stack, matrix_of, parameter_count, superposition_defect
 from corollary.nets.convolution import Convolution, pool
+from corollary.nets.cost import (
+    Memory,
+    backward_cost,
+    forward_cost,
+    memory_cost,
+    printed_backward_cost,
+    printed_memory_cost,
+)
 from corollary.nets.dense import DenseNetwork
+from corollary.nets.epochs import epoch_batches, train_epochs
 from corollary.nets.equivalence import logistic_to_tanh, tanh_to_logistic
 from corollary.nets.feedforward import FeedForward, HyperParameters, book_feedforward
+from corollary.nets.growing import GrowingNetwork, Growth, grows, train_growing
 from corollary.nets.initialisations import (
     glorot_normal,
     glorot_uniform,
@@ -76,6 +87,8 @@ __all__ = [
     "REGIONS",
     "Activation",
     "AffineUnit",
+    "Backpropagated",
+    "Classifier",
     "Composition",
     "Convolution",
     "DeepLinearNetwork",
@@ -83,9 +96,12 @@ __all__ = [
     "FeedForward",
     "FullyConnected",
     "Gradients",
+    "GrowingNetwork",
+    "Growth",
     "HyperParameters",
     "LinearAutoencoder",
     "LinearUnit",
+    "Memory",
     "ProjectedResidualLayer",
     "Region",
     "ResidualBlock",
@@ -97,19 +113,25 @@ __all__ = [
     "Stack",
     "ThresholdUnit",
     "Trained",
+    "accuracy",
     "arctan",
     "autoencoder_gradients",
+    "backward_cost",
     "bayes_logit",
     "book_feedforward",
     "book_two_gaussians",
+    "classifier_backprop",
     "collapse",
     "conjunction_error",
     "empirical_risk",
+    "epoch_batches",
     "flip_hidden",
+    "forward_cost",
     "from_scratch",
     "gaussian_second_moment",
     "glorot_normal",
     "glorot_uniform",
+    "grows",
     "half_squared_error",
     "he_normal",
     "he_uniform",
@@ -126,6 +148,8 @@ __all__ = [
     "logistic_derivative",
     "logistic_to_tanh",
     "matrix_of",
+    "mean_loss",
+    "memory_cost",
     "nested_step",
     "normal",
     "opposing_sum",
@@ -136,6 +160,8 @@ __all__ = [
     "permute_hidden",
     "piecewise_linear",
     "pool",
+    "printed_backward_cost",
+    "printed_memory_cost",
     "rank_error",
     "reconstruction_loss",
     "region_of",
@@ -158,6 +184,8 @@ __all__ = [
     "tanh",
     "tanh_to_logistic",
     "train",
+    "train_epochs",
+    "train_growing",
     "train_validation_split",
     "truncated_svd",
     "truth_table_network",

@@ -28,6 +28,15 @@ from corollary.optimization.convexity import (
 )
 from corollary.optimization.cosines import cosines, random_cosines
 from corollary.optimization.diffusion import diffusion_sgd, gaussian_sgd, modified_drift
+from corollary.optimization.hard_for_momentum import bent_line, nesterov_chain
+from corollary.optimization.heavy_ball import (
+    damped_oscillator,
+    heavy_ball,
+    heavy_ball_matrix,
+    heavy_ball_of_flow,
+    polyak_parameters,
+)
+from corollary.optimization.mass import MassParameters, mass, mass_parameters
 from corollary.optimization.minimize import Method, Path, minimize, of_optax
 from corollary.optimization.moments import (
     confusion_zone,
@@ -37,6 +46,7 @@ from corollary.optimization.moments import (
     quadratic_moments,
     stationary_value,
 )
+from corollary.optimization.nesterov import convex_momentum, nesterov, nesterov_matrix, strongly_convex_momentum
 from corollary.optimization.noise import (
     batch_constants,
     batch_factor,
@@ -49,6 +59,7 @@ from corollary.optimization.noise import (
 )
 from corollary.optimization.nonconvex import cosine_wells, double_well, log_squares, sigmoid_classification
 from corollary.optimization.plateau import plateau_reductions, reduce_on_plateau
+from corollary.optimization.power_method import Power, power_method
 from corollary.optimization.problem import FiniteSum, Noisy, Problem, finite_sum, noisy
 from corollary.optimization.problems import (
     huber,
@@ -62,14 +73,26 @@ from corollary.optimization.problems import (
 from corollary.optimization.rmsprop import rmsprop, rmsprop_amplitude
 from corollary.optimization.schedules import inverse_power, inverse_time, step_decay, step_sizes
 from corollary.optimization.sgd import averaged, batch_gradient, best_iterate, minibatch, random_iterate, sgd
+from corollary.optimization.stochastic_momentum import (
+    CoordinateLeastSquares,
+    best_contraction,
+    contraction,
+    coordinate_least_squares,
+    second_moment_matrix,
+    spectral_radius,
+)
 from corollary.optimization.sums import coin, least_squares_sum, sigmoid_sum, walk
+from corollary.optimization.variance_reduction import gradient_alignment, sag, svrg, svrg_variance
 
 __all__ = [
+    "CoordinateLeastSquares",
     "CriticalPoint",
     "FiniteSum",
+    "MassParameters",
     "Method",
     "Noisy",
     "Path",
+    "Power",
     "Problem",
     "abel_mean",
     "adagrad",
@@ -83,6 +106,8 @@ __all__ = [
     "batch_constants",
     "batch_factor",
     "batch_gradient",
+    "bent_line",
+    "best_contraction",
     "best_iterate",
     "cesaro_means",
     "chord_gap",
@@ -90,9 +115,13 @@ __all__ = [
     "classify_critical_point",
     "coin",
     "confusion_zone",
+    "contraction",
+    "convex_momentum",
+    "coordinate_least_squares",
     "cosine_wells",
     "cosines",
     "curvature_range",
+    "damped_oscillator",
     "decaying_maximum",
     "decreasing_step",
     "diffuse",
@@ -105,10 +134,14 @@ __all__ = [
     "flattest",
     "gaussian_sgd",
     "generator",
+    "gradient_alignment",
     "gradient_covariance",
     "gradient_noise",
     "gradient_product",
     "gradient_variance",
+    "heavy_ball",
+    "heavy_ball_matrix",
+    "heavy_ball_of_flow",
     "huber",
     "interpolation",
     "inverse_power",
@@ -122,16 +155,23 @@ __all__ = [
     "leaves_set",
     "log_squares",
     "logistic_loss_problem",
+    "mass",
+    "mass_parameters",
     "max_descent_step",
     "minibatch",
     "minimize",
     "modified_drift",
     "moving_average_weights",
+    "nesterov",
+    "nesterov_chain",
+    "nesterov_matrix",
     "noise_constants",
     "noisy",
     "of_optax",
     "plateau_reductions",
+    "polyak_parameters",
     "power_average",
+    "power_method",
     "quadratic",
     "quadratic_law",
     "quadratic_moments",
@@ -143,13 +183,19 @@ __all__ = [
     "ridge_logistic",
     "rmsprop",
     "rmsprop_amplitude",
+    "sag",
+    "second_moment_matrix",
     "sgd",
     "sigmoid_classification",
     "sigmoid_sum",
+    "spectral_radius",
     "stationary_value",
     "steepest_step",
     "step_decay",
     "step_sizes",
+    "strongly_convex_momentum",
+    "svrg",
+    "svrg_variance",
     "tangent_gap",
     "transition",
     "walk",

@@ -27,8 +27,8 @@ def bent_line(start=3.3) -> Problem:
 
 
 def nesterov_chain(dim: int) -> Problem:
-    r"""$\frac18\theta^\top T\theta-\frac14\theta_1$ with $T=\mathrm{tridiag}(-1,2,-1)$, from 0: the convex quadratic of the
-    lower bounds, $L<1$.
+    r"""$\frac18\theta^\top T\theta-\frac14\theta_1$ with $T=\mathrm{tridiag}(-1,2,-1)$, from 0, less its
+    minimum: the convex quadratic of the lower bounds, $L<1$.
 
     A method that moves in the span of the gradients reaches one more coordinate with each step.
     """

@@ -20,8 +20,8 @@ def heavy_ball(step, momentum, *, form: str = "velocity") -> Method:
     Forms: `"difference"` $\theta_{k+1}=\theta_k-\eta\nabla f(\theta_k)+\rho(\theta_k-\theta_{k-1})$ (T, E, M);
     `"velocity"` $u_{k+1}=\rho u_k-\nabla f(\theta_k)$, $\theta_{k+1}=\theta_k+\eta u_{k+1}$ (M 17.4, T);
     `"scaled velocity"` $u_{k+1}=\rho u_k-\eta\nabla f(\theta_k)$, $\theta_{k+1}=\theta_k+u_{k+1}$ (M 17.6);
-    `"intermediate"` $u_{k+1}=(1+\rho)\theta_k-\rho\theta_{k-1}$, $\theta_{k+1}=u_{k+1}-\eta\nabla f(\theta_k)$ (M, where
-    it is printed with $u_k$); `"average"` $u_{k+1}=\rho u_k+(1-\rho)\nabla f(\theta_k)$,
+    `"intermediate"` $u_{k+1}=(1+\rho)\theta_k-\rho\theta_{k-1}$, $\theta_{k+1}=u_{k+1}-\eta\nabla f(\theta_k)$ (M,
+    printed with $u_k$ there); `"average"` $u_{k+1}=\rho u_k+(1-\rho)\nabla f(\theta_k)$,
     $\theta_{k+1}=\theta_k-\eta u_{k+1}$ (M 17.5), which is the others with the step $\eta(1-\rho)$.
     """
     one_of("form", form, FORMS)

@@ -20,8 +20,8 @@ class MassParameters(NamedTuple):
 
 @implements("M18.24")
 def mass(step, compensation, momentum) -> Method:
-    r"""$\theta_{k+1}=u_k-\eta_1g_k$, $u_{k+1}=(1+\gamma)\theta_{k+1}-\gamma\theta_k+\eta_2g_k$ with $g_k$ the stochastic
-    gradient at $u_k$, from $u_0=\theta_0$.
+    r"""$\theta_{k+1}=u_k-\eta_1g_k$, $u_{k+1}=(1+\gamma)\theta_{k+1}-\gamma\theta_k+\eta_2g_k$ with $g_k$ the
+    stochastic gradient at $u_k$, from $u_0=\theta_0$.
 
     Without compensation, $\eta_2=0$, it is Nesterov's method.
     """
@@ -43,7 +43,7 @@ def mass(step, compensation, momentum) -> Method:
 
 @implements("M18.24")
 def mass_parameters(L1, mu, statistical_condition) -> MassParameters:
-    r"""The parameters with which MaSS contracts least squares by $1-\alpha$, $\alpha=\frac1{\sqrt{\kappa\tilde\kappa}}$.
+    r"""The parameters with which MaSS contracts least squares by $1-\alpha$, $\alpha=1/\sqrt{\kappa\tilde\kappa}$.
 
     With inputs $x$, $H=\mathbb Exx^\top\succeq\mu I$: $L_1$ and $\tilde\kappa$ are the least numbers with
     $\mathbb E\|x\|^2xx^\top\preceq L_1H$ and $\mathbb E(x^\top H^{-1}x)xx^\top\preceq\tilde\kappa H$, and

@@ -9,7 +9,7 @@ from corollary.optimization.problem import Problem
 
 
 def log_squares(start) -> Problem:
-    r"""$\sum_i\ln(1+\theta_i^2)$: $L=2$, minimum 0 at the origin, gradients no longer than $\sqrt d$, no PL constant."""
+    r"""$\sum_i\ln(1+\theta_i^2)$: $L=2$, minimum 0 at the origin, gradients at most $\sqrt d$ long, not PL."""
     start = real("start", start)
     zero = jnp.zeros_like(start)
     return Problem(
@@ -43,8 +43,8 @@ def sigmoid_classification(x, y, start=None) -> Problem:
 
 
 def double_well(tilt=0.0, start=0.5) -> Problem:
-    r"""$\theta^4-2\theta^2+c\,\theta$ on the line: for $|c|<\frac{8}{3\sqrt3}$ two local minima, of which the one on the
-    side of $-c$ is lower. Smooth on bounded sets only, with $L=12R^2-4$ on $|\theta|\le R$, $R\ge\sqrt{2/3}$.
+    r"""$\theta^4-2\theta^2+c\,\theta$ on the line: for $|c|<\frac{8}{3\sqrt3}$ two local minima, of which the one
+    on the side of $-c$ is lower. Smooth on bounded sets only, with $L=12R^2-4$ on $|\theta|\le R$, $R\ge\sqrt{2/3}$.
     """
     tilt, start = real("tilt", tilt, ""), real("start", start, "")
     return Problem(lambda theta, tilt: theta**4 - 2 * theta**2 + tilt * theta, (tilt,), start)

@@ -93,7 +93,7 @@ def best_iterate(path: Path):
 
     It needs the true gradients, which the method does not see; `random_iterate` does without.
     """
-    return path.theta[jnp.argmin(_path(path).gradient_norm[:-1])]
+    return _path(path).theta[jnp.argmin(path.gradient_norm[:-1])]
 
 
 @implements("B05.30")
@@ -101,7 +101,7 @@ def random_iterate(path: Path, key):
     r"""One of $\theta_0,\dots,\theta_{K-1}$, each as likely: its expected squared gradient is the average along the
     path.
     """
-    return path.theta[jax.random.randint(key, (), 0, _path(path).theta.shape[0] - 1)]
+    return _path(path).theta[jax.random.randint(key, (), 0, path.theta.shape[0] - 1)]
 
 
 def _path(path):

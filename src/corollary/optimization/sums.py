@@ -29,7 +29,7 @@ def least_squares_sum(x, y, start=None, *, batch: int = 1) -> FiniteSum:
 def sigmoid_sum(x, y, start=None, *, batch: int = 1) -> FiniteSum:
     r"""$f_i(\theta)=\frac1{1+e^{y_ix_i\cdot\theta}}$, $y_i=\pm1$: bounded, not convex.
 
-    $L=\frac{\lambda_{\max}(X^\top X/n)}{6\sqrt3}$ bounds the curvature and $\frac14\|x_i\|$ the gradients; nothing is below 0.
+    $L=\frac{\lambda_{\max}(X^\top X/n)}{6\sqrt3}$ bounds the curvature, $\frac14\|x_i\|$ the gradients, 0 the value.
     """
     dims = {}
     x, y = real("x", x, "n d", dims), within("y", real("y", y, "n", dims), -1.0, 1.0)

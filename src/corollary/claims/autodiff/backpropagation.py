@@ -158,7 +158,7 @@ def batches(key, *, n: Size = 12):
     layers = random_layers(layer_key, [3, 4, 5, 1], scale=0.3)
 
     @jax.jit
-    def measure(layers):
+    def measure(layers, rows, labels):
         columns = [Layer(w.T, b) for w, b in layers]
         turned = backprop_columns(columns, rows.T, labels.T, names).gradient
         single = jax.vmap(lambda x, y: layered_backprop(layers, x, y, names).gradient)(rows, labels)
@@ -171,7 +171,7 @@ def batches(key, *, n: Size = 12):
             "automatic": _flat(jax.grad(mean)(layers)),
         }
 
-    m = measure(layers)
+    m = measure(layers, rows, labels)
     scale = float(jnp.abs(m["automatic"]).max())
     yield equal("rows", m["rows"], m["automatic"], atol=1e-13 * scale)
     yield equal("columns", m["columns"], m["automatic"], atol=1e-13 * scale)

@@ -166,7 +166,7 @@ def shallow_network(key, *, n: Size = 100, units: Size = 16, epochs: Size = 200)
     model = SigmoidMLP(2, units, key=model_key)
 
     @jax.jit
-    def measure(model):
+    def measure(model, x, y, key):
         mean = lambda m: jnp.mean((jax.vmap(m)(x) - y) ** 2) / 2  # noqa: E731
         single = jax.vmap(lambda a, b: _flat(mlp_gradient(model, a, b)))(x, y)
         automatic = jax.vmap(lambda a, b: _flat(jax.grad(lambda m: (m(a) - b) ** 2 / 2)(model)))(x, y)
@@ -183,7 +183,7 @@ def shallow_network(key, *, n: Size = 100, units: Size = 16, epochs: Size = 200)
         signed = jax.vmap(lambda a, b: _flat(mlp_gradient(model, a, b)) * jnp.sign(b))(x, y)
         return single, automatic, steps, descent, jnp.concatenate([start[None], losses]), signed
 
-    single, automatic, steps, descent, losses, other = measure(model)
+    single, automatic, steps, descent, losses, other = measure(model, x, y, key)
     yield equal("gradient of every example", single, automatic, atol=1e-13)
     yield equal("average of the single steps", steps, descent, atol=1e-13)
     yield at_most("loss after all epochs", losses[-1], losses[0] / 10)

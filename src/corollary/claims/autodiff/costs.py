@@ -177,7 +177,7 @@ def dynamic_programming(key, *, deepest: Size = 24):
     # the recursion written out goes on to the input
     yield equal("recursion written out", count(recursion), 3 * forward, rtol=0, atol=0, x=depths, along="layers")
     yield at_most("gradient over function", gradient / forward, 3.0, x=depths, along="layers")
-    square, start = shapes[0].update(shape=(4, 4)), x.update(shape=(4,))
+    square, start = jax.ShapeDtypeStruct((4, 4), float), jax.ShapeDtypeStruct((4,), float)
     slow = [multiplications(anew, [square] * int(depth), start) for depth in depths]
     once_each = 16 * depths * (depths - 1) // 2
     yield equal("every sensitivity anew, width 4", slow, once_each, rtol=0, atol=0, x=depths, along="layers")

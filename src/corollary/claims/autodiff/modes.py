@@ -35,7 +35,7 @@ def two_bracketings(
     h = 1e-3
 
     @jax.jit
-    def measure(theta):
+    def measure(theta, weights):
         def composed(theta):
             for w in weights:
                 theta = jnp.tanh(w @ theta)
@@ -59,7 +59,7 @@ def two_bracketings(
             "coarser": (4 * central(h) - central(2 * h)) / 3,
         }
 
-    m = measure(theta)
+    m = measure(theta, weights)
     yield equal("forward mode against reverse mode", m["forward"], m["reverse"], atol=1e-14)
     yield equal("against automatic differentiation", m["reverse"], m["jax"], atol=1e-14)
     # two differences of fourth order, one at the double step, are 15 errors apart; rounding is a few eps / h
@@ -154,16 +154,16 @@ def chain_derivatives(
     $(\partial\rho/\partial z_L)\,\tilde z_L$. Measured for $m_\ell=\tanh(W_zz+W_xx)$ and a loss with several outputs.
     """
     chain, x, readout = _chain(key, depth, width, inputs, outputs)
-    rho = _squares(readout)
 
     @jax.jit
-    def measure(chain, x):
+    def measure(chain, x, readout):
+        rho = _squares(readout)
         slope = jax.jacobian(rho)(chain(x))
         reference = jax.jacobian(lambda c: rho(c(x)))(chain)
         modes = [reverse_mode(chain, x, slope), forward_mode(chain, x, slope), reverse_mode(chain, x, readout)]
         return [_flat(each) for each in (*modes, reference)]
 
-    reverse, forward, unweighted, reference = measure(chain, x)
+    reverse, forward, unweighted, reference = measure(chain, x, readout)
     scale = float(jnp.abs(reference).max())
     yield equal("reverse mode", reverse, reference, atol=1e-14 * scale)
     yield equal("forward mode", forward, reference, atol=1e-14 * scale)
@@ -189,7 +189,7 @@ def printed_recursion(key, *, depth: Annotated[int, Range(3, 12)] = 4, width: Si
     chain, x, readout = _chain(key, depth, width, width, 1)
 
     @jax.jit
-    def measure(x):
+    def measure(chain, x, readout):
         states, slopes = chain.states(x)
 
         def above(layer, z):
@@ -203,7 +203,7 @@ def printed_recursion(key, *, depth: Annotated[int, Range(3, 12)] = 4, width: Si
         printed = jnp.stack([true[i + 1] @ own[i - 1] for i in range(1, depth - 1)])
         return jnp.stack(true[1:-1]), right, printed
 
-    true, right, printed = measure(x)
+    true, right, printed = measure(chain, x, readout)
     yield equal("with the Jacobian of the layer above", right, true, atol=1e-14)
     yield equal("with the Jacobian of the layer itself, as printed", printed, true, atol=1e-14)
 

@@ -43,7 +43,7 @@ def hessian_vector(key, *, width: Size = 8, vectors: Size = 16, n: Size = 20):
     h = 1e-3
 
     @jax.jit
-    def measure(theta, v, u):
+    def measure(theta, v, u, x, y):
         f = lambda t: _loss()(back(t), x, y)  # noqa: E731
         product = jax.vmap(lambda v: hessian_vector_product(f, theta, v))
         tree = jax.vmap(
@@ -67,7 +67,7 @@ def hessian_vector(key, *, width: Size = 8, vectors: Size = 16, n: Size = 20):
             "rectified": jax.hessian(lambda t: _loss("relu")(back(t), x, y))(theta) @ v[0],
         }
 
-    m = measure(theta, v, u)
+    m = measure(theta, v, u, x, y)
     scale = float(jnp.abs(m["dense"]).max())
     yield equal("forward over reverse", m["products"], m["dense"], atol=1e-12 * scale)
     yield equal("on a pytree of layers", m["trees"], m["dense"], atol=1e-12 * scale)

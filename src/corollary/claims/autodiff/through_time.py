@@ -30,7 +30,7 @@ def unrolled(key, *, steps: Annotated[int, Range(4, 64)] = 10, units: Size = 6):
     xs, ys = jax.random.normal(x_key, (steps, 2)), jax.random.normal(y_key, (steps, 3))
 
     @jax.jit
-    def measure(rnn):
+    def measure(rnn, xs, ys):
         def untied(copies):
             h, loss = jnp.zeros(units), 0.0
             for t in range(steps):
@@ -48,7 +48,7 @@ def unrolled(key, *, steps: Annotated[int, Range(4, 64)] = 10, units: Size = 6):
             "short": _flat(bptt(rnn, xs, ys, steps // 2)),
         }
 
-    m = measure(rnn)
+    m = measure(rnn, xs, ys)
     yield equal("through time", m["bptt"], m["automatic"], atol=1e-13)
     yield equal("sum over the copies", m["copies"], m["recurrent"], atol=1e-13)
     yield equal("cut off after all steps or later", m["windows"], m["automatic"], atol=1e-13)
@@ -123,7 +123,7 @@ def exploding_and_vanishing(key, *, units: Size = 8, steps: Annotated[int, Range
     xs = jax.random.normal(x_key, (steps, 2))
 
     @jax.jit
-    def measure(raw):
+    def measure(raw, xs, keeper, forgetful):
         def linear(w):
             """Norms of the derivatives of all states by the first one."""
             states = lambda h: jax.lax.scan(lambda h, _: (w @ h, w @ h), h, length=steps)[1]  # noqa: E731
@@ -143,7 +143,7 @@ def exploding_and_vanishing(key, *, units: Size = 8, steps: Annotated[int, Range
             memory(forgetful),
         )
 
-    growth, kept, memory, forgotten = measure(raw)
+    growth, kept, memory, forgotten = measure(raw, xs, keeper, forgetful)
     time = jnp.arange(1, steps + 1)
     ratio = growth / radii[:, None] ** time
     # the rounding of a product of many matrices, as far as the eigenvectors amplify it

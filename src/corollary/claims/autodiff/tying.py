@@ -16,6 +16,7 @@ from corollary.autodiff import (
     tied_matrix,
     write,
 )
+from corollary.claims.autodiff._pictures import curves
 from corollary.evidence import Size, at_most, claim, control, equal
 
 
@@ -34,7 +35,7 @@ def shared_gradient(key, *, size: Size = 12, width: Size = 8):
     pattern = layer.pattern((size,))
 
     @jax.jit
-    def measure(w, kernel):
+    def measure(w, x, signal, kernel):
         twice = lambda a, b: jnp.sum(jnp.tanh(b @ jnp.tanh(a @ x)) ** 2)  # noqa: E731
         shared = jax.grad(lambda u: twice(u, u))(w)
         first, second = jax.grad(twice, (0, 1))(w, w)
@@ -43,7 +44,7 @@ def shared_gradient(key, *, size: Size = 12, width: Size = 8):
         by_kernel = jax.grad(lambda k: through(tied_matrix(k, pattern)))(kernel)
         return shared, first + second, first, by_kernel, tied_gradient(by_dense, pattern, kernel.size)
 
-    shared, total, first, by_kernel, added = measure(w, layer.kernel.ravel())
+    shared, total, first, by_kernel, added = measure(w, x, signal, layer.kernel.ravel())
     yield equal("one matrix in two layers", shared, total, atol=1e-14)
     yield equal("a kernel in many places", by_kernel, added, atol=1e-13)
     yield control("one occurrence alone", equal("one matrix in two layers", shared, first, atol=1e-14))
@@ -61,7 +62,7 @@ def convolution_is_tied(key, *, height: Size = 6, breadth: Size = 5):
     image, signal = jax.random.normal(k3, (2, max(height, 3), max(breadth, 2))), jax.random.normal(k4, (2, 9))
 
     @jax.jit
-    def measure(plane, line):
+    def measure(plane, line, image, signal):
         def loss(direct):
             def of(kernel):
                 layer = eqx.tree_at(lambda c: c.kernel, plane, kernel)
@@ -79,7 +80,7 @@ def convolution_is_tied(key, *, height: Size = 6, breadth: Size = 5):
             "still": plane(image),
         }
 
-    m = measure(plane, line)
+    m = measure(plane, line, image, signal)
     yield equal("two dimensions", *m["plane"], atol=1e-13)
     yield equal("one dimension", *m["line"], atol=1e-13)
     yield equal("gradient by the kernel", *m["kernel"], atol=1e-12)
@@ -151,12 +152,13 @@ def content_memory(key, *, places: Size = 8, width: Size = 5):
     memory, query = jax.random.normal(k1, (places, width)), jax.random.normal(k2, (width,))
     head = MemoryHead(4, width, key=k3)
     state = jax.random.normal(jax.random.fold_in(key, 1), (4,))
-    sharpness = 2.0 ** jnp.arange(0, 10)
+    sharpness = 2.0 ** jnp.arange(0, 8)
     h = 1e-5
 
     @jax.jit
-    def measure(memory, query):
-        reads = jax.vmap(lambda beta: read(memory, address(memory, query, beta)))(sharpness)
+    def measure(memory, query, head, state):
+        weights = jax.vmap(lambda beta: address(memory, query, beta))(sharpness)
+        reads = jax.vmap(lambda w: read(memory, w))(weights)
         cosines = memory @ query / jnp.linalg.norm(memory, axis=1) / jnp.linalg.norm(query)
         best = jnp.argmax(cosines)
         gap = cosines[best] - jnp.sort(cosines)[-2]
@@ -173,6 +175,7 @@ def content_memory(key, *, places: Size = 8, width: Size = 5):
             return jax.vmap(lambda e: (through(state + h * e) - through(state - h * e)) / (2 * h))(jnp.eye(4))
 
         return {
+            "weights": jnp.sort(weights, axis=1)[:, ::-1],
             "distance": jnp.linalg.norm(reads - memory[best], axis=1),
             "bound": bound,
             "written": (after, jnp.where(sharp[:, None] > 0, query, memory)),
@@ -182,7 +185,10 @@ def content_memory(key, *, places: Size = 8, width: Size = 5):
             "soft": jnp.linalg.norm(memory.mean(0) - memory[best]),
         }
 
-    m = measure(memory, query)
+    m = measure(memory, query, head, state)
+    names = [f"row {i + 1} by similarity" for i in range(min(places, 4))]
+    shown = dict(zip(names, m["weights"].T, strict=False))
+    yield curves("weights of the rows", sharpness, shown, titles=("sharpness β", "weight"), log="x")
     # at the largest sharpness both sides are rounding
     yield at_most("distance from the best row", m["distance"], m["bound"], atol=1e-13, x=sharpness, along="sharpness β")
     yield equal("what is written", *m["written"], atol=1e-14)

@@ -56,7 +56,9 @@ def logistic_units(key, *, networks: Size = 32, depth: Annotated[int, Range(3, 6
     # over the layers, and five standard deviations of what is left cover the largest of all networks
     spread = 1 + 5 / np.sqrt(2 * width * depth)
     yield at_most("factor a layer, logistic", factors["logistic"], spread / 4)
-    yield at_least("factor a layer, logistic: not much less", factors["logistic"], _mean_field_factor() / spread)
+    average = jnp.stack([factors["logistic"].mean()])
+    yield at_most("average factor a layer", average, 0.25)
+    yield at_least("average factor a layer: not much less", average, _mean_field_factor() / spread)
     yield control("weights 8 times as large", at_most("factor a layer", factors["large"], spread / 4))
     yield control("rectified units with their own scaling", at_most("factor a layer", factors["relu"], spread / 4))
 

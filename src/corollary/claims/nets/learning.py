@@ -133,18 +133,19 @@ def sigmoid_network(key, *, units: Size = 8, points: Size = 50, steps: Count = 1
     def measure(key):
         sine = train(SigmoidMLP(2, units, key=key), loss, (lifted, jnp.sin(x)), optimiser, steps=steps)
         even = train(SigmoidMLP(1, units, key=key), loss, (bare, jnp.cos(x)), optimiser, steps=steps)
+        free = train(SigmoidMLP(2, units, key=key), loss, (lifted, jnp.cos(x)), optimiser, steps=steps)
         formula = sum(sine.model.outer[j] / (1 + jnp.exp(-lifted @ sine.model.hidden[j])) for j in range(units))
-        return sine.losses, even.losses, jax.vmap(sine.model)(lifted), formula, even.model
+        return sine.losses, even.losses, free.losses, jax.vmap(sine.model)(lifted), formula, even.model
 
-    sine, even, fit, formula, model = measure(key)
+    sine, even, free, fit, formula, model = measure(key)
     yield equal("the formula", fit, formula)
     yield equal("number of parameters", parameter_count(SigmoidMLP(2, units, key=key)), units * 3, rtol=0, atol=0)
     yield at_most("error for the sine, over that of a constant", sine[-1] / jnp.var(jnp.sin(x)), 0.05)
     mirrored = jax.vmap(model)(bare) + jax.vmap(model)(-bare)
     yield equal("f(x) + f(-x) without a constant input", mirrored, model.outer.sum())
-    yield at_least("error for the cosine without a constant input", even, jnp.var(jnp.cos(x)))
+    yield at_least("error for the cosine without a constant input", even, jnp.var(jnp.cos(x)), along="step")
     yield control(
-        "with a constant input the error goes below that of a constant",
-        at_least("error for the sine", sine, jnp.var(jnp.sin(x))),
+        "with a constant input it goes below that of the best constant",
+        at_least("error for the cosine", free, jnp.var(jnp.cos(x)), along="step"),
     )
     yield curves("fit of the sine", np.asarray(x), {"sin x": np.sin(x), f"{units} units": fit})

@@ -88,7 +88,7 @@ def depth_with_and_without_shortcuts(key, *, width: Size = 16, points: Size = 32
             return FullyConnected(width, width, logistic, key=k, **options)
 
         def residual(k):
-            return ResidualLayer(width, tanh, key=k, branch_scale=depth**-0.5, **options)
+            return ResidualLayer(width, logistic, key=k, branch_scale=depth**-0.5, **options)
 
         return Stack(plain, depth, key=key), Stack(residual, depth, key=key)
 

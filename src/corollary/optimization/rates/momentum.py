@@ -17,7 +17,7 @@ def heavy_ball_quadratic(L, mu):
 
 
 def heavy_ball_average(L, distance, k, *, step, momentum):
-    r"""Convex, $\eta\le(1-\rho)/L$: the mean of the first $k$ excess values $f(\theta_0)-f^*,\dots,f(\theta_{k-1})-f^*$,
+    r"""Convex, $\eta\le(1-\rho)/L$: the mean of $f(\theta_0)-f^*,\dots,f(\theta_{k-1})-f^*$,
     and so the excess at their mean, is at most
     $\frac{\|\theta_0-\theta^*\|^2}{2k}\bigl(\frac{1-\rho}\eta+\frac{L\rho}{1-\rho}\bigr)$.
 

@@ -1,0 +1,318 @@
+"""Stochastic gradient descent on strongly convex functions: constant and decreasing steps, batches, averages."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+
+from corollary.claims.optimization._regression import regression
+from corollary.evidence import Count, Positive, Size, at_least, at_most, claim, control, equal, estimate, rate
+from corollary.optimization import (
+    averaged,
+    batch_constants,
+    coin,
+    expected_value,
+    inverse_time,
+    least_growth,
+    least_squares_moments,
+    least_squares_sum,
+    minimize,
+    noise_constants,
+    quadratic,
+    quadratic_moments,
+    rates,
+    sgd,
+    stationary_value,
+    step_sizes,
+)
+
+
+@claim(rows=("M18.12",))
+def constant_step(key, *, dim: Size = 8, instances: Count = 30, steps: Count = 400, runs: Count = 400):
+    r"""With a constant step the expected value falls geometrically to a floor that is proportional to the step.
+
+    Let $f$ be $L$-smooth and $\gamma$-strongly convex, gradients unbiased with $\mathbb
+    E\|g\|^2\le\kappa_1+\kappa_2\|\nabla f\|^2$, $\kappa_2\ge1$, and $0<\eta\le\frac1{L\kappa_2}$. Then $\mathbb
+    Ef(\theta_k)-f^*\le F+(1-\eta\gamma)^k(f(\theta_0)-f^*-F)$ with $F=\frac{\eta L\kappa_1}{2\gamma}$ (Lemma 18.6, the
+    exponent put right). On the line at $\eta=\frac1L$ it is attained. Measured on quadratics, where the expectation is
+    known exactly, and compared with runs.
+    """
+    ratios = jnp.array([0.05, 0.3, 1.0])
+    k = jnp.arange(1, steps + 1)
+
+    @jax.jit
+    def measure(key):
+        spectrum_key, noise_key, start_key, run_key = jax.random.split(key, 4)
+        spectra = 10.0 ** jax.random.uniform(spectrum_key, (instances, dim), minval=-1.5, maxval=0.5)
+        noise = jax.random.exponential(noise_key, (instances, dim))
+        starts = 3 * jax.random.normal(start_key, (instances, dim))
+
+        def gap(spectrum, noise, start, ratio):
+            etas = jnp.full(steps, ratio / spectrum.max())
+            return expected_value(spectrum, quadratic_moments(spectrum, noise, start, etas))
+
+        gaps = jax.vmap(jax.vmap(gap, (None, None, None, 0)), (0, 0, 0, None))(spectra, noise, starts, ratios)
+        line = gap(jnp.ones(1) * 2, jnp.ones(1), jnp.ones(1), 1.0)
+        far = gap(jnp.ones(1) * 2, jnp.ones(1), jnp.ones(1), 2.2)
+        floors = jax.vmap(lambda e: stationary_value(jnp.array([0.5, 2.0]), jnp.ones(2), e))(2.0 ** -jnp.arange(2, 9))
+        # the expectation itself, from runs: two coordinates, noise of variance 0.49 in each
+        problem = coin(quadratic(jnp.array([0.5, 2.0]), jnp.array([2.0, -1.0])), 0.7)
+        values = jax.vmap(lambda key: minimize(problem, optax.sgd(0.25), steps=40, key=key).value)(
+            jax.random.split(run_key, runs)
+        )
+        moments = quadratic_moments(jnp.array([0.5, 2.0]), jnp.full(2, 0.49), problem.start, jnp.full(40, 0.25))
+        exact = expected_value(jnp.array([0.5, 2.0]), moments)
+        return spectra, noise, gaps, line, far, floors, values, exact
+
+    spectra, noise, gaps, line, far, floors, values, exact = measure(key)
+    L, mu, kappa1 = spectra.max(1), spectra.min(1), noise.sum(1)
+    bounds = jnp.stack(
+        [
+            jnp.stack([rates.sgd.strongly_convex(a, b, g[0], k, kappa1=c, step=r / a) for r, g in zip(ratios, gs)])
+            for a, b, c, gs in zip(L, mu, kappa1, gaps)
+        ]
+    )
+    yield at_most("expected excess value, random quadratics", gaps[..., 1:], bounds, x=k, along="iteration")
+    tight = rates.sgd.strongly_convex(2.0, 2.0, 1.0, k, kappa1=1.0)
+    yield equal("on the line with the step 1/L: attained", line[1:], tight, rtol=1e-12, along="iteration")
+    yield rate("floor against the step", 2.0 ** -jnp.arange(2, 9), floors, 1.0, tolerance=0.1, along="step")
+    at = np.array([1, 5, 40])
+    yield estimate("runs against the exact expectation", values[:, at], exact[at], wrong=0.7 * np.asarray(exact)[at])
+    yield control("a step of 2.2/L", at_most("excess value on the line", far[1:], tight, along="iteration"))
+
+
+@claim(
+    rows=("M18.12",),
+    erratum="Lemma 18.6 has the value after k + 1 steps against the bound for k steps; a start below the floor refutes it.",
+)
+def constant_step_printed(key, *, dim: Size = 4):
+    r"""As printed: with a constant step the value after k + 1 steps obeys the bound of step k.
+
+    Lemma 18.6: $\mathbb E\Lambda(\theta_{k+1})-\Lambda^*\le F+(1-\eta\gamma)^k(\Lambda(\theta_0)-\Lambda^*-F)$ with
+    $F=\frac{\eta L\kappa_1}{2\gamma}$. From $\theta_0=\theta^*$ with $k=0$ the right side is 0: the first step would
+    not be allowed to raise the value, which noise always does.
+    """
+    spectrum = jnp.sort(jax.random.uniform(key, (dim,), minval=0.5, maxval=2.0))
+    step = 0.5 / spectrum[-1]
+    moments = quadratic_moments(spectrum, jnp.ones(dim), jnp.zeros(dim), jnp.full(5, step))
+    bound = rates.sgd.strongly_convex(spectrum[-1], spectrum[0], 0.0, jnp.arange(5), kappa1=float(dim), step=step)
+    yield at_most("expected excess value after step k + 1", expected_value(spectrum, moments)[1:], bound, along="k")
+
+
+@claim(rows=("M18.13",))
+def decreasing_step(key, *, dim: Size = 6, instances: Count = 20, steps: Count = 3000):
+    r"""With steps falling like 1/k the expected value falls like 1/k.
+
+    In the setting of the constant step let $\eta_k=\frac{C_0}{C_1+k}$ with $\gamma C_0>1$, $C_1>0$,
+    $\eta_1\le\frac1{L\kappa_2}$. For $k\ge1$, $\mathbb Ef(\theta_k)-f^*\le\frac\tau{C_1+k}$ with
+    $\tau=\max\{\frac{C_0^2L\kappa_1}{2(\gamma C_0-1)},(C_1+1)(f(\theta_1)-f^*)\}$ (Lemma 18.7, start $\theta_1$). The
+    condition on $C_0$ matters: on a quadratic with $\gamma C_0<\frac12$ the slope is only $-2\gamma C_0$.
+    """
+    k = jnp.arange(1, steps + 2)
+
+    @jax.jit
+    def measure(key):
+        spectrum_key, noise_key, start_key = jax.random.split(key, 3)
+        spectra = 10.0 ** jax.random.uniform(spectrum_key, (instances, dim), minval=-1.0, maxval=0.0)
+        noise = jax.random.exponential(noise_key, (instances, dim))
+        starts = 2 * jax.random.normal(start_key, (instances, dim))
+
+        def gap(spectrum, noise, start, c0, c1):
+            etas = step_sizes(inverse_time(c0, c1), steps)
+            return expected_value(spectrum, quadratic_moments(spectrum, noise, start, etas))
+
+        c0 = 2 / spectra.min(1)
+        c1 = c0 * spectra.max(1)
+        slow = jnp.array([0.2, 0.3, 0.4])
+        return (
+            (spectra, noise, c0, c1),
+            jax.vmap(gap)(spectra, noise, starts, c0, c1),
+            jax.vmap(lambda c: gap(jnp.ones(1), jnp.ones(1), jnp.ones(1), c, 1.0))(slow),
+        )
+
+    (spectra, noise, c0, c1), gaps, slow = measure(key)
+    bounds = jnp.stack(
+        [
+            rates.sgd.strongly_convex_decreasing(h.max(), h.min(), g[0], k, kappa1=s.sum(), c0=a, c1=b)
+            for h, s, a, b, g in zip(spectra, noise, c0, c1, gaps, strict=True)
+        ]
+    )
+    yield at_most("expected excess value, random quadratics", gaps[:, 1:], bounds[:, 1:], x=k[1:], along="iteration")
+    late = slice(steps // 3, None, 50)
+    # k + C1 is what the bound falls with; C1 is a few tens
+    yield rate("slope of one of them", k[late] + c1[0], gaps[0, late], -1.0, tolerance=0.1, along="iteration")
+    for value, curve in zip((0.2, 0.3, 0.4), slow, strict=True):
+        yield rate(
+            f"too small a constant, {value} over the curvature", k[late] + 1.0, curve[late], -2 * value, tolerance=0.05
+        )
+    yield control(
+        "too small a constant", rate("slope", k[late] + 1.0, slow[0, late], -1.0, tolerance=0.1, side="at most")
+    )
+
+
+@claim(rows=("M18.14",))
+def batches(key, *, dim: Size = 3, n: Size = 40, steps: Count = 1500):
+    r"""A batch divides the floor by its size, and allows a larger step only up to 1/L.
+
+    For batches of $B$ drawn with replacement $\mathbb E\|G\|^2\le\frac{\kappa_1}B+(1+\frac{\kappa_2-1}B)\|\nabla
+    f\|^2$, so that the theorem on constant steps holds with these constants: for $\eta\le\frac1{L(1+(\kappa_2-1)/B)}$
+    the floor is $\frac{\eta L\kappa_1}{2\gamma B}$. Measured on least squares, where the expectation is known exactly.
+    """
+    sizes = (1, 2, 4, 8, 16, 32)
+    k = jnp.arange(1, steps + 1)
+
+    @jax.jit
+    def measure(key):
+        x, y, start = regression(key, n, dim)
+        constants = noise_constants(x, y, 1.5 * least_growth(x))
+        problem = least_squares_sum(x, y, start)
+
+        def gap(eta, batch):
+            second = least_squares_moments(x, y, start, eta, steps, batch=batch).variance
+            return 0.5 * jnp.einsum("kij,ij->k", second, x.T @ x / n)
+
+        eta = 1 / (problem.L * constants.kappa2)
+        same = jnp.stack([gap(eta, b) for b in sizes])
+        allowed = jnp.stack(
+            [1 / (problem.L * batch_constants(constants.kappa1, constants.kappa2, b)[1]) for b in sizes]
+        )
+        longest = jnp.stack([gap(allowed[i], sizes[i]) for i in (0, 3, 5)])
+        over = gap(8 * eta * constants.kappa2, 8)[:40]
+        return problem.L, problem.mu, constants.kappa1, constants.kappa2, eta, same, allowed, longest, over
+
+    L, mu, kappa1, kappa2, eta, same, allowed, longest, over = measure(key)
+    ones = [batch_constants(kappa1, kappa2, b) for b in sizes]
+    bounds = [
+        rates.sgd.strongly_convex(L, mu, g[0], k, kappa1=a, kappa2=c, step=eta)
+        for (a, c), g in zip(ones, same, strict=True)
+    ]
+    yield at_most("expected excess value, one step size", same[:, 1:], jnp.stack(bounds), x=k, along="iteration")
+    bounds = [
+        rates.sgd.strongly_convex(L, mu, g[0], k, kappa1=ones[i][0], kappa2=ones[i][1], step=allowed[i])
+        for i, g in zip((0, 3, 5), longest, strict=True)
+    ]
+    yield at_most("expected excess value, longest allowed steps", longest[:, 1:], jnp.stack(bounds), along="iteration")
+    yield rate("floor against the batch", np.array(sizes), same[:, -1], -1.0, tolerance=0.1, along="batch")
+    yield at_most("longest allowed step times L", allowed * L, 1.0)
+    yield control("eight times 1/L for a batch of eight", at_most("excess value", over[1:], bounds[1][:39]))
+
+
+@claim(
+    rows=("M18.14",),
+    erratum="The second moment of a batch is bounded by (kappa1 + kappa2 |gradient|^2) / batch, so that the step may grow "
+    "with the batch; but it is never below |gradient|^2, and steps beyond 2/L diverge.",
+)
+def batches_printed(key, *, dim: Size = 3, batch: Size = 8, steps: Count = 30):
+    r"""As printed: a batch of B allows a step that is B times as long.
+
+    M, after Lemma 18.7: $\mathbb E\|G\|^2\le\frac{\kappa_1}{B}+\frac{\kappa_2}{B}\|\nabla\Lambda\|^2$ and the condition
+    $\eta\le\frac{B}{L\kappa_2}$. For quadratics with additive noise $\kappa_2=1$: with $B=8$ the step $8/L$ is
+    allowed, and the iterates grow sevenfold in every step.
+    """
+    spectrum = jnp.sort(jax.random.uniform(key, (dim,), minval=0.5, maxval=2.0))
+    L, mu, start = spectrum[-1], spectrum[0], jnp.ones(dim)
+    kappa1, step = dim / batch, batch / L
+    values = expected_value(spectrum, quadratic_moments(spectrum, jnp.ones(dim) / batch, start, jnp.full(steps, step)))
+    yield at_most("the step meets the printed condition", step, batch / L)
+    # whatever the factor (1 - step mu)^k is taken to be, a bound that stays finite is exceeded
+    floor = step * L * kappa1 / (2 * mu)
+    yield at_most("expected excess value", values[1:], floor + values[0], along="iteration")
+
+
+@claim(rows=("B05.27",))
+def one_step(key, *, dim: Size = 4, n: Size = 30, points: Count = 200, runs: Count = 4000, steps: Count = 60):
+    r"""The squared distance changes by a progress term and a variance term.
+
+    $\mathbb E\|\theta_{k+1}-\theta^*\|^2=\|\theta_k-\theta^*\|^2-2\eta(\theta_k-\theta^*)\cdot\nabla
+    f(\theta_k)+\eta^2\mathbb E\|\nabla f_i(\theta_k)\|^2$; for a $\mu$-strongly convex $f$ twice the inner product is
+    at least $\mu\|\theta_k-\theta^*\|^2+2(f(\theta_k)-f^*)$. With a constant step a floor remains: on a line with
+    curvature $h$ and noise variance $s^2$ the variance $\frac{\eta s^2}{h(2-\eta h)}$.
+    """
+    eta, h, s = 0.3, 1.5, 0.8
+
+    @jax.jit
+    def measure(key):
+        data_key, point_key, run_key = jax.random.split(key, 3)
+        x, y, _ = regression(data_key, n, dim)
+        problem = least_squares_sum(x, y)
+        at = problem.minimiser + jax.random.normal(point_key, (points, dim))
+
+        def sides(theta):
+            each, away = problem.gradients(theta), theta - problem.minimiser
+            after = jax.vmap(lambda g: jnp.sum((away - 0.1 * g) ** 2))(each).mean()
+            progress = 2 * away @ problem.gradient(theta)
+            return (
+                after,
+                away @ away - 0.1 * progress + 0.01 * jnp.mean(jnp.sum(each**2, 1)),
+                progress,
+                problem.mu * away @ away + 2 * (problem(theta) - problem.minimum),
+            )
+
+        line = coin(quadratic(h * jnp.ones(1), jnp.zeros(1)), s)
+        ends = jax.vmap(lambda k: minimize(line, optax.sgd(eta), steps=steps, key=k).theta[-1, 0])(
+            jax.random.split(run_key, runs)
+        )
+        return *jax.vmap(sides)(at), ends
+
+    after, predicted, progress, least, ends = measure(key)
+    yield equal("squared distance after a step, all draws", after, predicted, rtol=1e-11)
+    yield at_least("progress", progress, least)
+    # after 60 steps the memory of the start is (1 - eta h)^120, below 1e-30
+    floor = eta * s**2 / (h * (2 - eta * h))
+    yield estimate("variance that remains on the line", ends**2, floor, wrong=eta * s**2 / (2 * h))
+    yield control("without the variance term", equal("squared distance", after, predicted - 0.01 * progress))
+
+
+@claim(rows=("B05.28", "E03.16"))
+def ways_to_converge(key, *, n: Size = 50, dim: Size = 3, runs: Count = 256, steps: Count = 4000, step: Positive = 0.2):
+    r"""A constant step leaves a floor; averages, decreasing steps and consistent data do not.
+
+    Least squares, one example a step. With a constant step $\eta$ the mean squared distance stops at a floor; the
+    average $\bar\theta_k=\frac1k\sum_{i\le k}\theta_i$ of the same iterates (Polyak and Ruppert) goes on like $1/k$,
+    as do the iterates with $\eta_k\propto1/k$. Where the data are consistent the constant step converges linearly.
+    The floor is proportional to the step.
+    """
+    at = np.unique(np.geomspace(steps // 20, steps, 12).astype(int))
+
+    @jax.jit
+    def measure(key):
+        data_key, run_key = jax.random.split(key)
+        x, y, start = regression(data_key, n, dim)
+        x = x / jnp.sqrt(dim)
+        exact = x @ start
+        problem, consistent = least_squares_sum(x, y), least_squares_sum(x, exact)
+
+        def error(problem, method, steps):
+            def one(key):
+                path = minimize(problem, method, steps=steps, key=key).theta
+                return jnp.sum((path - problem.minimiser) ** 2, axis=1)
+
+            return jax.vmap(one)(jax.random.split(run_key, runs)).mean(0)
+
+        # 1/k needs more than 1/(2 mu) in front
+        falling = inverse_time(2 / problem.mu, 10 / problem.mu)
+        etas = 0.1 * 2.0 ** -jnp.arange(5)
+        floors = jax.vmap(lambda e: jnp.trace(least_squares_moments(x, y, problem.minimiser, e, steps).variance[-1]))(
+            etas
+        )
+        return (
+            error(problem, sgd(step), steps)[at],
+            error(problem, averaged(sgd(step)), steps)[at],
+            error(problem, sgd(falling), steps)[at],
+            error(consistent, sgd(0.5), 600),
+            etas,
+            floors,
+            jnp.trace(least_squares_moments(x, y, problem.start, step, steps).variance[-1]),
+        )
+
+    last, mean, falling, consistent, etas, floors, floor = measure(key)
+    # 256 runs give each mean about a tenth, and the points of one run hang together
+    yield rate("average of the iterates", at, mean, -1.0, tolerance=0.35, fit=0.9, along="iteration")
+    yield rate("steps like 1/k", at, falling, -1.0, tolerance=0.35, fit=0.9, along="iteration")
+    yield at_most("constant step: runs below twice the exact floor", last[-4:], 2 * floor)
+    yield at_least("constant step: runs above half the exact floor", last[-4:], floor / 2)
+    yield rate("floor against the step", etas, floors, 1.0, tolerance=0.15, along="step")
+    yield at_most("consistent data: after 600 steps, over the start", consistent[-1] / consistent[0], 1e-6)
+    yield control(
+        "the last iterate with a constant step", rate("last iterate", at, last, -1.0, tolerance=0.35, side="at most")
+    )

@@ -1,0 +1,206 @@
+"""Our rates against PEPit, which solves for the worst case over a whole class of functions.
+
+Where a rate is the best possible, it is PEPit's value and an instance of ours attains it; otherwise it is an upper
+bound, and not a wild one. PEPit knows neither our methods nor our rates: the recursions are written out again here.
+"""
+
+import jax.numpy as jnp
+import numpy as np
+import optax
+import pytest
+
+PEPit = pytest.importorskip("PEPit")
+from PEPit.functions import (  # noqa: E402
+    SmoothConvexFunction,
+    SmoothFunction,
+    SmoothStronglyConvexFunction,
+    SmoothStronglyConvexQuadraticFunction,
+)
+
+from corollary.optimization import (  # noqa: E402
+    convex_momentum,
+    heavy_ball,
+    huber,
+    minimize,
+    nesterov,
+    polyak_parameters,
+    quadratic,
+    rates,
+)
+
+L, MU = 2.0, 0.3
+# what the interior point solver leaves of the digits of the optimal value
+SOLVER = 1e-5
+
+
+def worst_case(kind, constants, run, start, measure):
+    """The largest `measure` after `run`, over functions of the class whose start satisfies `start <= 1`."""
+    problem = PEPit.PEP()
+    f = problem.declare_function(kind, **constants)
+    best = f.stationary_point()
+    x0 = problem.set_initial_point()
+    problem.set_initial_condition(start(f, x0, best) <= 1)
+    measured = measure(f, run(f, x0), best)
+    for value in measured if isinstance(measured, list) else [measured]:
+        problem.set_performance_metric(value)  # several: the least of them
+    return problem.solve(wrapper="cvxpy", solver="CLARABEL", verbose=0)
+
+
+def distance(f, x, best):
+    return (x - best) ** 2
+
+
+def gap(f, x, best):
+    return f(x) - f(best)
+
+
+def two_terms(n, step, momentum, ahead):
+    """Heavy ball, or Nesterov's method (`ahead`): all points, the start included."""
+
+    def run(f, x0):
+        points = [x0, x0]
+        for k in range(n):
+            moved = points[-1] + momentum(k) * (points[-1] - points[-2])
+            points.append(moved - step * f.gradient(moved if ahead else points[-1]))
+        return points[1:]
+
+    return run
+
+
+def last(measure):
+    return lambda f, points, best: measure(f, points[-1], best)
+
+
+def descent(n, step):
+    return two_terms(n, step, lambda k: 0.0, ahead=False)
+
+
+def not_below(bound, tight, within):
+    """`tight <= bound <= within * tight`."""
+    assert tight <= bound * (1 + SOLVER)
+    assert bound <= within * tight
+
+
+@pytest.mark.parametrize("n", [1, 2, 5])
+def test_gradient_descent_convex(n):
+    tight = worst_case(SmoothConvexFunction, {"L": L}, descent(n, 1 / L), distance, last(gap))
+    rate = float(rates.gradient_descent.convex_tight(L, 1.0, n))
+    np.testing.assert_allclose(rate, L / (4 * n + 2), rtol=1e-12)
+    np.testing.assert_allclose(tight, rate, rtol=SOLVER)
+    attained = minimize(huber(1 / (2 * n + 1), L=L), optax.sgd(1 / L), steps=n).value[-1]
+    np.testing.assert_allclose(attained, tight, rtol=SOLVER)
+    not_below(float(rates.gradient_descent.convex(L, 1.0, n)), tight, 3.0)
+
+
+@pytest.mark.parametrize("n", [1, 3])
+@pytest.mark.parametrize("step", [0.5 / L, 2 / (L + MU)])
+def test_gradient_descent_strongly_convex(n, step):
+    constants = {"L": L, "mu": MU}
+    tight = worst_case(SmoothStronglyConvexFunction, constants, descent(n, step), distance, last(distance))
+    not_below(float(rates.gradient_descent.strongly_convex_cocoercive(L, MU, 1.0, n, step=step)), tight, 2.0)
+    paths = [minimize(quadratic(jnp.array([h])), optax.sgd(step), steps=n).theta[-1, 0] ** 2 for h in (MU, L)]
+    np.testing.assert_allclose(max(paths), tight, rtol=SOLVER)
+    if step == 2 / (L + MU):
+        rate = float(rates.gradient_descent.strongly_convex_cocoercive(L, MU, 1.0, n))
+        np.testing.assert_allclose(rate, tight, rtol=SOLVER)
+    else:
+        not_below(float(rates.gradient_descent.strongly_convex(L, MU, 1.0, n, step=step)), tight, 2.0)
+
+
+@pytest.mark.parametrize("n", [1, 4])
+def test_gradient_descent_stationary(n):
+    """Smooth functions that need not be convex: the least squared gradient among the first n + 1 points."""
+
+    def run(f, x0):
+        return descent(n, 1 / L)(f, x0)
+
+    def fall(f, points, best):
+        return [f.gradient(x) ** 2 for x in points]
+
+    problem = PEPit.PEP()
+    f = problem.declare_function(SmoothFunction, L=L)
+    x0 = problem.set_initial_point()
+    points = run(f, x0)
+    problem.set_initial_condition(f(x0) - f(points[-1]) <= 1)
+    for x in points:
+        problem.set_performance_metric(f.gradient(x) ** 2)
+    tight = problem.solve(wrapper="cvxpy", solver="CLARABEL", verbose=0)
+    # the gap of the theorem is to the infimum, at most what the last step can still gain below the last point
+    not_below(float(rates.gradient_descent.stationary(L, 1.0, n)), tight * n / (n + 1), 3.0)
+
+
+@pytest.mark.parametrize("n", [1, 4])
+def test_heavy_ball_strongly_convex(n):
+    step = 0.5 / L
+    momentum = np.sqrt((1 - step * MU) * (1 - step * L))
+    run = two_terms(n, step, lambda k: momentum, ahead=False)
+    tight = worst_case(SmoothStronglyConvexFunction, {"L": L, "mu": MU}, run, gap, last(gap))
+    not_below(float(rates.momentum.heavy_ball_strongly_convex(L, MU, 1.0, n, step=step)), tight, 2.0)
+
+
+@pytest.mark.parametrize("n", [2, 5])
+def test_heavy_ball_convex(n):
+    """The mean of the excess values of the first n points."""
+    momentum = 0.5
+    step = (1 - momentum) / L
+
+    def mean(f, points, best):
+        return sum((f(x) - f(best) for x in points[1:]), f(points[0]) - f(best)) / n
+
+    run = two_terms(n - 1, step, lambda k: momentum, ahead=False)
+    tight = worst_case(SmoothConvexFunction, {"L": L}, run, distance, mean)
+    not_below(float(rates.momentum.heavy_ball_average(L, 1.0, n, step=step, momentum=momentum)), tight, 4.0)
+
+
+@pytest.mark.parametrize("n", [1, 3])
+def test_heavy_ball_quadratic(n):
+    """On quadratics PEPit's worst case is the largest of the polynomial of n steps over the spectrum."""
+    step, momentum = map(float, polyak_parameters(L, MU))
+    run = two_terms(n, step, lambda k: momentum, ahead=False)
+    constants = {"L": L, "mu": MU}
+    tight = worst_case(SmoothStronglyConvexQuadraticFunction, constants, run, distance, last(distance))
+    spectrum = jnp.linspace(MU, L, 401)
+    ours = minimize(quadratic(spectrum), heavy_ball(step, momentum), steps=n).theta[-1]
+    np.testing.assert_allclose(tight, jnp.max(ours**2), rtol=1e-4)
+    # the double root at the ends of the spectrum costs a factor that is linear in n
+    factor = float(rates.momentum.heavy_ball_quadratic(L, MU))
+    not_below(((1 + 2 * n) * factor**n) ** 2, tight, 9.0)
+
+
+@pytest.mark.parametrize("n", [1, 2, 5])
+def test_nesterov_convex(n):
+    run = two_terms(n, 1 / L, lambda k: max(k - 1, 0) / (k + 2), ahead=True)
+    tight = worst_case(SmoothConvexFunction, {"L": L}, run, distance, last(gap))
+    np.testing.assert_allclose(rates.momentum.nesterov_convex_tight(L, 1.0, n), tight, rtol=SOLVER)
+    # a unit force drives the method this far in n unit steps: the start of a Huber function far out
+    far = minimize(huber(1.0, start=1e6), nesterov(1.0, convex_momentum), steps=n).theta
+    attained = minimize(huber(1 / (2 * (far[0] - far[-1]) + 1), L=L), nesterov(1 / L, convex_momentum), steps=n).value[
+        -1
+    ]
+    np.testing.assert_allclose(attained, tight, rtol=SOLVER)
+    not_below(float(rates.momentum.nesterov_convex(L, 1.0, n)), tight, 3.5)
+
+
+@pytest.mark.parametrize("n", [2, 5])
+def test_nesterov_convex_classic(n):
+    t = [1.0]
+    for _ in range(n):
+        t.append((1 + np.sqrt(1 + 4 * t[-1] ** 2)) / 2)
+    run = two_terms(n, 1 / L, lambda k: 0.0 if k == 0 else (t[k - 1] - 1) / t[k], ahead=True)
+    tight = worst_case(SmoothConvexFunction, {"L": L}, run, distance, last(gap))
+    not_below(float(rates.momentum.nesterov_convex(L, 1.0, n)), tight, 3.5)
+    far = minimize(huber(1.0, start=1e6), nesterov(1.0), steps=n).theta
+    attained = minimize(huber(1 / (2 * (far[0] - far[-1]) + 1), L=L), nesterov(1 / L), steps=n).value[-1]
+    np.testing.assert_allclose(attained, tight, rtol=SOLVER)
+
+
+@pytest.mark.parametrize("n", [1, 5])
+def test_nesterov_strongly_convex(n):
+    root = np.sqrt(MU / L)
+    run = two_terms(n, 1 / L, lambda k: (1 - root) / (1 + root), ahead=True)
+
+    def start(f, x, best):
+        return gap(f, x, best) + MU / 2 * distance(f, x, best)
+
+    tight = worst_case(SmoothStronglyConvexFunction, {"L": L, "mu": MU}, run, start, last(gap))
+    not_below(float(rates.momentum.nesterov_strongly_convex(L, MU, 1.0, 0.0, n)), tight, 3.0)
