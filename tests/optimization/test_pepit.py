@@ -26,6 +26,7 @@ from corollary.optimization import (  # noqa: E402
     polyak_parameters,
     quadratic,
     rates,
+    strongly_convex_momentum,
 )
 
 L, MU = 2.0, 0.3
@@ -146,18 +147,20 @@ def test_heavy_ball_convex(n):
 
 
 @pytest.mark.parametrize("n", [1, 3])
-def test_heavy_ball_quadratic(n):
-    """On quadratics PEPit's worst case is the largest of the polynomial of n steps over the spectrum."""
-    step, momentum = map(float, polyak_parameters(L, MU))
-    run = two_terms(n, step, lambda k: momentum, ahead=False)
+@pytest.mark.parametrize("name", ["heavy ball", "nesterov"])
+def test_quadratics(name, n):
+    if name == "heavy ball":
+        step, momentum = map(float, polyak_parameters(L, MU))
+        method, rate, extreme = heavy_ball, rates.momentum.heavy_ball_quadratic, L
+    else:
+        step, momentum = 1 / L, float(strongly_convex_momentum(L, MU))
+        method, rate, extreme = nesterov, rates.momentum.nesterov_quadratic, MU
+    run = two_terms(n, step, lambda k: momentum, ahead=name == "nesterov")
     constants = {"L": L, "mu": MU}
     tight = worst_case(SmoothStronglyConvexQuadraticFunction, constants, run, distance, last(distance))
-    spectrum = jnp.linspace(MU, L, 401)
-    ours = minimize(quadratic(spectrum), heavy_ball(step, momentum), steps=n).theta[-1]
-    np.testing.assert_allclose(tight, jnp.max(ours**2), rtol=1e-4)
-    # the double root at the ends of the spectrum costs a factor that is linear in n
-    factor = float(rates.momentum.heavy_ball_quadratic(L, MU))
-    promises(((1 + 2 * n) * factor**n) ** 2, tight)
+    np.testing.assert_allclose(tight, rate(L, MU, 1.0, n) ** 2, rtol=SOLVER)
+    attained = minimize(quadratic(jnp.array([extreme])), method(step, momentum), steps=n).theta[-1, 0]
+    np.testing.assert_allclose(attained**2, tight, rtol=SOLVER)
 
 
 @pytest.mark.parametrize("n", [1, 2, 5])

@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, field
 from functools import cache
 from importlib.metadata import version
 
+from corollary import __version__
 from corollary.evidence._check import Check, Figure
 
 SCHEMA = 1
@@ -107,8 +108,8 @@ def summary(evidence: Evidence) -> dict:
 @cache
 def versions() -> dict[str, str]:
     """The versions that a result depends on."""
-    packages = ("corollary", "jax", "jaxlib", "equinox", "optax", "numpy", "scipy")
-    return {"python": platform.python_version()} | {p: version(p) for p in packages}
+    packages = ("jax", "jaxlib", "equinox", "optax", "numpy", "scipy")
+    return {"python": platform.python_version(), "corollary": __version__} | {p: version(p) for p in packages}
 
 
 def _plain(value):

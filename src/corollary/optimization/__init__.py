@@ -39,6 +39,7 @@ from corollary.optimization.heavy_ball import (
 from corollary.optimization.mass import MassParameters, mass, mass_parameters
 from corollary.optimization.minimize import Method, Path, minimize, of_optax
 from corollary.optimization.moments import (
+    averaged_error,
     confusion_zone,
     expected_value,
     least_squares_moments,
@@ -103,6 +104,7 @@ __all__ = [
     "adamax",
     "amsgrad",
     "averaged",
+    "averaged_error",
     "batch_constants",
     "batch_factor",
     "batch_gradient",

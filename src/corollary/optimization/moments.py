@@ -72,21 +72,24 @@ def stationary_value(spectrum, noise, step):
     return 0.5 * spectrum @ law.variance
 
 
-def least_squares_moments(x, y, start, step, steps: int, *, batch: int = 1) -> Moments:
+def least_squares_moments(x, y, start, step, steps: int, *, batch=1) -> Moments:
     r"""Mean of $\theta_k-\theta^*$ and second moment $\mathbb E(\theta_k-\theta^*)(\theta_k-\theta^*)^\top$ of SGD on
     $f_i=\frac12(x_i\cdot\theta-y_i)^2$.
 
-    Batches of `batch` with replacement, constant `step`. Only mean and variance of a step enter: any other noise with
-    the same two, the normal one say, has the same moments.
+    Batches of `batch` with replacement; `step` is a number or has shape (steps,). Only mean and variance of a step
+    enter: any other noise with the same two, the normal one say, has the same moments.
     """
     dims = {}
     x, y = real("x", x, "n d", dims), real("y", y, "n", dims)
-    start, step = real("start", start, "d", dims), positive("step", real("step", step, ""))
-    steps, batch = whole("steps", steps), whole("batch", batch)
+    start, step = real("start", start, "d", dims), positive("step", real("step", step))
+    steps, batch = whole("steps", steps), within("batch", real("batch", batch, ""), 1.0)
     centre = jnp.linalg.lstsq(x, y)[0]
     residual, hessian, n = x @ centre - y, x.T @ x / x.shape[0], x.shape[0]
 
-    def advance(moments, _):
+    if step.ndim > 1 or (step.ndim == 1 and step.shape[0] != steps):
+        raise ValueError(f"step must be a number or have shape ({steps},), got {step.shape}.")
+
+    def advance(moments, step):
         mean, second = moments
         # E (x.u + r)^2 for every example, the factor of x x^T in the second moment of its gradient
         square = jnp.einsum("ni,ij,nj->n", x, second, x) + 2 * residual * (x @ mean) + residual**2
@@ -98,8 +101,30 @@ def least_squares_moments(x, y, start, step, steps: int, *, batch: int = 1) -> M
 
     away = start - centre
     first = (away, jnp.outer(away, away))
-    _, (mean, second) = jax.lax.scan(advance, first, length=steps)
+    _, (mean, second) = jax.lax.scan(advance, first, jnp.broadcast_to(step, (steps,)).astype(away.dtype))
     return Moments(jnp.concatenate([away[None], mean]), jnp.concatenate([first[1][None], second]))
+
+
+@implements("B05.28")
+def averaged_error(x, y, start, step, steps: int, *, batch=1):
+    r"""$\mathbb E\|\bar\theta_k-\theta^*\|^2$ of the average of $\theta_1,\dots,\theta_k$ in the same setting, for
+    $k=1,\dots$: shape (steps,).
+
+    The mean of a later iterate given $\theta_i$ is $\theta^*+(I-\eta A)^{j-i}(\theta_i-\theta^*)$, so the correlations
+    follow from the second moments. $A=\frac1n\sum x_ix_i^\top$ must have full rank.
+    """
+    moments = least_squares_moments(x, y, start, step, steps, batch=batch)
+    spectrum, basis = jnp.linalg.eigh(jnp.asarray(x).T @ jnp.asarray(x) / len(x))
+    second = jnp.einsum("kij,ia,ja->ka", moments.variance[1:], basis, basis)
+    factor = 1 - step * spectrum
+    later = factor / (1 - factor)
+
+    def advance(sums, new):
+        plain, faded = sums[0] + new, factor * sums[1] + new
+        return (plain, faded), jnp.sum((1 + 2 * later) * plain - 2 * later * faded)
+
+    zero = jnp.zeros_like(factor)
+    return jax.lax.scan(advance, (zero, zero), second)[1] / jnp.arange(1, steps + 1) ** 2
 
 
 class ConfusionZone(NamedTuple):

@@ -73,14 +73,14 @@ def least_growth(x):
 
 
 @implements("M18.14")
-def batch_constants(kappa1, kappa2, batch: int) -> tuple:
+def batch_constants(kappa1, kappa2, batch) -> tuple:
     r"""The constants of a batch drawn with replacement: $\frac{\kappa_1}B$ and $1+\frac{\kappa_2-1}B$.
 
     M prints $\frac{\kappa_2}B$ for the second, which cannot be: no batch has a second moment below
     $\|\nabla f\|^2$.
     """
     kappa1, kappa2 = within("kappa1", real("kappa1", kappa1), 0.0), within("kappa2", real("kappa2", kappa2), 1.0)
-    batch = whole("batch", batch)
+    batch = within("batch", real("batch", batch), 1.0)
     return kappa1 / batch, 1 + (kappa2 - 1) / batch
 
 

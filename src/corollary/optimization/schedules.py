@@ -32,7 +32,8 @@ def inverse_power(first, exponent=0.5) -> optax.Schedule:
 @implements("M18.05")
 def step_decay(first, ends, factor=0.1) -> optax.Schedule:
     r"""$\eta_1$ up to step $k=$ `ends[0]`, then `factor` times as much up to `ends[1]`, and so on (Optax has it)."""
-    first, factor = positive("first", real("first", first, "")), positive("factor", real("factor", factor, ""))
+    positive("factor", real("factor", factor, ""))  # but passed on as it came: Optax looks at its value
+    first = positive("first", real("first", first, ""))
     ends = [whole(f"ends[{i}]", end) for i, end in enumerate(ends)]
     if any(later <= end for end, later in itertools.pairwise(ends)):
         raise ValueError(f"ends must increase, got {ends}.")

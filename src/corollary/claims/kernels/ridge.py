@@ -35,14 +35,17 @@ def dual_solution(key, *, n: Size = 30, penalty: Positive = 0.01, draws: Count =
     r"""Ridge regression can be solved over the points instead of the features.
 
     Let $\Lambda(w)=\frac1M\sum_m\frac12(w\cdot\psi(x_m)+b-y_m)^2+C\|w\|^2$, $C>0$, $b$ known. The minimiser is
-    $w=\sum_m\alpha_m\psi(x_m)$ with $\alpha_m=-\frac1{2CM}(w\cdot\psi(x_m)+b-y_m)$, that is $\alpha=(G+2CMI)^{-1}(y-b)$;
-    and for every $\alpha$, $\Lambda(\sum_m\alpha_m\psi(x_m))=\frac1{2M}\|G\alpha+b-y\|^2+C\alpha^\top G\alpha$. The
-    printed solution $-(G+2CI)^{-1}b$ has neither the labels nor the factor $M$.
+    $w=\sum_m\alpha_m\psi(x_m)$ with $\alpha_m=-\frac1{2CM}(w\cdot\psi(x_m)+b-y_m)$, that is
+    $\alpha=(G+2CMI)^{-1}(y-b)$; and for every $\alpha$,
+    $\Lambda(\sum_m\alpha_m\psi(x_m))=\frac1{2M}\|G\alpha+b-y\|^2+C\alpha^\top G\alpha$. The printed solution
+    $-(G+2CI)^{-1}b$ has neither the labels nor the factor $M$.
     """
 
     @jax.jit
-    @jax.vmap
-    def measure(key):
+    def measure(keys):
+        return jax.lax.map(one, keys)
+
+    def one(key):
         data_key, alpha_key = jax.random.split(key)
         x, y = _data(data_key, n)
         psi = jax.vmap(_psi)(x)
@@ -84,8 +87,8 @@ def dual_solution(key, *, n: Size = 30, penalty: Positive = 0.01, draws: Count =
 def printed_dual_solution(key, *, n: Size = 30, penalty: Positive = 0.01):
     r"""The dual solution of ridge regression is -(G + 2C I)⁻¹ b.
 
-    As printed: $\alpha=-(G+2CI)^{-1}\tilde b$ minimises the average loss (4.3). It does not depend on the labels, and the
-    gradient of the loss does not vanish there. With labels that are zero and the penalty $C/M$ it would be right.
+    As printed: $\alpha=-(G+2CI)^{-1}\tilde b$ minimises the average loss (4.3). It does not depend on the labels, and
+    the gradient of the loss does not vanish there. With labels that are zero and the penalty $C/M$ it would be right.
     """
     x, y = _data(key, n)
     g = gram(FeatureKernel(_psi), x)

@@ -8,12 +8,15 @@ import jax.numpy as jnp
 from corollary._validate import positive, real, within
 
 
-def heavy_ball_quadratic(L, mu):
-    r"""Quadratics with spectrum in $[\mu,L]$ and Polyak's parameters: the factor
-    $\frac{\sqrt\kappa-1}{\sqrt\kappa+1}$ per step, asymptotically (M Remark 17.17; on quadratics only).
+def heavy_ball_quadratic(L, mu, distance, k):
+    r"""Quadratics with spectrum in $[\mu,L]$, Polyak's parameters (M Remark 17.17):
+    $\|\theta_k-\theta^*\|\le(1+(1+r)k)\,r^k\|\theta_0-\theta^*\|$ with $r=\frac{\sqrt\kappa-1}{\sqrt\kappa+1}$.
+
+    Attained along the eigenvector of $L$; the linear factor comes from the double root. On quadratics only.
     """
     L, mu = _constants(L, mu)
-    return (jnp.sqrt(L) - jnp.sqrt(mu)) / (jnp.sqrt(L) + jnp.sqrt(mu))
+    k, r = real("k", k), (jnp.sqrt(L) - jnp.sqrt(mu)) / (jnp.sqrt(L) + jnp.sqrt(mu))
+    return (1 + (1 + r) * k) * r**k * real("distance", distance)
 
 
 def heavy_ball_average(L, distance, k, *, step, momentum):
@@ -65,12 +68,14 @@ def nesterov_strongly_convex(L, mu, gap, distance, k):
     return (1 - jnp.sqrt(mu / L)) ** real("k", k) * start
 
 
-def nesterov_quadratic(L, mu):
-    r"""Quadratics with spectrum in $[\mu,L]$, $\eta=1/L$, $\rho=\frac{\sqrt\kappa-1}{\sqrt\kappa+1}$: the factor
-    $1-\sqrt{\mu/L}$ per step of the distance, asymptotically.
+def nesterov_quadratic(L, mu, distance, k):
+    r"""Quadratics with spectrum in $[\mu,L]$, $\eta=1/L$, $\rho=\frac{\sqrt\kappa-1}{\sqrt\kappa+1}$ (M Remark 17.18):
+    $\|\theta_k-\theta^*\|\le(1+k\sqrt{\mu/L})(1-\sqrt{\mu/L})^k\|\theta_0-\theta^*\|$, attained along the
+    eigenvector of $\mu$.
     """
     L, mu = _constants(L, mu)
-    return 1 - jnp.sqrt(mu / L)
+    k, root = real("k", k), jnp.sqrt(mu / L)
+    return (1 + k * root) * (1 - root) ** k * real("distance", distance)
 
 
 def mass(condition, statistical_condition, potential, k):

@@ -1,0 +1,452 @@
+"""Polyak's heavy ball: its forms, its flow, where it converges and where it does not."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+
+from corollary.evidence import Count, Positive, Probability, Size, at_least, at_most, claim, control, equal, rate
+from corollary.optimization import (
+    Problem,
+    bent_line,
+    damped_oscillator,
+    heavy_ball,
+    heavy_ball_matrix,
+    heavy_ball_of_flow,
+    huber,
+    minimize,
+    nesterov,
+    polyak_parameters,
+    quadratic,
+    random_quadratic,
+    rates,
+    ridge_logistic,
+    spectral_radius,
+)
+
+
+def _problems(key, dim):
+    """A quadratic and the loss of a small network with tanh units, which is not convex."""
+    quadratic_key, x_key, y_key, start_key = jax.random.split(key, 4)
+    x, y = jax.random.normal(x_key, (20, 2)), jax.random.normal(y_key, (20,))
+
+    def network(theta, x, y):
+        inner, outer = theta[:8].reshape(2, 4), theta[8:]
+        return 0.5 * jnp.mean((jnp.tanh(x @ inner) @ outer - y) ** 2)
+
+    return {
+        "quadratic": random_quadratic(quadratic_key, dim, 50.0),
+        "tanh network": Problem(network, (x, y), jax.random.normal(start_key, (12,))),
+    }
+
+
+@claim(rows=("M17.17", "M17.18", "T02.12", "T02.14", "E03.12"))
+def forms(key, *, dim: Size = 10, steps: Count = 500, step: Positive = 0.1, momentum: Probability = 0.9):
+    r"""All forms of the heavy ball walk the same path.
+
+    With a constant step $\eta$, $\rho\in[0,1)$ and $\theta_{-1}=\theta_0$, $u_0=0$, these give the same iterates, for any
+    differentiable $f$: $\theta_{k+1}=\theta_k-\eta\nabla f(\theta_k)+\rho(\theta_k-\theta_{k-1})$ (T, E, M);
+    $u_{k+1}=\rho u_k-\nabla f(\theta_k)$, $\theta_{k+1}=\theta_k+\eta u_{k+1}$ (T; M, 17.4), which is Optax's;
+    $u_{k+1}=\rho u_k-\eta\nabla f(\theta_k)$, $\theta_{k+1}=\theta_k+u_{k+1}$ (M, 17.6);
+    $u_{k+1}=(1+\rho)\theta_k-\rho\theta_{k-1}$, $\theta_{k+1}=u_{k+1}-\eta\nabla f(\theta_k)$ (M, printed with $u_k$); and the
+    moving average $u_{k+1}=\rho u_k+(1-\rho)\nabla f(\theta_k)$, $\theta_{k+1}=\theta_k-\frac\eta{1-\rho}u_{k+1}$ (M, 17.5).
+    A step that varies tells them apart.
+    """
+    others = ("velocity", "scaled velocity", "intermediate", "average")
+
+    @jax.jit
+    def measure(key):
+        def paths(problem):
+            reference = minimize(problem, heavy_ball(step, momentum, form="difference"), steps=steps).theta
+            rest = [
+                minimize(
+                    problem,
+                    heavy_ball(step / (1 - momentum) if form == "average" else step, momentum, form=form),
+                    steps=steps,
+                ).theta
+                for form in others
+            ]
+            return reference, jnp.stack([*rest, minimize(problem, optax.sgd(step, momentum), steps=steps).theta])
+
+        problems = _problems(key, dim)
+        shrinking = [
+            minimize(problems["quadratic"], heavy_ball(lambda k: step / (1 + 0.01 * k), momentum, form=form), steps=30)
+            for form in ("difference", "velocity")
+        ]
+        return {name: paths(p) for name, p in problems.items()}, [path.theta for path in shrinking]
+
+    found, varying = measure(key)
+    for name, (reference, rest) in found.items():
+        # rounding errors of different order, which a contracting path does not blow up
+        scale = float(jnp.abs(reference).max())
+        for form, path in zip((*others, "Optax"), rest, strict=True):
+            yield equal(f"{name}: {form}", path[1:], reference[1:], atol=1e-10 * scale)
+    yield control("a step that shrinks", equal("velocity against difference", varying[1], varying[0], atol=1e-10))
+
+
+@claim(
+    rows=("M17.17",),
+    erratum="The form with an intermediate point is printed with the point of the step before: it must be u at k + 1.",
+)
+def printed_intermediate(key, *, dim: Size = 10, step: Positive = 0.1, momentum: Probability = 0.9):
+    r"""The form with an intermediate point, as printed, is the heavy ball.
+
+    As printed: $u_{k+1}=(1+\rho)\theta_k-\rho\theta_{k-1}$, $\theta_{k+1}=u_k-\eta\nabla f(\theta_k)$, said to be equivalent
+    to $\theta_{k+1}=\theta_k-\eta\nabla f(\theta_k)+\rho(\theta_k-\theta_{k-1})$. It lags one step behind (here
+    $u_0=\theta_0$, the kindest start).
+    """
+
+    @jax.jit
+    def measure(key):
+        problem = random_quadratic(key, dim, 50.0)
+
+        def advance(state, _):
+            theta, last, u = state
+            new = u - step * problem.gradient(theta)
+            return (new, theta, (1 + momentum) * theta - momentum * last), new
+
+        start = problem.start
+        printed = jax.lax.scan(advance, (start, start, start), length=20)[1]
+        return printed, minimize(problem, heavy_ball(step, momentum), steps=20).theta[1:]
+
+    printed, right = measure(key)
+    yield equal("printed form against the heavy ball", printed[:, 0], right[:, 0], along="iteration")
+
+
+@claim(rows=("T02.16", "M17.18"))
+def velocity_sum(key, *, dim: Size = 10, steps: Count = 100, step: Positive = 0.1, momentum: Probability = 0.9):
+    r"""The velocity is a geometrically weighted sum of all past gradients.
+
+    With a constant step, $u_k=\frac{\theta_{k+1}-\theta_k}\eta=-\sum_{s\le k}\rho^{k-s}\nabla f(\theta_s)$ for the heavy ball,
+    and for Nesterov's method the same with the gradients at the points $\theta_s+\rho(\theta_s-\theta_{s-1})$. Normalised by
+    $1-\rho$ the weights are those of a moving average and sum to $1-\rho^{k+1}$: that is how far a constant unit gradient
+    carries the average form in step $k$.
+    """
+    k = np.arange(steps)
+    weights = np.where(k[:, None] >= k, momentum ** np.maximum(k[:, None] - k, 0), 0.0)
+
+    @jax.jit
+    def measure(key):
+        def sums(problem, method, ahead):
+            theta = minimize(problem, method, steps=steps).theta
+            before = jnp.concatenate([theta[:1], theta[:-1]])
+            at = theta + momentum * (theta - before) if ahead else theta
+            return jnp.diff(theta, axis=0) / step, -weights @ jax.vmap(problem.gradient)(at[:-1])
+
+        slope = Problem(lambda theta: theta, (), jnp.zeros(()))
+        average = minimize(slope, heavy_ball(1.0, momentum, form="average"), steps=steps).theta
+        varying = heavy_ball(lambda k: step / (1 + 0.01 * k), momentum, form="difference")
+        problems = _problems(key, dim)
+        return (
+            {
+                f"{name}, {label}": sums(problem, method(step, momentum), ahead)
+                for name, problem in problems.items()
+                for label, method, ahead in (("heavy ball", heavy_ball, False), ("Nesterov", nesterov, True))
+            },
+            sums(problems["quadratic"], varying, False),
+            -jnp.diff(average),
+        )
+
+    found, varying, average = measure(key)
+    for name, (velocity, total) in found.items():
+        # a difference of iterates over the step: their rounding over the step
+        yield equal(name, velocity, total, atol=1e-12 * float(jnp.abs(total).max()) / step)
+    yield equal("weights of the moving average", average, 1 - momentum ** (k + 1), atol=1e-10, along="iteration")
+    yield control("a step that shrinks", equal("heavy ball", *varying, atol=1e-9))
+
+
+@claim(rows=("T02.13",))
+def flow(key, *, finest: Size = 9):
+    r"""The heavy ball discretises the motion of a ball with friction.
+
+    On $\frac h2\theta^2$ the heavy ball with $\eta=bs^2$, $\rho=1-as$ follows the solution of
+    $\ddot\theta+a\dot\theta+b\nabla f(\theta)=0$ from rest, with an error $O(s)$ at a fixed time, whether it swings or creeps.
+    (T has no map between the parameters.) With a momentum that does not depend on $s$ it does not.
+    """
+    powers = np.arange(3, finest + 1)
+    spacings, times = 2.0**-powers, jnp.arange(1.0, 6.0)
+    places = (np.arange(1, 6) * 2 ** powers[:, None]).astype(int)
+
+    @jax.jit
+    def measure(key):
+        curvature = jax.random.uniform(key, minval=1.0, maxval=2.0)
+        problem = quadratic(curvature[None])
+
+        def errors(friction, momentum=None):
+            def one(spacing, places):
+                step, rho = heavy_ball_of_flow(friction, 1.0, spacing)
+                rho = rho if momentum is None else momentum
+                path = minimize(problem, heavy_ball(step, rho), steps=int(5 * 2**finest)).theta[places, 0]
+                return jnp.abs(path - damped_oscillator(1.0, curvature, friction, 1.0, times)).max()
+
+            return jax.vmap(one)(jnp.asarray(spacings), jnp.asarray(places))
+
+        return jax.vmap(errors)(jnp.array([0.8, 4.0])), errors(0.8, 0.5)
+
+    (swings, creeps), fixed = measure(key)
+    yield rate("error where the ball swings", spacings, swings, 1.0, tolerance=0.15, along="time step")
+    yield rate("error where the ball creeps", spacings, creeps, 1.0, tolerance=0.15, along="time step")
+    yield control("a momentum of 0.5 at all time steps", rate("error", spacings, fixed, 1.0, tolerance=0.15))
+
+
+@claim(rows=("E03.13",))
+def constant_gradient(key, *, steps: Count = 60, momentum: Probability = 0.9):
+    r"""Under a constant gradient the heavy ball lengthens its step, up to a factor 1/(1 - β).
+
+    If $\nabla h\equiv\delta$ and $\theta^{-1}=\theta^0$ then $\theta^{t+1}=\theta^t-\eta\bigl(\sum_{\tau=0}^t\beta^\tau\bigr)\delta$,
+    and the effective step tends to $\frac\eta{1-\beta}$ for $\beta<1$.
+    """
+    lengths = _lengths(key, steps, momentum, 0.0)
+    turning = _lengths(key, steps, momentum, 0.3)
+    predicted = np.cumsum(momentum ** np.arange(steps))
+    yield equal("effective step over η", lengths, predicted, along="iteration")
+    yield equal("after 60 steps, against the limit", lengths[-1], 1 / (1 - momentum), rtol=2 * momentum**steps)
+    yield control("a gradient that changes", equal("effective step over η", turning, predicted))
+
+
+@claim(rows=("E03.13",), erratum="The sum runs from 1 to t - 1 as printed; it must run from 0 to t.")
+def printed_constant_gradient(key, *, steps: Count = 60, momentum: Probability = 0.9):
+    r"""Under a constant gradient the effective step is the sum of the powers of β from 1 to t - 1.
+
+    As printed: $\theta^{t+1}=\theta^t-\eta\bigl(\sum_{\tau=1}^{t-1}\beta^\tau\bigr)\delta$, which would not move at all in the
+    first two steps.
+    """
+    powers = momentum ** np.arange(steps)
+    printed = np.concatenate([[0, 0], np.cumsum(powers[1:])])[:steps]
+    yield equal("effective step over η", _lengths(key, steps, momentum, 0.0), printed, along="iteration")
+
+
+@jax.jit
+def _drift(slope, bend, momentum, length):
+    problem = Problem(lambda theta, slope, bend: slope @ theta + bend / 2 * theta @ theta, (slope, bend), 0 * slope)
+    return minimize(problem, heavy_ball(0.1, momentum), steps=length.size).theta
+
+
+def _lengths(key, steps, momentum, bend):
+    """How far every step goes along the gradient at the start, over the step size and the gradient."""
+    slope = jax.random.normal(key, (3,))
+    path = _drift(slope, jnp.asarray(bend), momentum, jnp.zeros(steps))
+    return -jnp.diff(path, axis=0) @ slope / (0.1 * slope @ slope)
+
+
+@claim(rows=("E03.12",))
+def stability(key, *, steps: Count = 400):
+    r"""On a quadratic the heavy ball converges exactly for β < 1 and steps below 2(1 + β)/λ.
+
+    On $\frac\lambda2\theta^2$ the pair $(\theta^t,\theta^{t-1})$ is multiplied by
+    $\begin{pmatrix}1+\beta-\eta\lambda&-\beta\\1&0\end{pmatrix}$ in every step, whose spectral radius is below 1 if and only if
+    $0<\eta\lambda<2(1+\beta)$ and $\beta<1$.
+    """
+    betas = jnp.array([0.0, 0.5, 0.9])
+    share = jnp.array([0.01, 0.5, 0.99, 1.01])
+
+    @jax.jit
+    def measure(key):
+        curvature = jax.random.uniform(key, minval=0.5, maxval=2.0)
+
+        def run(beta, share):
+            step = share * 2 * (1 + beta) / curvature
+            path = minimize(quadratic(curvature[None]), heavy_ball(step, beta), steps=steps).theta[:, 0]
+            matrix = heavy_ball_matrix(step, beta, curvature)
+            power = jnp.linalg.matrix_power(matrix, 40)
+            return jnp.abs(path[-1]), path[40], (power @ jnp.ones(2))[0]
+
+        ends = jax.vmap(lambda b: jax.vmap(lambda s: run(b, s))(share))(betas)
+        steps_, beta = jnp.meshgrid(jnp.linspace(0.03, 4.5, 150), jnp.linspace(0.0, 0.95, 20))
+        return ends, spectral_radius(heavy_ball_matrix(steps_, beta, 1.0)), steps_ / (2 * (1 + beta))
+
+    (final, at_40, predicted), radius, relative = measure(key)
+    yield equal("the 40th iterate is the 40th power of the matrix", at_40, predicted, rtol=1e-7)
+    yield equal("spectral radius below 1, as 0 and 1, over 3000 pairs", radius < 1, relative < 1)
+    # the slowest factors are 0.98 at 1 % of the limit and at 99 %, without momentum: 0.98 to the power 400
+    yield at_most("distance after 400 steps, up to 99 % of the limit", final[:, :3], 1e-3)
+    yield at_least("distance after 400 steps, at 101 % of the limit", final[:, 3], 1e3)
+    yield control("a step 1 % above the limit", at_most("distance after 400 steps", final[:, 3], 1e-3))
+
+
+@claim(rows=("E03.12",), erratum="β = 1 is allowed as printed; without friction the ball never comes to rest.")
+def closed_range(key, *, steps: Count = 2000):
+    r"""The heavy ball works for every β from 0 to 1, both ends included.
+
+    As printed: $\beta\in[0,1]$. With $\beta=1$ the determinant of the iteration matrix is 1, and on a quadratic the iterates
+    swing for ever, whatever the step.
+    """
+
+    @jax.jit
+    def measure(key):
+        steps_ = jax.random.uniform(key, (8,), minval=0.1, maxval=3.5)
+        path = jax.vmap(lambda s: minimize(quadratic(jnp.ones(1)), heavy_ball(s, 1.0), steps=steps).theta)(steps_)
+        return jnp.abs(path[:, -100:, 0]).max(1)
+
+    yield at_most("largest distance in the last 100 of 2000 steps", measure(key), 1e-3, along="step size")
+
+
+@claim(rows=("M17.19", "T02.12", "T02.17"))
+def quadratic_rate(key, *, dim: Size = 20, condition: Positive = 100.0, steps: Count = 150):
+    r"""On quadratics the heavy ball needs of the order of the root of the condition number.
+
+    For a quadratic with spectrum in $[\mu,L]$, $\kappa=L/\mu$, and Polyak's $\eta=\frac4{(\sqrt L+\sqrt\mu)^2}$,
+    $\rho=r^2$, $r=\frac{\sqrt\kappa-1}{\sqrt\kappa+1}$, the iteration matrix has spectral radius $r$ at all curvatures, and
+    $\|\theta_k-\theta^*\|\le(1+(1+r)k)\,r^k\|\theta_0-\theta^*\|$, with equality along the eigenvector of $L$. On other strongly
+    convex functions there is no such bound.
+    """
+    k = jnp.arange(steps + 1)
+
+    @jax.jit
+    def measure(key):
+        problem = random_quadratic(key, dim, condition)
+        step, momentum = polyak_parameters(problem.L, problem.mu)
+        path = minimize(problem, heavy_ball(step, momentum), steps=steps).theta
+        top = minimize(quadratic(problem.L[None]), heavy_ball(step, momentum), steps=steps).theta[:, 0]
+        radii = spectral_radius(heavy_ball_matrix(step, momentum, jnp.geomspace(problem.mu, problem.L, 20)))
+        bent = minimize(bent_line(), heavy_ball(*polyak_parameters(25.0, 1.0)), steps=steps).theta
+        return jnp.linalg.norm(path - problem.minimiser, axis=1), jnp.abs(top), radii, jnp.abs(bent)
+
+    distance, top, radii, bent = measure(key)
+    bound = rates.momentum.heavy_ball_quadratic(1.0, 1 / condition, distance[0], k)
+    yield at_most("distance on a quadratic", distance[1:], bound[1:], x=k[1:], along="iteration")
+    # along an eigenvector with a double root errors grow like the square of the step count
+    unit = rates.momentum.heavy_ball_quadratic(1.0, 1 / condition, 1.0, k)
+    yield equal(
+        "attained at the largest curvature", top, unit, rtol=1e-15 * (1 + steps) ** 3, atol=0, along="iteration"
+    )
+    # near a double root eigenvalues move with the root of the rounding
+    yield equal("spectral radius at 20 curvatures", radii, (condition**0.5 - 1) / (condition**0.5 + 1), rtol=1e-6)
+    yield control(
+        "a strongly convex function with a bend",
+        at_most(
+            "distance", bent[1:], rates.momentum.heavy_ball_quadratic(25.0, 1.0, bent[0], k)[1:], along="iteration"
+        ),
+    )
+
+
+@claim(
+    rows=("M17.19", "T02.17"),
+    erratum="The rate is proved for quadratics only: on a strongly convex function with a bend the method cycles.",
+)
+def strongly_convex_printed(key, *, steps: Count = 400):
+    r"""The heavy ball needs of the order of √κ log(1/ε) steps on every strongly convex function.
+
+    As printed in Remark 17.17. With Polyak's parameters $\eta=\frac19$, $\rho=\frac49$ for $L=25$, $\mu=1$, on the function with
+    $f'(x)=25x$ for $x<1$, $x+24$ for $1\le x<2$, $25x-24$ beyond (Lessard, Recht and Packard), from starts near 3.3, it ends in
+    the cycle $2.1159\to0.6465\to-1.8024$; gradient descent and Nesterov's method converge.
+    """
+
+    @jax.jit
+    def measure(key):
+        starts = 3.3 + 0.05 * jax.random.uniform(key, (8,), minval=-1.0)
+
+        def end(method):
+            return jax.vmap(lambda s: minimize(bent_line(s), method, steps=steps).theta[-3:])(starts)
+
+        ball = heavy_ball(*polyak_parameters(25.0, 1.0))
+        return (
+            end(ball),
+            end(optax.sgd(1 / 25)),
+            end(nesterov(1 / 25, 2 / 3)),
+            minimize(bent_line(0.5), ball, steps=steps).theta[-1],
+        )
+
+    ball, descent, ahead, near = measure(key)
+    yield at_most("gradient descent: distance", jnp.abs(descent), 1e-5)
+    yield at_most("Nesterov's method: distance", jnp.abs(ahead), 1e-12)
+    yield at_most("heavy ball from 0.5: distance", jnp.abs(near), 1e-12)
+    cycle = jnp.array([-1.80245, 0.64653, 2.11592])
+    yield equal("heavy ball from near 3.3: the cycle", jnp.sort(ball, axis=1), jnp.tile(cycle, (8, 1)), atol=1e-5)
+    yield at_most("heavy ball from near 3.3: distance", jnp.abs(ball).min(1), 1e-5, along="start")
+
+
+@claim(
+    rows=("M17.19",),
+    erratum="With fixed parameters the heavy ball needs of the order of 1/ε steps on convex functions, not 1/√ε.",
+)
+def convex_printed(key, *, horizon: Count = 4000):
+    r"""The heavy ball needs of the order of 1/√ε steps on every convex function.
+
+    As printed in Remark 17.17; the excess after $k$ steps would fall like $k^{-2}$. With $\eta=1/L$ and $\rho=0.9$ take the
+    Huber function whose threshold is $\frac R{2S+1}$, where $S=\sum_{j\le k}\frac{1-\rho^j}{1-\rho}$ is how far a unit force
+    drives the ball: the excess is $\frac{LR^2}{4S+2}$, of order $\frac1k$.
+    """
+    horizons, excess, predicted = _excess_at_horizon(key, horizon)
+    yield equal("excess at the horizon", excess, predicted, x=horizons, along="steps")
+    yield rate("excess at the horizon, against the square", horizons, excess, -2.0, tolerance=0.3, along="steps")
+
+
+@claim(rows=("M17.19",))
+def guarantees(key, *, dim: Size = 20, n: Size = 100, steps: Count = 300):
+    r"""What the heavy ball does guarantee on convex and strongly convex functions.
+
+    Let $f$ be convex and $L$-smooth, $\rho\in[0,1)$, $\eta\le\frac{1-\rho}L$. Then
+    $\frac1k\sum_{i<k}f(\theta_i)-f^*\le\frac{\|\theta_0-\theta^*\|^2}{2k}\bigl(\frac{1-\rho}\eta+\frac{L\rho}{1-\rho}\bigr)$, and
+    order $\frac1k$ is the best: the Huber function at its horizon. If $f$ is $\mu$-strongly convex, $\eta\le1/L$ and
+    $\rho=\sqrt{(1-\eta\mu)(1-\eta L)}$ then $f(\theta_k)-f^*\le(1-\eta\mu)^k(f(\theta_0)-f^*)$. (Both are Ghadimi, Feyzmahdavian
+    and Johansson's; M's Remark 17.17 promises the rates of Nesterov instead.)
+    """
+    k = jnp.arange(1, steps + 1)
+
+    @jax.jit
+    def measure(key):
+        quadratic_key, x_key, y_key = jax.random.split(key, 3)
+        x = jax.random.normal(x_key, (n, dim))
+        labels = jax.random.bernoulli(y_key, shape=(n,)).astype(float)
+        flat = random_quadratic(quadratic_key, dim, 1e5)
+        far = jnp.linalg.norm(flat.start - flat.minimiser)
+
+        def mean(problem, rho, factor=1.0):
+            path = minimize(problem, heavy_ball(factor * (1 - rho) / problem.L, rho), steps=steps)
+            return jnp.cumsum(path.value[:-1] - problem.minimum) / k
+
+        def excess(problem, share):
+            step = share / problem.L
+            rho = jnp.sqrt((1 - step * problem.mu) * (1 - step * problem.L))
+            path = minimize(problem, heavy_ball(step, rho), steps=steps)
+            return path.value - problem.minimum
+
+        shares = jnp.array([0.2, 0.5, 1.0])
+        problems = {
+            "logistic": ridge_logistic(x, labels, 0.1, start=3 * jnp.ones(dim)),
+            "line with a bend": bent_line(),
+        }
+        strong = {name: (jax.vmap(lambda s, p=p: excess(p, s))(shares), p.L, p.mu) for name, p in problems.items()}
+        rhos = jnp.array([0.0, 0.5, 0.9])
+        means = jax.vmap(lambda r: mean(flat, r))(rhos)
+        small = jax.vmap(lambda r: mean(huber(0.05), r))(rhos)
+        bent = minimize(bent_line(), heavy_ball(*polyak_parameters(25.0, 1.0)), steps=steps).value
+        return means, small, far, mean(flat, 0.5, 6.6), strong, bent, rhos, shares
+
+    means, small, far, long, strong, bent, rhos, shares = measure(key)
+    bounds = _average_bounds(1.0, far, k, rhos)
+    yield at_most("mean excess, ill-conditioned quadratic", means, bounds, x=k, along="iteration")
+    yield at_most("mean excess, Huber function", small, _average_bounds(1.0, 1.0, k, rhos), x=k, along="iteration")
+    horizons, excess, _ = _excess_at_horizon(key, 4000)
+    yield rate("excess of the Huber function at its horizon", horizons, excess, -1.0, tolerance=0.15, along="steps")
+    for name, (gap, L, mu) in strong.items():
+        bound = jnp.stack([rates.momentum.heavy_ball_strongly_convex(L, mu, gap[0, 0], k, step=s / L) for s in shares])
+        # values are differences of numbers of the size of the first one
+        yield at_most(f"excess, {name}", gap[:, 1:], bound, atol=1e-14 * float(gap[0, 0]), x=k, along="iteration")
+    yield control("a step above 2(1 + ρ)/L", at_most("mean excess", long, bounds[1], x=k, along="iteration"))
+    polyak = rates.momentum.heavy_ball_strongly_convex(25.0, 1.0, bent[0], k, step=1 / 25)
+    yield control("Polyak's parameters", at_most("excess", bent[1:], polyak, x=k, along="iteration"))
+
+
+def _average_bounds(L, distance, k, rhos):
+    return jnp.stack(
+        [rates.momentum.heavy_ball_average(L, distance, k, step=(1 - r) / L, momentum=r) for r in np.asarray(rhos)]
+    )
+
+
+def _excess_at_horizon(key, horizon):
+    """The excess of the heavy ball with step 1/L and momentum 0.9 after k steps, on the Huber function made for k."""
+    rho, horizons = 0.9, np.unique(np.geomspace(100, horizon, 8).astype(int))
+    driven = np.cumsum((1 - rho ** np.arange(1, horizon + 1)) / (1 - rho))[horizons - 1]
+
+    @jax.jit
+    def measure(key):
+        L = jax.random.uniform(key, minval=0.5, maxval=2.0)
+
+        def one(threshold, k):
+            return minimize(huber(threshold, L=L), heavy_ball(1 / L, rho), steps=horizon).value[k] / L
+
+        return jax.vmap(one)(jnp.asarray(1 / (2 * driven + 1)), jnp.asarray(horizons))
+
+    return horizons, measure(key), 1 / (4 * driven + 2)

@@ -1,0 +1,116 @@
+"""Epochs and growing networks, against loops written out."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+import pytest
+
+from corollary.nets import Classifier, GrowingNetwork, epoch_batches, grows, mean_loss, train_epochs, train_growing
+
+KEY = jax.random.key(0)
+X = jax.random.normal(KEY, (30, 4))
+Y = (X[:, 0] > 0).astype(int)
+
+
+def test_an_epoch_is_a_permutation_cut_into_rows():
+    order = np.asarray(epoch_batches(KEY, 30, 10))
+    assert order.shape == (3, 10)
+    assert sorted(order.ravel()) == list(range(30))
+    assert epoch_batches(KEY, 32, 10).shape == (3, 10)
+
+
+def test_training_in_epochs_is_the_loop():
+    model = Classifier(4, 5, 1, 2, key=KEY)
+    out = train_epochs(
+        model, mean_loss, (X, Y), optax.sgd(0.3), epochs=3, batch=10, key=KEY, measure=lambda m: mean_loss(m, X, Y)
+    )
+    losses, record = [], [mean_loss(model, X, Y)]
+    for k in range(3):
+        for chosen in epoch_batches(jax.random.fold_in(KEY, k), 30, 10):
+            value, slope = jax.value_and_grad(mean_loss)(model, X[chosen], Y[chosen])
+            model = jax.tree.map(lambda a, g: a - 0.3 * g, model, slope)
+            losses.append(value)
+        record.append(mean_loss(model, X, Y))
+    np.testing.assert_allclose(out.losses.ravel(), losses, rtol=1e-12)
+    np.testing.assert_allclose(out.record, record, rtol=1e-12)
+
+
+def test_a_growing_network_in_one_program_is_the_define_by_run_loop():
+    network = GrowingNetwork(4, 6, 2, key=KEY, most=3)
+    got = train_growing(network, X, Y, epochs=6, batch=10, key=KEY, step=0.2, gain=0.05, wait=0)
+    weights, outer = [np.asarray(network.first)], np.asarray(network.outer)
+    spare, previous, accuracies, layers = list(np.asarray(network.spare)), 0.0, [], []
+    x, y = np.asarray(X), np.asarray(Y)
+    for k in range(6):
+        rate, rights = 0.2 / len(weights), []
+        layers.append(len(weights))
+        for chosen in np.asarray(epoch_batches(jax.random.fold_in(KEY, k), 30, 10)):
+            states = [x[chosen].T]
+            for w in weights:
+                states.append(np.tanh(w @ states[-1]))
+            v = outer @ states[-1]
+            p = np.exp(v) / np.exp(v).sum(0)
+            rights.append(np.mean(v.argmax(0) == y[chosen]))
+            slope = (p - np.eye(2)[y[chosen]].T) / 10
+            by_outer, delta = slope @ states[-1].T, outer.T @ slope
+            for i in reversed(range(len(weights))):
+                delta = delta * (1 - states[i + 1] ** 2)
+                weights[i], delta = weights[i] - rate * delta @ states[i].T, weights[i].T @ delta
+            outer = outer - rate * by_outer
+        accuracies.append(np.mean(rights))
+        if accuracies[-1] < previous + 0.05 and len(weights) < 3 and k > 0:
+            weights.append(spare.pop(0))
+        previous = accuracies[-1]
+    np.testing.assert_allclose(got.accuracies, accuracies, atol=1e-12)
+    np.testing.assert_array_equal(got.layers, layers)
+    assert layers[-1] == 3
+    np.testing.assert_allclose(got.network.outer, outer, atol=1e-12)
+    np.testing.assert_allclose(got.network.spare[1], weights[2], atol=1e-12)
+
+
+def test_the_rule():
+    assert grows(21, 0.9, 0.9, 1) and grows(21, 0.9009, 0.9, 2)
+    assert not grows(20, 0.9, 0.9, 1)
+    assert not grows(21, 0.902, 0.9, 1)
+    assert not grows(21, 0.9, 0.9, 3)
+
+
+def test_an_identity_layer_waits_as_the_identity():
+    network = GrowingNetwork(4, 6, 2, key=KEY, most=2, added="identity")
+    np.testing.assert_array_equal(network.spare[0], np.eye(6))
+    np.testing.assert_allclose(network(X[0]), network.outer @ jnp.tanh(network.first @ X[0]), rtol=1e-14)
+
+
+def _train(**changes):
+    arguments = {"epochs": 1, "batch": 10, "key": KEY} | changes
+    data, optimiser = arguments.pop("data", (X, Y)), arguments.pop("optimiser", optax.sgd(0.1))
+    model, loss = arguments.pop("model", Classifier(4, 5, 1, 2, key=KEY)), arguments.pop("loss", mean_loss)
+    return train_epochs(model, loss, data, optimiser, **arguments)
+
+
+@pytest.mark.parametrize(
+    ("call", "sentence"),
+    [
+        (lambda: epoch_batches(KEY, 5, 6), "batch must be at most the number of examples 5, got 6"),
+        (lambda: _train(loss=3), "loss must be a function, got int"),
+        (lambda: _train(measure=3), "measure must be a function, got int"),
+        (lambda: _train(optimiser=0.1), "optimiser must be an Optax transformation, got float"),
+        (lambda: _train(data=X), "data must be a tuple of at least one array"),
+        (lambda: _train(data=(X, Y[:3])), "data must be arrays with the same first axis"),
+        (lambda: _train(batch=31), "batch must be from 1 to 30, got 31"),
+        (lambda: _train(model=()), "model must have at least one floating-point array to train"),
+        (
+            lambda: GrowingNetwork(4, 6, 2, key=KEY, added="zero"),
+            "added must be one of 'random', 'identity', got 'zero'",
+        ),
+        (lambda: train_growing(3, X, Y, epochs=1, batch=1, key=KEY), "network must be a GrowingNetwork, got int"),
+        (
+            lambda: train_growing(GrowingNetwork(3, 6, 2, key=KEY), X, Y, epochs=1, batch=1, key=KEY),
+            r"x must have shape \(n, 3\), got \(30, 4\)",
+        ),
+    ],
+)
+def test_bad_input(call, sentence):
+    with pytest.raises((TypeError, ValueError), match=sentence):
+        call()
