@@ -1,4 +1,4 @@
-"""One compilation cache for all tests: what one process compiled, the next one reads."""
+"""One compilation cache for all tests (what one process compiled, the next one reads), and no deadlines."""
 
 import os
 from pathlib import Path
@@ -12,3 +12,9 @@ os.environ.setdefault("JAX_PLATFORMS", "cpu")
 os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(ROOT / ".cache" / "xla"))
 os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
 os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES", "-1")
+
+from hypothesis import HealthCheck, settings  # noqa: E402
+
+# A deadline measures the machine's load, not the code.
+settings.register_profile("corollary", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("corollary")

@@ -21,7 +21,6 @@ from corollary.optimization import (
     random_quadratic,
     rates,
     ridge_logistic,
-    spectral_radius,
 )
 
 
@@ -44,13 +43,13 @@ def _problems(key, dim):
 def forms(key, *, dim: Size = 10, steps: Count = 500, step: Positive = 0.1, momentum: Probability = 0.9):
     r"""All forms of the heavy ball walk the same path.
 
-    With a constant step $\eta$, $\rho\in[0,1)$ and $\theta_{-1}=\theta_0$, $u_0=0$, these give the same iterates, for any
-    differentiable $f$: $\theta_{k+1}=\theta_k-\eta\nabla f(\theta_k)+\rho(\theta_k-\theta_{k-1})$ (T, E, M);
+    With a constant step $\eta$, $\rho\in[0,1)$ and $\theta_{-1}=\theta_0$, $u_0=0$, these give the same iterates, for
+    any differentiable $f$: $\theta_{k+1}=\theta_k-\eta\nabla f(\theta_k)+\rho(\theta_k-\theta_{k-1})$ (T, E, M);
     $u_{k+1}=\rho u_k-\nabla f(\theta_k)$, $\theta_{k+1}=\theta_k+\eta u_{k+1}$ (T; M, 17.4), which is Optax's;
     $u_{k+1}=\rho u_k-\eta\nabla f(\theta_k)$, $\theta_{k+1}=\theta_k+u_{k+1}$ (M, 17.6);
-    $u_{k+1}=(1+\rho)\theta_k-\rho\theta_{k-1}$, $\theta_{k+1}=u_{k+1}-\eta\nabla f(\theta_k)$ (M, printed with $u_k$); and the
-    moving average $u_{k+1}=\rho u_k+(1-\rho)\nabla f(\theta_k)$, $\theta_{k+1}=\theta_k-\frac\eta{1-\rho}u_{k+1}$ (M, 17.5).
-    A step that varies tells them apart.
+    $u_{k+1}=(1+\rho)\theta_k-\rho\theta_{k-1}$, $\theta_{k+1}=u_{k+1}-\eta\nabla f(\theta_k)$ (M, printed with $u_k$);
+    and the moving average $u_{k+1}=\rho u_k+(1-\rho)\nabla f(\theta_k)$,
+    $\theta_{k+1}=\theta_k-\frac\eta{1-\rho}u_{k+1}$ (M, 17.5). A step that varies tells them apart.
     """
     others = ("velocity", "scaled velocity", "intermediate", "average")
 
@@ -91,9 +90,9 @@ def forms(key, *, dim: Size = 10, steps: Count = 500, step: Positive = 0.1, mome
 def printed_intermediate(key, *, dim: Size = 10, step: Positive = 0.1, momentum: Probability = 0.9):
     r"""The form with an intermediate point, as printed, is the heavy ball.
 
-    As printed: $u_{k+1}=(1+\rho)\theta_k-\rho\theta_{k-1}$, $\theta_{k+1}=u_k-\eta\nabla f(\theta_k)$, said to be equivalent
-    to $\theta_{k+1}=\theta_k-\eta\nabla f(\theta_k)+\rho(\theta_k-\theta_{k-1})$. It lags one step behind (here
-    $u_0=\theta_0$, the kindest start).
+    As printed: $u_{k+1}=(1+\rho)\theta_k-\rho\theta_{k-1}$, $\theta_{k+1}=u_k-\eta\nabla f(\theta_k)$, said to be
+    equivalent to $\theta_{k+1}=\theta_k-\eta\nabla f(\theta_k)+\rho(\theta_k-\theta_{k-1})$. It lags one step behind
+    (here $u_0=\theta_0$, the kindest start).
     """
 
     @jax.jit
@@ -117,10 +116,10 @@ def printed_intermediate(key, *, dim: Size = 10, step: Positive = 0.1, momentum:
 def velocity_sum(key, *, dim: Size = 10, steps: Count = 100, step: Positive = 0.1, momentum: Probability = 0.9):
     r"""The velocity is a geometrically weighted sum of all past gradients.
 
-    With a constant step, $u_k=\frac{\theta_{k+1}-\theta_k}\eta=-\sum_{s\le k}\rho^{k-s}\nabla f(\theta_s)$ for the heavy ball,
-    and for Nesterov's method the same with the gradients at the points $\theta_s+\rho(\theta_s-\theta_{s-1})$. Normalised by
-    $1-\rho$ the weights are those of a moving average and sum to $1-\rho^{k+1}$: that is how far a constant unit gradient
-    carries the average form in step $k$.
+    With a constant step, $u_k=\frac{\theta_{k+1}-\theta_k}\eta=-\sum_{s\le k}\rho^{k-s}\nabla f(\theta_s)$ for the
+    heavy ball, and for Nesterov's method the same with the gradients at the points
+    $\theta_s+\rho(\theta_s-\theta_{s-1})$. Normalised by $1-\rho$ the weights are those of a moving average and sum to
+    $1-\rho^{k+1}$: that is how far a constant unit gradient carries the average form in step $k$.
     """
     k = np.arange(steps)
     weights = np.where(k[:, None] >= k, momentum ** np.maximum(k[:, None] - k, 0), 0.0)
@@ -160,8 +159,8 @@ def flow(key, *, finest: Size = 9):
     r"""The heavy ball discretises the motion of a ball with friction.
 
     On $\frac h2\theta^2$ the heavy ball with $\eta=bs^2$, $\rho=1-as$ follows the solution of
-    $\ddot\theta+a\dot\theta+b\nabla f(\theta)=0$ from rest, with an error $O(s)$ at a fixed time, whether it swings or creeps.
-    (T has no map between the parameters.) With a momentum that does not depend on $s$ it does not.
+    $\ddot\theta+a\dot\theta+b\nabla f(\theta)=0$ from rest, with an error $O(s)$ at a fixed time, whether it swings or
+    creeps. (T has no map between the parameters.) With a momentum that does not depend on $s$ it does not.
     """
     powers = np.arange(3, finest + 1)
     spacings, times = 2.0**-powers, jnp.arange(1.0, 6.0)
@@ -193,8 +192,9 @@ def flow(key, *, finest: Size = 9):
 def constant_gradient(key, *, steps: Count = 60, momentum: Probability = 0.9):
     r"""Under a constant gradient the heavy ball lengthens its step, up to a factor 1/(1 - β).
 
-    If $\nabla h\equiv\delta$ and $\theta^{-1}=\theta^0$ then $\theta^{t+1}=\theta^t-\eta\bigl(\sum_{\tau=0}^t\beta^\tau\bigr)\delta$,
-    and the effective step tends to $\frac\eta{1-\beta}$ for $\beta<1$.
+    If $\nabla h\equiv\delta$ and $\theta^{-1}=\theta^0$ then
+    $\theta^{t+1}=\theta^t-\eta\bigl(\sum_{\tau=0}^t\beta^\tau\bigr)\delta$, and the effective step tends to
+    $\frac\eta{1-\beta}$ for $\beta<1$.
     """
     lengths = _lengths(key, steps, momentum, 0.0)
     turning = _lengths(key, steps, momentum, 0.3)
@@ -208,8 +208,8 @@ def constant_gradient(key, *, steps: Count = 60, momentum: Probability = 0.9):
 def printed_constant_gradient(key, *, steps: Count = 60, momentum: Probability = 0.9):
     r"""Under a constant gradient the effective step is the sum of the powers of β from 1 to t - 1.
 
-    As printed: $\theta^{t+1}=\theta^t-\eta\bigl(\sum_{\tau=1}^{t-1}\beta^\tau\bigr)\delta$, which would not move at all in the
-    first two steps.
+    As printed: $\theta^{t+1}=\theta^t-\eta\bigl(\sum_{\tau=1}^{t-1}\beta^\tau\bigr)\delta$, which would not move at
+    all in the first two steps.
     """
     powers = momentum ** np.arange(steps)
     printed = np.concatenate([[0, 0], np.cumsum(powers[1:])])[:steps]
@@ -234,8 +234,8 @@ def stability(key, *, steps: Count = 400):
     r"""On a quadratic the heavy ball converges exactly for β < 1 and steps below 2(1 + β)/λ.
 
     On $\frac\lambda2\theta^2$ the pair $(\theta^t,\theta^{t-1})$ is multiplied by
-    $\begin{pmatrix}1+\beta-\eta\lambda&-\beta\\1&0\end{pmatrix}$ in every step, whose spectral radius is below 1 if and only if
-    $0<\eta\lambda<2(1+\beta)$ and $\beta<1$.
+    $\begin{pmatrix}1+\beta-\eta\lambda&-\beta\\1&0\end{pmatrix}$ in every step, whose spectral radius is below 1 if
+    and only if $0<\eta\lambda<2(1+\beta)$ and $\beta<1$.
     """
     betas = jnp.array([0.0, 0.5, 0.9])
     share = jnp.array([0.01, 0.5, 0.99, 1.01])
@@ -253,11 +253,13 @@ def stability(key, *, steps: Count = 400):
 
         ends = jax.vmap(lambda b: jax.vmap(lambda s: run(b, s))(share))(betas)
         steps_, beta = jnp.meshgrid(jnp.linspace(0.03, 4.5, 150), jnp.linspace(0.0, 0.95, 20))
-        return ends, spectral_radius(heavy_ball_matrix(steps_, beta, 1.0)), steps_ / (2 * (1 + beta))
+        return ends, heavy_ball_matrix(steps_, beta, 1.0), steps_ / (2 * (1 + beta))
 
-    (final, at_40, predicted), radius, relative = measure(key)
+    (final, at_40, predicted), matrices, relative = measure(key)
     yield equal("the 40th iterate is the 40th power of the matrix", at_40, predicted, rtol=1e-7)
-    yield equal("spectral radius below 1, as 0 and 1, over 3000 pairs", radius < 1, relative < 1)
+    radius, relative = np.abs(np.linalg.eigvals(np.asarray(matrices))).max(-1), np.asarray(relative)
+    clear = np.abs(relative - 1) > 1e-6  # at the limit itself rounding decides
+    yield equal("spectral radius below 1, as 0 and 1, over 3000 pairs", (radius < 1)[clear], (relative < 1)[clear])
     # the slowest factors are 0.98 at 1 % of the limit and at 99 %, without momentum: 0.98 to the power 400
     yield at_most("distance after 400 steps, up to 99 % of the limit", final[:, :3], 1e-3)
     yield at_least("distance after 400 steps, at 101 % of the limit", final[:, 3], 1e3)
@@ -268,8 +270,8 @@ def stability(key, *, steps: Count = 400):
 def closed_range(key, *, steps: Count = 2000):
     r"""The heavy ball works for every β from 0 to 1, both ends included.
 
-    As printed: $\beta\in[0,1]$. With $\beta=1$ the determinant of the iteration matrix is 1, and on a quadratic the iterates
-    swing for ever, whatever the step.
+    As printed: $\beta\in[0,1]$. With $\beta=1$ the determinant of the iteration matrix is 1, and on a quadratic the
+    iterates swing for ever, whatever the step.
     """
 
     @jax.jit
@@ -286,9 +288,9 @@ def quadratic_rate(key, *, dim: Size = 20, condition: Positive = 100.0, steps: C
     r"""On quadratics the heavy ball needs of the order of the root of the condition number.
 
     For a quadratic with spectrum in $[\mu,L]$, $\kappa=L/\mu$, and Polyak's $\eta=\frac4{(\sqrt L+\sqrt\mu)^2}$,
-    $\rho=r^2$, $r=\frac{\sqrt\kappa-1}{\sqrt\kappa+1}$, the iteration matrix has spectral radius $r$ at all curvatures, and
-    $\|\theta_k-\theta^*\|\le(1+(1+r)k)\,r^k\|\theta_0-\theta^*\|$, with equality along the eigenvector of $L$. On other strongly
-    convex functions there is no such bound.
+    $\rho=r^2$, $r=\frac{\sqrt\kappa-1}{\sqrt\kappa+1}$, the iteration matrix has spectral radius $r$ at all
+    curvatures, and $\|\theta_k-\theta^*\|\le(1+(1+r)k)\,r^k\|\theta_0-\theta^*\|$, with equality along the eigenvector
+    of $L$. On other strongly convex functions there is no such bound.
     """
     k = jnp.arange(steps + 1)
 
@@ -298,11 +300,11 @@ def quadratic_rate(key, *, dim: Size = 20, condition: Positive = 100.0, steps: C
         step, momentum = polyak_parameters(problem.L, problem.mu)
         path = minimize(problem, heavy_ball(step, momentum), steps=steps).theta
         top = minimize(quadratic(problem.L[None]), heavy_ball(step, momentum), steps=steps).theta[:, 0]
-        radii = spectral_radius(heavy_ball_matrix(step, momentum, jnp.geomspace(problem.mu, problem.L, 20)))
+        matrices = heavy_ball_matrix(step, momentum, jnp.geomspace(problem.mu, problem.L, 20))
         bent = minimize(bent_line(), heavy_ball(*polyak_parameters(25.0, 1.0)), steps=steps).theta
-        return jnp.linalg.norm(path - problem.minimiser, axis=1), jnp.abs(top), radii, jnp.abs(bent)
+        return jnp.linalg.norm(path - problem.minimiser, axis=1), jnp.abs(top), matrices, jnp.abs(bent)
 
-    distance, top, radii, bent = measure(key)
+    distance, top, matrices, bent = measure(key)
     bound = rates.momentum.heavy_ball_quadratic(1.0, 1 / condition, distance[0], k)
     yield at_most("distance on a quadratic", distance[1:], bound[1:], x=k[1:], along="iteration")
     # along an eigenvector with a double root errors grow like the square of the step count
@@ -311,6 +313,7 @@ def quadratic_rate(key, *, dim: Size = 20, condition: Positive = 100.0, steps: C
         "attained at the largest curvature", top, unit, rtol=1e-15 * (1 + steps) ** 3, atol=0, along="iteration"
     )
     # near a double root eigenvalues move with the root of the rounding
+    radii = np.abs(np.linalg.eigvals(np.asarray(matrices))).max(-1)
     yield equal("spectral radius at 20 curvatures", radii, (condition**0.5 - 1) / (condition**0.5 + 1), rtol=1e-6)
     yield control(
         "a strongly convex function with a bend",
@@ -327,9 +330,9 @@ def quadratic_rate(key, *, dim: Size = 20, condition: Positive = 100.0, steps: C
 def strongly_convex_printed(key, *, steps: Count = 400):
     r"""The heavy ball needs of the order of √κ log(1/ε) steps on every strongly convex function.
 
-    As printed in Remark 17.17. With Polyak's parameters $\eta=\frac19$, $\rho=\frac49$ for $L=25$, $\mu=1$, on the function with
-    $f'(x)=25x$ for $x<1$, $x+24$ for $1\le x<2$, $25x-24$ beyond (Lessard, Recht and Packard), from starts near 3.3, it ends in
-    the cycle $2.1159\to0.6465\to-1.8024$; gradient descent and Nesterov's method converge.
+    As printed in Remark 17.17. With Polyak's parameters $\eta=\frac19$, $\rho=\frac49$ for $L=25$, $\mu=1$, on the
+    function with $f'(x)=25x$ for $x<1$, $x+24$ for $1\le x<2$, $25x-24$ beyond (Lessard, Recht and Packard), from
+    starts near 3.3, it ends in the cycle $2.1159\to0.6465\to-1.8024$; gradient descent and Nesterov's method converge.
     """
 
     @jax.jit
@@ -363,9 +366,9 @@ def strongly_convex_printed(key, *, steps: Count = 400):
 def convex_printed(key, *, horizon: Count = 4000):
     r"""The heavy ball needs of the order of 1/√ε steps on every convex function.
 
-    As printed in Remark 17.17; the excess after $k$ steps would fall like $k^{-2}$. With $\eta=1/L$ and $\rho=0.9$ take the
-    Huber function whose threshold is $\frac R{2S+1}$, where $S=\sum_{j\le k}\frac{1-\rho^j}{1-\rho}$ is how far a unit force
-    drives the ball: the excess is $\frac{LR^2}{4S+2}$, of order $\frac1k$.
+    As printed in Remark 17.17; the excess after $k$ steps would fall like $k^{-2}$. With $\eta=1/L$ and $\rho=0.9$
+    take the Huber function whose threshold is $\frac R{2S+1}$, where $S=\sum_{j\le k}\frac{1-\rho^j}{1-\rho}$ is how
+    far a unit force drives the ball: the excess is $\frac{LR^2}{4S+2}$, of order $\frac1k$.
     """
     horizons, excess, predicted = _excess_at_horizon(key, horizon)
     yield equal("excess at the horizon", excess, predicted, x=horizons, along="steps")
@@ -377,10 +380,10 @@ def guarantees(key, *, dim: Size = 20, n: Size = 100, steps: Count = 300):
     r"""What the heavy ball does guarantee on convex and strongly convex functions.
 
     Let $f$ be convex and $L$-smooth, $\rho\in[0,1)$, $\eta\le\frac{1-\rho}L$. Then
-    $\frac1k\sum_{i<k}f(\theta_i)-f^*\le\frac{\|\theta_0-\theta^*\|^2}{2k}\bigl(\frac{1-\rho}\eta+\frac{L\rho}{1-\rho}\bigr)$, and
-    order $\frac1k$ is the best: the Huber function at its horizon. If $f$ is $\mu$-strongly convex, $\eta\le1/L$ and
-    $\rho=\sqrt{(1-\eta\mu)(1-\eta L)}$ then $f(\theta_k)-f^*\le(1-\eta\mu)^k(f(\theta_0)-f^*)$. (Both are Ghadimi, Feyzmahdavian
-    and Johansson's; M's Remark 17.17 promises the rates of Nesterov instead.)
+    $\frac1k\sum_{i<k}f(\theta_i)-f^*\le\frac{\|\theta_0-\theta^*\|^2}{2k}\bigl(\frac{1-\rho}\eta+\frac{L\rho}{1-\rho}\bigr)$,
+    and order $\frac1k$ is the best: the Huber function at its horizon. If $f$ is $\mu$-strongly convex, $\eta\le1/L$
+    and $\rho=\sqrt{(1-\eta\mu)(1-\eta L)}$ then $f(\theta_k)-f^*\le(1-\eta\mu)^k(f(\theta_0)-f^*)$. (Both are Ghadimi,
+    Feyzmahdavian and Johansson's; M's Remark 17.17 promises the rates of Nesterov instead.)
     """
     k = jnp.arange(1, steps + 1)
 
