@@ -18,12 +18,6 @@ from corollary.linear import (
 )
 
 
-@pytest.fixture(autouse=True)
-def double():
-    with jax.enable_x64(True):
-        yield
-
-
 def memory(seed=0, s=6, n=9):
     rng = np.random.default_rng(seed)
     return rng.choice([-1.0, 1.0], (s, n)), rng.choice([-1.0, 1.0], n)

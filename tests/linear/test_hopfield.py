@@ -21,12 +21,6 @@ from corollary.linear import (
 )
 
 
-@pytest.fixture(autouse=True)
-def double():
-    with jax.enable_x64(True):
-        yield
-
-
 def network(seed=0, n=9):
     rng = np.random.default_rng(seed)
     half = np.triu(rng.integers(-3, 4, (n, n)), 1).astype(float)

@@ -26,12 +26,6 @@ from corollary.linear import (
 )
 
 
-@pytest.fixture(autouse=True)
-def double():
-    with jax.enable_x64(True):
-        yield
-
-
 @pytest.mark.parametrize("zero", [True, False])
 @pytest.mark.parametrize("block", [1, 7, 64, 500])
 def test_recall_is_the_sequential_dynamics(zero, block):

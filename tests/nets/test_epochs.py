@@ -70,7 +70,8 @@ def test_a_growing_network_in_one_program_is_the_define_by_run_loop():
 
 
 def test_the_rule():
-    assert grows(21, 0.9, 0.9, 1) and grows(21, 0.9009, 0.9, 2)
+    assert grows(21, 0.9, 0.9, 1)
+    assert grows(21, 0.9009, 0.9, 2)
     assert not grows(20, 0.9, 0.9, 1)
     assert not grows(21, 0.902, 0.9, 1)
     assert not grows(21, 0.9, 0.9, 3)

@@ -85,7 +85,7 @@ def accuracy(model: Classifier, x, y):
     """The share of the rows of `x` whose class is predicted right."""
     x = real("x", x, "n d", dims := {})
     y = labels("y", y, model.network.layers[-1].weight.shape[0], "n", dims)
-    return jnp.mean(jax.vmap(model.predict)(x) == y)
+    return jnp.mean(jax.vmap(model.predict)(x) == y, dtype=x.dtype)
 
 
 class Backpropagated(NamedTuple):
@@ -129,8 +129,11 @@ def classifier_backprop(model: Classifier, x, y, by: str = "H") -> Backpropagate
         by_bias.insert(0, by_pre)
         by_weight.insert(0, jnp.outer(by_pre, state))
         below = layer.weight.T @ by_pre
-    pieces = lambda m: [(layer.weight, layer.bias) for layer in m.network.layers]  # noqa: E731
-    gradient = eqx.tree_at(pieces, model, list(zip(by_weight, by_bias, strict=True)))
+    gradient = eqx.tree_at(
+        lambda m: [a for layer in m.network.layers for a in (layer.weight, layer.bias)],
+        model,
+        [a for pair in zip(by_weight, by_bias, strict=True) for a in pair],
+    )
     return Backpropagated(gradient, tuple(deltas))
 
 

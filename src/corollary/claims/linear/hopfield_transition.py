@@ -19,7 +19,7 @@ KEPT = 0.9  # a run has stayed: below the 0.967 of the last retrieval states, fa
 
 @claim(
     rows=("E01.32",),
-    full={"n": 1000, "growth": 4, "sets": 100},
+    full={"n": 1000, "growth": 4, "sets": 60},
     large={"n": 4000, "growth": 4, "sets": 64, "starts": 64, "at_once": 64},
 )
 def phase_transition(

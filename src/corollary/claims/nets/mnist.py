@@ -183,7 +183,7 @@ def independent_as_printed(key, *, examples: Size = 10_000, batch: Size = 100):
 
 @claim(
     rows=("M07.25",),
-    full={"images": 60_000, "epochs": 100, "wait": 20, "gain": 0.001, "most": 3, "least": 0.88},
+    full={"images": 60_000, "tests": 10_000, "epochs": 100, "wait": 20, "gain": 0.001, "most": 3, "least": 0.88},
 )
 def growing_network(
     key,

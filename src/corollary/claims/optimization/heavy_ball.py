@@ -401,7 +401,7 @@ def guarantees(key, *, dim: Size = 20, n: Size = 100, steps: Count = 300):
 
         def excess(problem, share):
             step = share / problem.L
-            rho = jnp.sqrt((1 - step * problem.mu) * (1 - step * problem.L))
+            rho = jnp.sqrt((1 - step * problem.mu) * (1 - share))
             path = minimize(problem, heavy_ball(step, rho), steps=steps)
             return path.value - problem.minimum
 

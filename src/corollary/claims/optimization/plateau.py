@@ -3,7 +3,7 @@
 import jax
 import jax.numpy as jnp
 
-from corollary.evidence import Count, Positive, Size, at_most, claim, control, equal
+from corollary.evidence import Count, Positive, Size, at_most, claim, control, equal, monotone
 from corollary.optimization import minimize, plateau_reductions, quadratic, reduce_on_plateau
 
 
@@ -14,10 +14,10 @@ def reductions_until_the_step_fits(
     r"""Dividing the step whenever the loss does not fall ends just below the largest step that works.
 
     Gradient descent on a quadratic from $\eta_0$, where $\eta$ is divided by a factor $q$ after `patience` steps in a
-    row that did not lower the loss: with $\eta<2/L$ every step lowers it, with $\eta>2/L$ none does in the end. So $\eta$
-    is divided $\lceil\log_q(\eta_0L/2)\rceil$ times, ends in $(\frac2{qL},\frac2L)$, and the iterates converge. Compared
-    with the *best* loss so far instead of the last, the step is divided on while the loss is still coming down from
-    where the divergence took it.
+    row that did not lower the loss: with $\eta<2/L$ every step lowers it, with $\eta>2/L$ none does in the end. So
+    $\eta$ is divided $\lceil\log_q(\eta_0L/2)\rceil$ times, ends in $(\frac2{qL},\frac2L)$, and from then on the loss
+    falls. Compared with the *best* loss so far instead of the last, the step is divided on while the loss is still
+    coming down from where the divergence took it.
     """
     factors = jnp.array([2.0, 5.0])
 
@@ -47,5 +47,8 @@ def reductions_until_the_step_fits(
     yield equal("number of reductions", reductions, needed, x=factors, along="factor")
     yield at_most("last step", final, 2.0, x=factors, along="factor")
     yield at_most("last step times the factor", -final * factors, -2.0, x=factors, along="factor")
-    yield at_most("last value over the largest", value[:, -1] / value.max(1), 1e-9, x=factors, along="factor")
+    settled = (patience + 1) * (int(needed.max()) + 1)
+    k = jnp.arange(settled, steps + 1)
+    falling = jnp.log(value[:, settled:])
+    yield monotone("logarithm of the loss once the step fits", falling, "decreasing", strict=True, x=k, along="step")
     yield control("compared with the best so far", equal("number of reductions", eager, needed, x=factors))

@@ -1,12 +1,14 @@
 """Stochastic gradient descent with a constant step on least squares: when it stops short, and where it stays."""
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+import optax
 
 from corollary.claims.optimization._regression import regression
 from corollary.evidence import Count, Size, at_least, at_most, claim, control, equal, estimate, rate
-from corollary.optimization import confusion_zone, least_squares_moments, least_squares_sum, minimize, sgd
+from corollary.optimization import Problem, confusion_zone, least_squares_moments, least_squares_sum, minimize, sgd
 
 
 def _step(x):
@@ -93,8 +95,8 @@ def confusion(key, *, m: Size = 12, steps: Count = 300, runs: Count = 2000):
     $\Lambda(w)=\frac1M\sum(wx_m-y_m)^2$, all $x_m\ne0$, $w_m^*=y_m/x_m$. If $2\eta\max x_m^2\le1$ every step is a
     convex combination of $w_k$ and one $w_m^*$: the closed interval of the $w_m^*$ is never left, and no step from
     outside leads away from it. There it has mean $w^*=\frac{\sum x_my_m}{\sum x_m^2}$ and variance
-    $\frac{\eta\,\overline{x^2r^2}}{\overline{x^2}-\eta\,\overline{x^4}}$, $r_m=y_m-w^*x_m$, proportional to the step for
-    small steps, while gradient descent converges to $w^*$. If all $w_m^*$ agree, so does stochastic gradient
+    $\frac{\eta\,\overline{x^2r^2}}{\overline{x^2}-\eta\,\overline{x^4}}$, $r_m=y_m-w^*x_m$, proportional to small
+    steps, while gradient descent converges to $w^*$. If all $w_m^*$ agree, so does stochastic gradient
     descent.
     """
 
@@ -108,20 +110,22 @@ def confusion(key, *, m: Size = 12, steps: Count = 300, runs: Count = 2000):
         # our terms are half the text's squares: twice its step
         problem = least_squares_sum(x[:, None], y, jnp.zeros(1))
 
-        def run(key, start, method, problem=problem):
-            return minimize(problem, method, steps=steps, key=key, start=start[None]).theta[:, 0]
+        def run(key, start, eta, y):
+            seen = eqx.tree_at(lambda p: p.data, problem, (x[:, None], y))
+            return minimize(seen, sgd(2 * eta), steps=steps, key=key, start=start[None]).theta[:, 0]
 
-        keys = jax.random.split(run_key, runs)
+        # one program: inside the zone, from outside, with too long a step, and with one solution for all
         inside = zone.low + (zone.high - zone.low) * jax.random.uniform(start_key, (runs,))
-        within = jax.vmap(lambda k, s: run(k, s, sgd(2 * eta)))(keys, inside)
-        far = jax.vmap(lambda k: run(k, zone.high + 5.0, sgd(2 * eta)))(keys[:256])
-        long = jax.vmap(lambda k: run(k, zone.minimiser, sgd(4.4 * eta)))(keys[:256])
+        starts = jnp.concatenate([inside, jnp.full(256, zone.high + 5.0), jnp.full(257, zone.minimiser)])
+        etas = jnp.full(starts.shape, eta).at[-257:-1].multiply(2.2)
+        targets = jnp.tile(y, (starts.shape[0], 1)).at[-1].set(2 * x)
+        paths = jax.vmap(run)(jax.random.split(run_key, starts.shape[0]), starts, etas, targets)
+        within, far, long, agree = jnp.split(paths, [runs, runs + 256, runs + 512])
         moments = least_squares_moments(x[:, None], y, zone.minimiser[None], 2 * eta, 3000).variance[-1, 0, 0]
         etas = eta * 2.0 ** -jnp.arange(2, 8)
         variances = jax.vmap(lambda e: confusion_zone(x, y, e).variance)(etas)
-        plain = run(key, jnp.zeros(()), sgd(2 * eta, batch=m, sampling="without"))
-        agree = run(key, jnp.zeros(()), sgd(2 * eta), least_squares_sum(x[:, None], 2 * x, jnp.zeros(1)))
-        return zone, within, far, long, moments, etas, variances, plain, agree
+        plain = minimize(Problem(problem.function, problem.data, problem.start), optax.sgd(2 * eta), steps=steps)
+        return zone, within, far, long, moments, etas, variances, plain.theta[:, 0], agree[0]
 
     zone, within, far, long, moments, etas, variances, plain, agree = measure(key)
     low, high = float(zone.low), float(zone.high)
