@@ -62,7 +62,7 @@ def test_kernel_perceptron_module():
 def test_primal_from_dual():
     alpha = RNG.integers(0, 5, 20).astype(float)
     np.testing.assert_allclose(
-        primal_from_dual(alpha, SIGNS, X), sum(a * y * x for a, y, x in zip(alpha, SIGNS, X, strict=False))
+        primal_from_dual(alpha, SIGNS, X), sum(a * y * x for a, y, x in zip(alpha, SIGNS, X, strict=True))
     )
 
 
@@ -79,7 +79,7 @@ def test_ridge_minimises_its_objectives():
     psi = np.asarray(jax.vmap(lambda p: monomial_features(p, 2))(X))
     w = feature_ridge(psi, T, 0.1, 0.2)
     np.testing.assert_allclose(jax.grad(lambda w: primal_objective(w, psi, T, 0.1, 0.2))(w), 0, atol=1e-12)
-    slow = 0.5 * np.mean([(w @ p + 0.2 - t) ** 2 for p, t in zip(psi, T, strict=False)]) + 0.1 * float(w @ w)
+    slow = 0.5 * np.mean([(w @ p + 0.2 - t) ** 2 for p, t in zip(psi, T, strict=True)]) + 0.1 * float(w @ w)
     assert primal_objective(w, psi, T, 0.1, 0.2) == pytest.approx(slow)
     alpha = kernel_ridge_dual(psi @ psi.T, T, 0.1, 0.2)
     np.testing.assert_allclose(psi.T @ alpha, w, atol=1e-12)
@@ -98,7 +98,7 @@ def test_classifier_is_its_formula(bias):
     score = model.c @ np.tanh(np.asarray(model.w) @ X[0] + shift)
     assert model.score(X[0]) == pytest.approx(float(score))
     assert model(X[0]) == (1 if score >= 0 else -1)
-    slow = np.mean([np.log1p(np.exp(-y * float(model.score(x)))) for x, y in zip(X, SIGNS, strict=False)])
+    slow = np.mean([np.log1p(np.exp(-y * float(model.score(x)))) for x, y in zip(X, SIGNS, strict=True)])
     assert classifier_loss(model, X, SIGNS) == pytest.approx(slow)
 
 

@@ -28,6 +28,7 @@ from corollary.optimization.convexity import (
 )
 from corollary.optimization.cosines import cosines, random_cosines
 from corollary.optimization.diffusion import diffusion_sgd, gaussian_sgd, modified_drift
+from corollary.optimization.geman_mcclure import geman_mcclure
 from corollary.optimization.hard_for_momentum import bent_line, nesterov_chain
 from corollary.optimization.heavy_ball import (
     damped_oscillator,
@@ -135,6 +136,7 @@ __all__ = [
     "finite_sum",
     "flattest",
     "gaussian_sgd",
+    "geman_mcclure",
     "generator",
     "gradient_alignment",
     "gradient_covariance",

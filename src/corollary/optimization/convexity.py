@@ -56,7 +56,8 @@ def curvature_range(f, points):
     if points.ndim == 0 or points.shape[0] == 0:
         raise ValueError(f"points must hold at least one point, one a row, got shape {points.shape}.")
     size = points[0].size
-    spectra = jax.vmap(lambda x: jnp.linalg.eigvalsh(jax.hessian(f)(x).reshape(size, size)))(points)
+    # one matrix after the other: two batched decompositions in one program can wait for each other's threads for ever
+    spectra = jax.lax.map(lambda x: jnp.linalg.eigvalsh(jax.hessian(f)(x).reshape(size, size)), points)
     return spectra[:, 0].min(), spectra[:, -1].max()
 
 

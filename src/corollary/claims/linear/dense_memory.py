@@ -109,7 +109,8 @@ def dense_storage(key, *, sets: Count = 256, growth: Size = 1, patterns: Size = 
         finite = np.array([float(dense_half_load(n, p)) for n in sizes[p]])
         yield at_least(f"half-load over the formula, degree {p}", mine / leading, 1 / 3, x=sizes[p], along="n")
         yield at_most(f"half-load over the formula, degree {p}", mine / leading, 3.0, x=sizes[p], along="n")
-        yield equal(f"half-load over its value at size n, degree {p}", mine / finite, 1.0, rtol=0, atol=allowed)
+        name = f"half-load over its value at size n, degree {p}"
+        yield equal(name, mine / finite, 1.0, rtol=0, atol=allowed, x=sizes[p], along="n")
     yield equal(f"{patterns} patterns in 60 units with the exponential: stable", exponential(key), 1, rtol=0, atol=0)
     pairs = np.array([halves[i] for i, row in enumerate(plan) if row[0] == 2])
     triple = np.array([float(dense_half_load(n, 3)) for n in sizes[2]])

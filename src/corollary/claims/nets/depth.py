@@ -206,7 +206,7 @@ def saturation(key, *, points: Size = 400, networks: Size = 32):
 
 @claim(
     rows=("M08.08",),
-    erratum="At plus infinity the logistic function tends to 1, not to 0; it is its slope that tends to 0 at both ends.",
+    erratum="At plus infinity the logistic function tends to 1, not to 0; its slope tends to 0 at both ends.",
 )
 def limit_as_printed(key):
     r"""The logistic function tends to zero for large arguments of either sign.

@@ -171,6 +171,7 @@ def convex_rate(key, *, dim: Size = 300, steps: Count = 200):
     attained = rates.momentum.nesterov_convex_tight(1.0, 1.0, horizons)
     # the drift of the far start is a difference of numbers of size 1e9
     yield equal("Huber function at its horizon: attained", worst, attained, rtol=1e-6, x=horizons, along="horizon")
+    # over a decade of a chain of finite length the two exponents, near 1/2 and 1, are known to a few percent
     late = np.asarray(k) > 10
     slopes = [np.polyfit(np.log(k[late]), np.log(gap[late]), 1)[0] for gap in (chain[0], chain[2])]
     yield equal("exponent over that of gradient descent", slopes[0] / slopes[1], 2.0, rtol=0.1)
@@ -222,7 +223,9 @@ def strongly_convex_rate(key, *, dim: Size = 20, condition: Positive = 400.0, n:
         yield at_most(f"excess, {name}", gap[1:], bound, atol=1e-14 * float(gap[0]), x=k, along="iteration")
     gap, far, L, mu = found["quadratic"]
     bound = rates.momentum.nesterov_quadratic(L, mu, far[0], k)
-    yield at_most("distance on the quadratic", far[1:], bound, atol=1e-14 * float(far[0]), x=k, along="iteration")
+    # the gradient is known up to eps L times the numbers in it, which moves the minimum by kappa times their rounding
+    floor = 4 * 2.3e-16 * condition * float(far[0])
+    yield at_most("distance on the quadratic", far[1:], bound, atol=floor, x=k, along="iteration")
     early = min(steps, 200)
     # a double root: errors grow like the square of the step count
     yield equal(
@@ -297,12 +300,13 @@ def acceleration(key, *, dim: Size = 20, limit: Count = 400_000):
 
     @jax.jit
     def measure(key):
-        start = jax.random.normal(key, (dim,))
-        start = jnp.where(start >= 0, 1.0, -1.0) + 0.1 * start  # no coordinate is missing by chance
+        noise = jax.random.normal(key, (dim,))
+        signs = jnp.where(noise >= 0, 1.0, -1.0) + 0.1 * noise  # no direction is missing by chance
 
         def count(method):
             def one(condition):
                 h = condition ** (-jnp.linspace(0.0, 1.0, dim))
+                start = signs / jnp.sqrt(h)  # about the same share of the value in every direction
                 problem = Problem(lambda theta, h: 0.5 * h @ theta**2, (h,), start)
                 way = method(condition)
                 small = 1e-8 * problem(start)
@@ -325,7 +329,7 @@ def acceleration(key, *, dim: Size = 20, limit: Count = 400_000):
         )
 
     descent, ahead, ball, fixed = measure(key)
-    yield rate("gradient descent", conditions, descent, 1.0, tolerance=0.15, along="condition number")
+    yield rate("gradient descent", conditions, descent, 1.0, tolerance=0.1, along="condition number")
     yield rate("Nesterov's method", conditions, ahead, 0.5, tolerance=0.1, along="condition number")
     yield rate("heavy ball", conditions, ball, 0.5, tolerance=0.1, along="condition number")
     ratio, root = descent / ahead, jnp.sqrt(conditions)

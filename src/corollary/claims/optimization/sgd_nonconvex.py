@@ -23,13 +23,12 @@ from corollary.optimization import (
     Problem,
     circle_grid,
     coin,
-    inverse_power,
-    inverse_time,
     minimize,
     noisy,
+    quadratic_moments,
+    random_iterate,
     rates,
     sigmoid_sum,
-    step_sizes,
     transition,
     walk,
 )
@@ -59,11 +58,11 @@ def average_gradient(key, *, steps: Count = 2500, runs: Count = 512, n: Size = 3
     constant. Then
     $$\min_{s<K}\mathbb E\|\nabla f(\theta_s)\|^2\le\frac1K\sum_{s<K}\mathbb E\|\nabla
     f(\theta_s)\|^2\le\frac{f(\theta_0)-f^*}{\eta K}+\frac{L\eta\sigma^2}2.$$ With
-    $\eta=\sqrt{\frac{2(f(\theta_0)-f^*)}{L\sigma^2K}}$ the right side is $\sigma\sqrt{2L(f(\theta_0)-f^*)/K}$ (B, Theorem
-    41), the least over all $\eta$; with $\eta=\sqrt{\frac{f(\theta_0)-f^*}{L\sigma^2K}}$ it is
+    $\eta=\sqrt{\frac{2(f(\theta_0)-f^*)}{L\sigma^2K}}$ the right side is $\sigma\sqrt{2L(f(\theta_0)-f^*)/K}$ (B,
+    Theorem 41), the least over all $\eta$; with $\eta=\sqrt{\frac{f(\theta_0)-f^*}{L\sigma^2K}}$ it is
     $\frac32\sigma\sqrt{L(f(\theta_0)-f^*)/K}$, printed with 2 (T, Theorem 2.5.2). The constant of B cannot be improved:
-    on $\frac L2\theta^2$ from $\sigma/L$ with gradients $\pm\sigma$ it is attained up to $\frac1{4\sqrt K}$. The average
-    is also what an iterate drawn at random has; the last one need not.
+    on $\frac L2\theta^2$ from $\sigma/L$ with gradients $\pm\sigma$ it is attained up to $\frac1{4\sqrt K}$. The
+    average is also what an iterate drawn at random has; the last one need not.
     """
     L, sigma = 2.0, 1.5
 
@@ -76,52 +75,50 @@ def average_gradient(key, *, steps: Count = 2500, runs: Count = 512, n: Size = 3
 
         def square(problem, eta, steps):
             def one(key):
-                return minimize(problem, optax.sgd(eta), steps=steps, key=key).gradient_norm[:-1] ** 2
+                path = minimize(problem, optax.sgd(eta), steps=steps, key=key)
+                drawn = random_iterate(path, jax.random.fold_in(key, steps))
+                return path.gradient_norm[:-1] ** 2, jnp.sum(problem.gradient(drawn) ** 2)
 
             return jax.vmap(one)(jax.random.split(run_key, runs))
 
-        tight = square(line, best, steps)
         x, y, _ = regression(data_key, n, dim)
-        x = x / jnp.linalg.norm(x, axis=1, keepdims=True)
-        sums = sigmoid_sum(x, jnp.sign(y))
-        horizon = 400
-        start = sums(sums.start)
+        sums = sigmoid_sum(x / jnp.linalg.norm(x, axis=1, keepdims=True), jnp.sign(y))
+        horizon, start = 400, sums(sums.start)
         eta = rates.sgd.nonconvex_step(sums.L, 0.25, start, horizon)
-        found = square(sums, jnp.stack([eta, eta / 2**0.5])[0], horizon).mean(0)
-        shorter = square(sums, eta / 2**0.5, horizon).mean(0)
-        fixed = square(line, 0.5 / L, steps)
-        return tight, found, shorter, sums.L, start, gap, fixed
+        walks, drawn = jax.vmap(lambda eta: square(line, eta, steps))(jnp.stack([best, 0.5 / line.L]))
+        found, shorter = jax.vmap(lambda eta: square(sums, eta, horizon)[0])(jnp.stack([eta, eta / 2**0.5]))
+        return walks[0], drawn[0], found, shorter, sums.L, start, gap, walks[1].mean()
 
-    tight, found, shorter, top, start, gap, fixed = measure(key)
+    tight, drawn, found, shorter, top, start, gap, fixed = measure(key)
     bound = rates.sgd.nonconvex(L, sigma, gap, steps)
     # exactly: the second moment m of the walk follows m <- (1 - 2 eta L) m + (eta sigma)^2
     eta = float(rates.sgd.nonconvex_step(L, sigma, gap, steps))
-    m, total = (sigma / L) ** 2, 0.0
-    rest = eta * sigma**2 / (2 * L)
+    m, rest = (sigma / L) ** 2, eta * sigma**2 / (2 * L)
     fade = (1 - 2 * eta * L) ** np.arange(steps)
     total = L**2 * np.mean(rest + (m - rest) * fade)
     yield at_most("the walk: exact average", total, bound)
     yield at_least("the walk: exact average, within 1 % of the bound", total, 0.99 * bound)
     yield estimate("the walk: average over runs", tight.mean(1), total, wrong=0.9 * total)
-    yield at_most(
-        "sigmoid loss: average, step of B", found.mean(), rates.sgd.nonconvex(top, 0.25, start, found.shape[0])
-    )
-    yield at_most("sigmoid loss: least, step of B", found.min(), rates.sgd.nonconvex(top, 0.25, start, found.shape[0]))
-    root = jnp.sqrt(start * top * 0.25**2 / found.shape[0])
-    yield at_most("sigmoid loss: average, step of T, constant 3/2", shorter.mean(), 1.5 * root)
+    # of independent runs: mean plus five standard errors
+    high, other = (a.mean() + 5 * a.mean(1).std() / runs**0.5 for a in (found, shorter))
+    horizon = found.shape[1]
+    yield at_most("sigmoid loss: average, step of B", high, rates.sgd.nonconvex(top, 0.25, start, horizon))
+    least = found.mean(0) + 5 * found.std(0) / runs**0.5
+    yield at_most("sigmoid loss: least, step of B", least.min(), rates.sgd.nonconvex(top, 0.25, start, horizon))
+    root = jnp.sqrt(start * top * 0.25**2 / horizon)
+    yield at_most("sigmoid loss: average, step of T, constant 3/2", other, 1.5 * root)
     yield equal(
         "bound at the step of T",
-        rates.sgd.nonconvex(top, 0.25, start, 400, step=jnp.sqrt(start / (top * 0.25**2 * 400))),
+        rates.sgd.nonconvex(top, 0.25, start, horizon, step=jnp.sqrt(start / (top * 0.25**2 * horizon))),
         1.5 * root,
     )
     many = eta * np.geomspace(0.2, 5, 41)
     least = rates.sgd.nonconvex(L, sigma, gap, steps, step=many)
     yield at_least("bound over all steps", least, bound)
-    drawn = np.asarray(tight)[np.arange(runs), np.random.default_rng(0).integers(steps, size=runs)]
     yield estimate("the walk: iterate drawn at random", drawn, total, wrong=3 * total)
     rises = np.diff(np.asarray(tight)[:, steps // 2 :], axis=1) > 0
     yield at_least("the walk: share of rising steps, second half", rises.mean(), 0.3)
-    yield control("a step that does not fall with K", at_most("the walk: average", fixed.mean(), bound))
+    yield control("a step that does not fall with K", at_most("the walk: average", fixed, bound))
 
 
 @claim(rows=("M18.15", "T02.28"))
@@ -163,14 +160,15 @@ def constant_step(key, *, grid: Size = 128, steps: Count = 2000, spread: Positiv
     # the grid resolves a step of 0.1 to eight digits, one of 1 to five
     worst = jnp.argmax((exact - bounds).max(1), axis=1)
     rows = jnp.arange(3)
-    yield at_most("circle, all starts", exact.max(1), 1 + 0 * exact.max(1))
+    yield at_most("circle, no average above the largest value", exact.max(1), 1.0)
     yield at_most("circle, the start that comes closest", exact[rows, :, worst], bounds[rows, :, worst], along="step")
     yield at_most("circle, largest excess over all starts", (exact - bounds).max(), 0.0)
     yield estimate("circle, runs", sampled, predicted, wrong=0.7 * float(predicted))
     floor = exact[:, -1].max(1)
     yield monotone("circle, floor against the step", floor, "increasing", strict=True, x=np.array(etas))
     # a line with curvature 1, noise variance 1, step 1: the squared gradient is 1 from the second iterate on
-    line = (1 + (n - 1)) / n
+    still = quadratic_moments(jnp.ones(1), jnp.ones(1), jnp.ones(1), jnp.ones(steps - 1))
+    line = jnp.cumsum((still.mean**2 + still.variance)[:, 0]) / n
     yield at_least(
         "line at the step 1/L: within 1 % of the bound",
         line[200:],
@@ -190,142 +188,53 @@ def constant_step(key, *, grid: Size = 128, steps: Count = 2000, spread: Positiv
 def batch_speedup(key, *, runs: Count = 512, variance: Positive = 1.0):
     r"""A batch of B reaches the same accuracy in one Bth of the steps, until noise no longer matters.
 
-    $f=\frac12\|\theta\|^2$ with noise variance $\gamma_1^2/B$, $L=1$, and the step of T, Problem 2.5.3,
-    $\eta=\min\{\frac1L,\frac{B\epsilon^2}{2L\gamma_1^2}\}$: after $K=\frac{4(f(\theta_0)-f^*)}{\eta\epsilon^2}$ steps the
-    average squared gradient is at most $\epsilon^2$. Where noise prevails $KB$ does not depend on $B$.
+    $f=\frac12\theta^2$ on the line with noise variance $\gamma_1^2/B$, $L=1$, and the step of T, Problem 2.5.3,
+    $\eta=\min\{\frac1L,\frac{B\epsilon^2}{2L\gamma_1^2}\}$: after $K=\frac{4(f(\theta_0)-f^*)}{\eta\epsilon^2}$ steps
+    the average squared gradient is at most $\epsilon^2$. Where noise prevails $KB$ does not depend on $B$.
     """
     batches = np.array([1, 2, 4, 8])
     accuracy, gap = 0.5, 0.5
     counts, etas = rates.sgd.batch_iterations(1.0, variance, gap, accuracy, batches)
 
-    @jax.jit
-    def measure(key):
-        def average(eta, count, batch):
-            def one(key):
-                problem = coin(Problem(lambda t: 0.5 * jnp.sum(t**2), (), jnp.ones(1)), 0.0)
-                spread = jnp.sqrt(variance / batch)
+    longest = int(np.ceil(np.asarray(counts).max()))
 
+    @jax.jit
+    def measure(key, etas, counts, variances):
+        def average(eta, count, variance):
+            def one(key):
                 def advance(state, inputs):
                     k, key = inputs
                     theta, total = state
-                    g = problem.gradient(theta)
-                    total = total + jnp.where(k < count, jnp.sum(g**2), 0.0)
-                    return (theta - eta * (g + spread * jax.random.rademacher(key, (1,), float)), total), None
+                    noise = jnp.sqrt(variance) * jax.random.rademacher(key, (), float)
+                    total = total + jnp.where(k < count, theta**2, 0.0)
+                    return (theta - eta * (theta + noise), total), None
 
-                longest = int(np.ceil(float(counts.max())))
                 inputs = jnp.arange(longest), jax.random.split(key, longest)
-                return jax.lax.scan(advance, (problem.start, 0.0), inputs)[0][1] / count
+                return jax.lax.scan(advance, (1.0, 0.0), inputs)[0][1] / count
 
             return jax.vmap(one)(jax.random.split(key, runs))
 
-        return jax.vmap(average)(etas, jnp.ceil(counts), jnp.asarray(batches, float))
+        return jax.vmap(average)(etas, counts, variances)
 
-    found = np.asarray(measure(key))
+    # the last row has the step for a batch of eight and the noise of one
+    rows = np.array([0, 1, 2, 3, 3])
+    used = variance / np.array([1.0, 2.0, 4.0, 8.0, 1.0])
+    found = np.asarray(measure(key, etas[rows], jnp.ceil(counts)[rows], used))
     high = found.mean(1) + 5 * found.std(1) / runs**0.5
-    yield at_most("average squared gradient, all batches", high, accuracy**2, x=batches, along="batch")
+    yield at_most("average squared gradient, all batches", high[:4], accuracy**2, x=batches, along="batch")
     yield equal("steps times batch", counts * batches, float(counts[0]), rtol=1e-9, x=batches, along="batch")
-
-
-@claim(rows=("M18.16", "M18.17"))
-def decreasing_steps(key, *, starts: Count = 5, runs: Count = 512, steps: Count = 3000, spread: Positive = 0.7):
-    r"""With steps that sum to infinity and whose squares do not, the gradient vanishes in the mean.
-
-    In the setting of the constant step let all $\eta_m\le\frac1{L\kappa_2}$. Then $\sum_{m\le k}\eta_m\mathbb E\|\nabla
-    f(\theta_m)\|^2\le2(f(\theta_1)-f^*)+L\kappa_1\sum_{m\le k}\eta_m^2$ (Lemma 18.9). If $\sum\eta_m=\infty$ and
-    $\sum\eta_m^2<\infty$, the average weighted by the steps tends to 0, and so does $\liminf\mathbb E\|\nabla
-    f(\theta_k)\|^2$ (Theorem 18.10). Measured for $f=1-\cos$ with noise $\pm0.7$ from several starts, the maximum among
-    them.
-    """
-    schedules = {
-        "2/(5+k)": inverse_time(2.0, 5.0),
-        "constant": lambda count: 0.5 + 0.0 * count,
-        "1/k^2": inverse_power(1.0, 2.0),
-        "k^(-1/4)": inverse_power(1.0, 0.25),
-    }
-    at = np.array([99, steps // 5, steps - 1])
-
-    @jax.jit
-    def measure(key):
-        angles = jnp.linspace(0.3, jnp.pi, starts)
-
-        def run(etas, start, key):
-            def advance(theta, inputs):
-                eta, key = inputs
-                slope = jnp.sin(theta)
-                return theta - eta * (slope + spread * jax.random.rademacher(key, (runs,), float)), jnp.mean(slope**2)
-
-            return jax.lax.scan(advance, jnp.full(runs, start), (etas, jax.random.split(key, steps)))[1]
-
-        etas = jnp.stack([step_sizes(s, steps) for s in schedules.values()])
-        return jax.vmap(lambda e: jax.vmap(run, (None, 0, None))(e, angles, key))(etas), etas, 1 - jnp.cos(angles)
-
-    square, etas, gap = measure(key)
-    falling, fixed, short, _ = square
-    sums = jnp.cumsum(etas[0] * falling, axis=1)
-    bounds = jnp.stack([rates.sgd.weighted_sum(1.0, g, etas[0], kappa1=spread**2) for g in gap])
-    # each mean of 512 values in [0, 1] is off by at most 5 / (2 sqrt(512)), and the sum of independent ones by less;
-    # the runs share their coins over the starts only
-    error = 5 * 0.5 / runs**0.5 * jnp.sqrt(jnp.cumsum(etas[0] ** 2))
-    yield at_most("weighted sum of squared gradients", sums[:, 1:] + error[1:], bounds[:, 1:], along="step")
-    weighted = (sums / jnp.cumsum(etas[0]))[:, at]
-    yield monotone("weighted average, steps 2/(5+k)", weighted, "decreasing", x=at + 1, along="step")
-    yield monotone("mean squared gradient, worst start", falling[:, at].max(0), "decreasing", x=at + 1, along="step")
-    yield at_most("mean squared gradient at the end, steps 2/(5+k)", falling[:, -1], 2e-3)
-    yield at_least("constant step: mean squared gradient at the end", fixed[:, -1], 0.1)
-    yield control("steps 1/k^2: sum is finite", at_most("squared gradient, some start", short[:, -1].max(), 2e-3))
-    yield control("constant step: squares are not summable", at_most("squared gradient", fixed[:, -1], 2e-3))
-
-
-@claim(rows=("M18.19",))
-def almost_sure(key, *, dim: Size = 5, runs: Count = 512, steps: Count = 8000):
-    r"""With such steps the gradient vanishes along almost every path.
-
-    $\nabla f$ Lipschitz and bounded, $f$ bounded, $\sum\eta_k=\infty$, $\sum\eta_k^2<\infty$, and (missing in M) unbiased
-    noise with $\mathbb E\|R_k\|^2\le A(1+\|\nabla f\|^2)$: $\|\nabla f(\theta_k)\|\to0$ almost surely (Theorem 18.11). For
-    $f=\sum(1-\cos\theta_i)$ and noise $\pm1$: the largest gradient in the last part of the path falls with the length,
-    in 99 of 100 paths. A constant step keeps it up; $\eta_k=k^{-2}$ freezes it.
-    """
-    schedules = (inverse_time(2.0, 5.0), lambda count: 0.2 + 0.0 * count, inverse_power(0.5, 2.0))
-    cuts = np.array([steps // 16, steps // 8, steps // 4, steps // 2, steps])
-
-    @jax.jit
-    def measure(key):
-        start_key, run_key = jax.random.split(key)
-        start = jax.random.uniform(start_key, (runs, dim), minval=-2.5, maxval=2.5)
-
-        def run(etas):
-            def advance(theta, inputs):
-                eta, key = inputs
-                slope = jnp.sin(theta)
-                noise = jax.random.rademacher(key, theta.shape, float)
-                return theta - eta * (slope + noise), jnp.sqrt(jnp.sum(slope**2, axis=1))
-
-            return jax.lax.scan(advance, start, (etas, jax.random.split(run_key, steps)))[1]
-
-        sizes = jax.vmap(run)(jnp.stack([step_sizes(s, steps) for s in schedules]))
-        # the largest gradient in the second half of each part: no path escapes later in it
-        tops = jnp.stack([sizes[:, c // 2 : c].max(1) for c in cuts], 1)
-        return jnp.quantile(tops, jnp.array([0.5, 0.99]), axis=-1)
-
-    quantiles = np.asarray(measure(key))
-    half, most = quantiles[:, 0]
-    yield rate("median of the largest gradient in the last half", cuts, half, -0.5, tolerance=0.15, along="steps")
-    yield monotone("99 % quantile", most, "decreasing", x=cuts, along="steps")
-    yield at_most("99 % quantile at the end over the first", most[-1] / most[0], 0.6)
-    for name, row in (("a constant step", 1), ("steps 1/k^2", 2)):
-        last = quantiles[1, row]
-        yield control(name, at_most("99 % quantile at the end over the first", last[-1] / last[0], 0.6))
+    yield control("a batch of one taken for eight", at_most("average squared gradient", found[4].mean(), accuracy**2))
 
 
 @claim(rows=("T02.27",))
-def noise_ball(key, *, dim: Size = 5, runs: Count = 256, sigma: Positive = 0.5):
-    r"""On a bounded function the average squared gradient at the best step falls with the root of the steps.
+def bounded_function(key, *, dim: Size = 5, runs: Count = 256, sigma: Positive = 1.5):
+    r"""On a bounded function that is not convex the average squared gradient falls with the root of the steps.
 
-    $f=\sum(1-e^{-\theta_i^2/2})$ ($L=1$) with normal noise of variance $\gamma^2$ (of the norm), started near the minimum:
-    with $\eta=\sqrt{\frac{f(\theta_0)-f^*}{LS^2K}}$, $S^2\ge\gamma^2+\sup\|\nabla f\|^2$, the average over $K$ steps stays
-    below $\frac32S\sqrt{L(f(\theta_0)-f^*)/K}$ for every $K$ and falls like $K^{-1/2}$.
+    $f=\sum(1-e^{-\theta_i^2/2})$ ($L=1$) with normal noise of variance $\gamma^2$: with
+    $\eta=\sqrt{\frac{f(\theta_0)-f^*}{LS^2K}}$, $S^2\ge\gamma^2+\sup\|\nabla f\|^2$, the average over $K$ steps is at
+    most $\frac32S\sqrt{L(f(\theta_0)-f^*)/K}$ for every $K$ (T, Theorem 2.5.2, which prints 2).
     """
-    horizons = np.array([100, 400, 1600])
+    horizons = np.array([100, 300, 900])
     # a coordinate's gradient t exp(-t^2 / 2) is at most exp(-1/2)
     second = sigma**2 + dim * np.exp(-1.0)
 
@@ -334,8 +243,8 @@ def noise_ball(key, *, dim: Size = 5, runs: Count = 256, sigma: Positive = 0.5):
         problem = noisy(_bells(dim, 1.0), sigma)
         gap = problem(problem.start)
 
-        def average(count):
-            eta = jnp.sqrt(gap / (second * count))
+        def average(pair):
+            count, eta = pair
 
             def one(key):
                 path = minimize(problem, optax.sgd(eta), steps=int(horizons[-1]), key=key).gradient_norm[:-1] ** 2
@@ -343,13 +252,13 @@ def noise_ball(key, *, dim: Size = 5, runs: Count = 256, sigma: Positive = 0.5):
 
             return jax.vmap(one)(jax.random.split(key, runs))
 
-        return jax.lax.map(average, jnp.asarray(horizons, float)), gap
+        counts = jnp.asarray([*horizons, horizons[-1]], float)
+        etas = jnp.sqrt(gap / (second * counts)).at[-1].set(1.0)
+        return jax.lax.map(average, (counts, etas)), gap
 
     found, gap = measure(key)
     high = found.mean(1) + 5 * found.std(1) / runs**0.5
     bound = 1.5 * jnp.sqrt(gap * second / horizons)
-    yield at_most("average squared gradient, constant 3/2", high, bound, x=horizons, along="steps")
-    yield at_most("average squared gradient, constant 2 as printed", high, 2 * bound / 1.5, x=horizons, along="steps")
-    yield control(
-        "a bound that falls like 1/K", at_most("average", found.mean(1), bound[0] * horizons[0] / horizons / 4)
-    )
+    yield at_most("average squared gradient, constant 3/2", high[:-1], bound, x=horizons, along="steps")
+    yield at_most("average squared gradient, constant 2", high[:-1], 2 / 1.5 * bound, x=horizons, along="steps")
+    yield control("a step of 1/L for all horizons", at_most("average squared gradient", found[-1].mean(), bound[-1]))

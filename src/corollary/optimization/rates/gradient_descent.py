@@ -61,6 +61,48 @@ def stationary(L, gap, k, *, step=None):
     return 2 * real("gap", gap) / (step * (real("k", k) + 1))
 
 
+def stationary_sum(L, drop, *, step=None):
+    r"""$\sum_{i<k}\|\nabla f(\theta_i)\|^2\le\frac{f(\theta_0)-f(\theta_k)}{\eta(1-\eta L/2)}$ for $\eta<2/L$: the
+    sum that the others come from, with `drop` $=f(\theta_0)-f(\theta_k)$.
+
+    At $\eta=1/L$, the default, $2L$ times the drop. If $|f|\le M/2$ the drop is at most $M$: the mean square over $T$
+    steps is at most $2ML/T$, where T (Theorem 2.5.1) has $4ML/T$.
+    """
+    step = _step(step, L, 2.0) if step is not None else 1 / positive("L", real("L", L))
+    return within("drop", real("drop", drop), 0.0) / (step * (1 - step * real("L", L) / 2))
+
+
+def steps_to_stationary(L, gap, epsilon):
+    r"""$\lceil2L(f(\theta_0)-f^*)/\epsilon^2\rceil$ steps with $\eta=1/L$ after which some iterate had
+    $\|\nabla f\|\le\epsilon$ (E Lemma 3.2).
+    """
+    L, epsilon = positive("L", real("L", L)), positive("epsilon", real("epsilon", epsilon))
+    return jnp.ceil(2 * L * within("gap", real("gap", gap), 0.0) / epsilon**2)
+
+
+def squared_gradient(L, gap):
+    r"""$\|\nabla f(\theta)\|^2\le2L(f(\theta)-f^*)$ for every $L$-smooth $f$, convex or not (B Lemma 36, M Exercise
+    17.5).
+    """
+    return 2 * positive("L", real("L", L)) * within("gap", real("gap", gap), 0.0)
+
+
+def one_step_excess(before, after, *, step):
+    r"""Convex, $\eta\le1/L$: $f(\theta_{k+1})-f^*\le\frac{\|\theta_k-\theta^*\|^2-\|\theta_{k+1}-\theta^*\|^2}{2\eta}$
+    with the two distances (M Lemma 17.9).
+    """
+    before, after = real("before", before), real("after", after)
+    return (before**2 - after**2) / (2 * positive("step", real("step", step)))
+
+
+def expansion_remainder(L, gradient_norm, step):
+    r"""$|f(\theta_{k+1})-f(\theta_k)+\eta_k\|\nabla f(\theta_k)\|^2|\le\frac L2\eta_k^2\|\nabla f(\theta_k)\|^2$, any
+    step (M 17.3, where the half is left out).
+    """
+    L, step = positive("L", real("L", L)), positive("step", real("step", step))
+    return L / 2 * jnp.square(step * real("gradient_norm", gradient_norm))
+
+
 def decrease(L, gradient_norm, *, step=None):
     r"""The descent lemma: $f(\theta_{k+1})-f(\theta_k)\le-\eta(1-\frac{\eta L}2)\|\nabla f(\theta_k)\|^2$, any
     $\eta>0$ ($1/L$ unless given).

@@ -1,0 +1,433 @@
+"""What one gradient step does to a smooth function, and what many steps do to its gradient, without convexity."""
+
+import jax
+import jax.numpy as jnp
+import optax
+
+from corollary.evidence import Count, Size, at_least, at_most, claim, control, equal, monotone
+from corollary.foundations import integral_increment
+from corollary.optimization import (
+    Problem,
+    cosine_wells,
+    huber,
+    least_squares,
+    log_squares,
+    minimize,
+    quadratic,
+    random_cosines,
+    random_quadratic,
+    rates,
+    ridge_logistic,
+    sigmoid_classification,
+    wavy,
+)
+
+gd = rates.gradient_descent
+
+
+def _smooth(key, dim):
+    """Smooth functions with certified constants, two convex and three not."""
+    q_key, x_key, y_key, f_key = jax.random.split(key, 4)
+    x, y = jax.random.normal(x_key, (60, dim)), jax.random.bernoulli(y_key, shape=(60,)).astype(float)
+    return {
+        "quadratic": random_quadratic(q_key, dim, 20.0),
+        "ridge logistic": ridge_logistic(x, y, 0.05),
+        "sigmoid": sigmoid_classification(x, y),
+        "cosines": random_cosines(f_key, dim, terms=20),
+        "logarithms": log_squares(jnp.ones(dim)),
+    }
+
+
+@claim(rows=("B05.20", "E03.06", "M17.08", "M17.25", "T02.08"))
+def descent_lemma(key, *, dim: Size = 6, points: Count = 500):
+    r"""A gradient step lowers a smooth function by at least a multiple of the squared gradient.
+
+    If $f$ is $L$-smooth, $f(\theta-\eta\nabla f(\theta))\le f(\theta)-\eta(1-\frac{\eta L}2)\|\nabla f(\theta)\|^2$ for
+    every $\eta>0$ (E and T, in between): a decrease for $0<\eta<2/L$ unless $\nabla f=0$. For $\eta\le1/L$ the
+    decrease is at least $\frac\eta2\|\nabla f\|^2$ (B, M, T; E at $\eta=1/L$). No convexity. Equality for a quadratic
+    along its top axis. M, Exercise 17.4 says always, without a limit for the step.
+    """
+    products = jnp.array([0.1, 0.5, 1.0, 1.5, 1.9])
+
+    @jax.jit
+    def measure(key):
+        f_key, x_key = jax.random.split(key)
+        x = 2 * jax.random.normal(x_key, (points, dim))
+
+        def ratios(p):
+            """The decrease in units of eta |grad|^2, for each eta L."""
+            slopes = jax.vmap(p.gradient)(x)
+            square = jnp.sum(slopes**2, axis=1)
+            values = jax.vmap(p)(x)
+
+            def decrease(product):
+                eta = product / p.L
+                return (values - jax.vmap(p)(x - eta * slopes)) / (eta * square)
+
+            return jax.vmap(decrease)(products)
+
+        top, e = quadratic(jnp.array([3.0, 0.1])), jnp.array([1.0, 0.0])
+        edge = jnp.append(products, jnp.array([2.0, 2.05, 3.0]))
+        lowered = jax.vmap(lambda c: top(e) - top(e - c / top.L * top.gradient(e)))(edge)
+        square = jnp.sum(top.gradient(e) ** 2)
+        # not smooth: for a step of any size there is a start so far out that the value rises
+        quartic = jax.vmap(
+            lambda eta: (
+                (lambda t: t**4 + t**2)(4 / eta - eta * (4 * (4 / eta) ** 3 + 2 * (4 / eta)))
+                - ((4 / eta) ** 4 + (4 / eta) ** 2)
+            )
+        )(jnp.array([0.01, 0.1, 1.0]))
+        return {n: ratios(p).min(1) for n, p in _smooth(f_key, dim).items()}, edge, lowered, square, quartic
+
+    found, edge, lowered, square, quartic = measure(key)
+    least = jnp.stack(list(found.values()))
+    # the smallest of the ratios is a difference of values over eta |grad|^2: rounding of 1e-16 over 1e-6 or so
+    yield at_least(
+        "least decrease in units of eta times squared gradient, five functions",
+        least,
+        1 - products / 2,
+        atol=1e-9,
+        x=products,
+        along="eta L",
+    )
+    yield at_least("at least a half for eta L up to 1", least[:, :3], 0.5, atol=1e-9, x=products[:3], along="eta L")
+    eta = edge / 3.0
+    promised = -gd.decrease(3.0, jnp.sqrt(square), step=eta)
+    yield equal("quadratic along its top axis: attained", lowered, promised, rtol=1e-10, x=edge, along="eta L")
+    yield equal("level again at the step 2/L", lowered[5], 0.0, atol=1e-12)
+    yield at_least("fourth powers rise from far out, whatever the step", quartic, 1.0)
+    half = gd.decrease(1.0, 1.0, step=1.0) * -1
+    yield equal("the constant at 1/L is a half", half, 0.5)
+    yield control(
+        "a step of 1.5/L", at_least("half of eta times squared gradient", lowered[3] / (eta[3] * square), 0.5)
+    )
+    yield control("a step of 2.05/L", at_least("decrease", lowered[6], 0.0))
+    yield control("a step of 3/L, strongly convex", at_least("decrease", lowered[7], 0.0))
+
+
+@claim(
+    rows=("E03.06",),
+    erratum="The last line of the derivation has an equality sign; it is an inequality, with equality only where the "
+    "curvature along the gradient is L throughout.",
+)
+def decrease_is_equal(key, *, dim: Size = 5):
+    r"""As printed: a step of 1/L lowers a smooth function by exactly the squared gradient over 2L.
+
+    $h(\theta_2)-h(\theta_1)=-\eta(1-\frac{L\eta}2)\|\nabla h(\theta_1)\|^2$ for $\theta_2=\theta_1-\eta\nabla
+    h(\theta_1)$. So it is for $\frac L2\|\theta\|^2$; the logistic loss falls by more.
+    """
+
+    @jax.jit
+    def measure(key):
+        p = _smooth(key, dim)["ridge logistic"]
+        isotropic = quadratic(3 * jnp.ones(dim))
+
+        def pair(p):
+            slope = p.gradient(p.start)
+            return p(p.start - slope / p.L) - p(p.start), gd.decrease(p.L, jnp.linalg.norm(slope))
+
+        return pair(isotropic), pair(p)
+
+    (flat, flat_promised), (fall, promised) = measure(key)
+    yield equal("isotropic quadratic", flat, flat_promised)
+    yield equal("ridge logistic loss", fall, promised)
+
+
+@claim(
+    rows=("M17.25",),
+    erratum="Exercise 17.4 asks to show that a gradient step never increases the objective; it does with a step "
+    "beyond 2/L.",
+)
+def always_decreases(key):
+    r"""As printed: the value never increases along gradient descent.
+
+    $\Lambda(\theta_{k+1})\le\Lambda(\theta_k)$ for every step size $\eta>0$, it says. It needs $\eta\le2/L$.
+    """
+    start = 1 + jax.random.uniform(key, (1,))
+    path = minimize(quadratic(jnp.ones(1)), optax.sgd(3.0), steps=5, start=start)
+    yield monotone("value along the path, step 3/L", path.value, "decreasing", along="iteration")
+
+
+@claim(rows=("M17.15",))
+def one_step_expansion(key, *, dim: Size = 4, steps: Count = 200):
+    r"""The change of the value in a step is first-order up to a remainder that can be summed.
+
+    For an $L$-smooth $\Lambda$ and any steps, $\Lambda(\theta_{k+1})-\Lambda(\theta_k)+\eta_k\|\nabla\Lambda(\theta_k)
+    \|^2=\xi_{k+1}$ with $\xi_{k+1}=-\eta_k\int_0^1\langle\nabla\Lambda(\theta_k-s\eta_k\nabla\Lambda(\theta_k))-\nabla
+    \Lambda(\theta_k),\nabla\Lambda(\theta_k)\rangle ds$ and $|\xi_{k+1}|\le\frac L2\eta_k^2\|\nabla\Lambda(\theta_k)
+    \|^2$, attained by a quadratic along its top axis; so $\sum|\xi_k|\le\frac L2L_1^2\sum\eta_k^2$ if
+    $\|\nabla\Lambda\|\le L_1$.
+    """
+    etas = 2.0 / jnp.arange(1, steps + 1)
+
+    @jax.jit
+    def measure(key):
+        problem = log_squares(4 * jax.random.normal(key, (dim,)))
+
+        def remainders(p):
+            path = minimize(p, optax.sgd(lambda k: 2.0 / (k + 1)), steps=steps)
+            theta, norm = path.theta[:-1], path.gradient_norm[:-1]
+            left = path.value[1:] - path.value[:-1] + etas * norm**2
+
+            def integral(theta, eta):
+                g = p.gradient(theta)
+                return integral_increment(p, theta, -eta * g) + eta * g @ g
+
+            return left, jax.vmap(integral)(theta, etas), norm
+
+        return remainders(problem), remainders(quadratic(jnp.array([1.0, 0.3]), jnp.array([1.0, 0.0])))
+
+    (left, integral, norm), (flat_left, _, flat_norm) = measure(key)
+    # 40 nodes on log(1 + t^2), whose poles are at distance 1 from a first step of length 2 in each coordinate: the error
+    # of Gauss-Legendre falls like (1 + 2^0.5)^-80
+    yield equal("remainder by the integral", integral, left, rtol=1e-9, atol=1e-12, along="iteration")
+    bound = gd.expansion_remainder(2.0, norm, etas)
+    yield at_most("size of the remainder", jnp.abs(left), bound, atol=1e-14, along="iteration")
+    # gradients of log(1 + t^2) are at most 1 in each coordinate
+    sums = jnp.cumsum(jnp.abs(left))
+    yield at_most("sum of the remainders", sums, 2.0 / 2 * dim * jnp.cumsum(etas**2), along="iteration")
+    # the first step of 2/L arrives at the mirror image: equality at its sharpest
+    attained = gd.expansion_remainder(1.0, flat_norm, etas)
+    yield equal("quadratic along its top axis: attained", flat_left, attained, rtol=1e-9, atol=1e-15)
+    yield control("half the constant L", at_most("size", jnp.abs(flat_left), attained / 2, along="iteration"))
+
+
+@claim(rows=("B05.17", "M17.26"))
+def gradient_below_excess(key, *, dim: Size = 5, points: Count = 2000):
+    r"""A smooth function is above its minimum by at least the squared gradient over 2L.
+
+    If $f$ is $L$-smooth with infimum $f^*$, $\frac1{2L}\|\nabla f(\theta)\|^2\le f(\theta)-f^*$ everywhere (B, Lemma
+    36; M, Exercise 17.5). Convexity is not needed. Equality for $\frac L2\|\theta\|^2$.
+    """
+
+    @jax.jit
+    def measure(key):
+        f_key, x_key = jax.random.split(key)
+        x = 2 * jax.random.normal(x_key, (points, dim))
+        problems = {n: p for n, p in _smooth(f_key, dim).items() if n != "cosines"}
+        problems["wells"] = cosine_wells(jnp.ones(dim))
+        problems["waves"] = Problem(
+            lambda t: wavy()(t).sum(), (), jnp.ones(dim), L=jnp.array(8.0), minimum=jnp.array(0.0)
+        )
+
+        def both(p):
+            square = jax.vmap(lambda t: jnp.sum(p.gradient(t) ** 2))(x)
+            low = 0.0 if p.minimum is None else p.minimum
+            return square, gd.squared_gradient(p.L, jax.vmap(p)(x) - low)
+
+        isotropic = quadratic(3 * jnp.ones(dim))
+        return {n: both(p) for n, p in problems.items()}, both(isotropic)
+
+    found, (square, bound) = measure(key)
+    for name, (measured, promised) in found.items():
+        yield at_most(f"{name}: squared gradient over twice L times excess", (measured / promised).max(), 1.0)
+    yield equal("isotropic quadratic: attained", square, bound, rtol=1e-10)
+    yield control("L too small by 1 %", at_most("isotropic quadratic", square, 0.99 * bound))
+
+
+@claim(rows=("B05.19", "E03.07", "T02.24", "T02.25"))
+def stationary_rate(key, *, dim: Size = 20, runs: Size = 32, steps: Count = 500):
+    r"""Gradient descent on a smooth function finds small gradients at the rate 1/k, without convexity.
+
+    Let $f$ be $L$-smooth and bounded below by $f^*$. With $\eta=1/L$, $\sum_{i<k}\|\nabla f(\theta_i)\|^2\le
+    2L(f(\theta_0)-f(\theta_k))$, hence the smallest squared gradient among the first $k$ is at most
+    $\frac{2L(f(\theta_0)-f^*)}k$ (E, Lemma 3.2; B, Theorem 38 for all $\eta\le1/L$), some gradient is at most
+    $\epsilon$ within $\lceil2L(f(\theta_0)-f^*)/\epsilon^2\rceil$ steps, and with $|f|\le M/2$ the mean square is at
+    most $2ML/T$ (T, Theorem 2.5.1, prints 4). Equality after one step on $\frac L2\theta^2$; a long slope with a bowl
+    at its end takes half of the steps.
+    """
+    k = jnp.arange(1, steps + 1)
+    epsilons = jnp.array([1.0, 0.3, 0.1])
+
+    @jax.jit
+    def measure(key):
+        keys = jax.random.split(key, runs)
+
+        def from_cosines(key):
+            p = random_cosines(key, dim, terms=10)
+            path = minimize(p, optax.sgd(1 / p.L), steps=steps)
+            sums = jnp.cumsum(path.gradient_norm[:-1] ** 2)
+            bounded = 2 * jnp.abs(p.data[0]).sum()  # M: twice the largest size of the value
+            return sums / (2 * p.L * (path.value[0] - path.value[1:])), sums / (k * 2 * bounded * p.L / k)
+
+        def from_logarithms(key):
+            p = log_squares(3 * jax.random.normal(key, (dim,)))
+            path = minimize(p, optax.sgd(0.5 / p.L), steps=steps)
+            least = jax.lax.associative_scan(jnp.minimum, path.gradient_norm[:-1] ** 2)
+            fast = minimize(p, optax.sgd(1 / p.L), steps=steps)
+            hits = jnp.argmax(fast.gradient_norm[:, None] <= epsilons, axis=0)
+            return least / gd.stationary(p.L, path.value[0], k - 1, step=0.5 / p.L), hits, fast.value[0]
+
+        bowl = minimize(quadratic(jnp.array([3.0])), optax.sgd(1 / 3.0), steps=1)
+        steep = minimize(quadratic(jnp.array([3.0])), optax.sgd(1.5 / 3.0), steps=1)
+        # slope just above epsilon: every step lowers the value by slope^2 / L
+        slope = 0.0101
+        slide = huber(slope, 2.0)
+        path = minimize(slide, optax.sgd(1.0), steps=steps)
+        kink = minimize(Problem(jnp.abs, (), jnp.array(1.05)), optax.sgd(0.1), steps=steps)
+        return (
+            jax.vmap(from_cosines)(keys),
+            jax.vmap(from_logarithms)(keys),
+            (bowl.gradient_norm[0] ** 2, 6 * bowl.value[0]),
+            (steep.gradient_norm[0] ** 2, gd.stationary(3.0, steep.value[0], 0) / 1.5),
+            (jnp.argmax(path.gradient_norm <= 0.01), slide(2.0)),
+            jnp.cumsum(kink.gradient_norm[:-1] ** 2) / k,
+        )
+
+    (sums, bounded), (least, hits, gaps), (square, drop), (long, promise), (slid, height), kink = measure(key)
+    # where the path has converged the differences of values round: sums are of the order of 1
+    yield at_most(
+        "cosines: sum of squared gradients over 2L times the drop", sums.max(0), 1.0, rtol=1e-9, x=k, along="k"
+    )
+    yield at_most("cosines: mean square over 2ML/T", bounded.max(0), 1.0, x=k, along="T")
+    yield at_most("logarithms: least squared gradient over the bound, step 0.5/L", least.max(0), 1.0, x=k, along="k")
+    yield at_most("logarithms: steps to a small gradient", hits, gd.steps_to_stationary(2.0, gaps[:, None], epsilons))
+    yield equal("quadratic, one step of 1/L: attained", square, drop, rtol=1e-12)
+    ratio = slid / gd.steps_to_stationary(1.0, height, 0.01)
+    yield equal("a long slope: share of the steps needed", ratio, 0.5, rtol=0.03)
+    yield control("a step of 1.5/L", at_most("squared gradient at the start", long, promise))
+    yield control("the absolute value, not smooth", at_most("mean square", kink, 2 * 1.05 * 1.0 / k, x=k, along="T"))
+
+
+@claim(rows=("M17.09", "M17.10"))
+def distances(key, *, dim: Size = 6, steps: Count = 200):
+    r"""On a convex function every gradient step comes closer to every minimiser, and says how low it got.
+
+    If $f$ is convex and $L$-smooth and $\eta\le1/L$, for every minimiser $f(\theta_{k+1})-f^*\le\frac1{2\eta}
+    (\|\theta_k-\theta^*\|^2-\|\theta_{k+1}-\theta^*\|^2)$; hence the distances do not increase, which is true up to
+    $\eta\le2/L$. Equality in the first for a linear slope, as in the Huber function before its bowl.
+    """
+
+    @jax.jit
+    def measure(key):
+        x_key, y_key, q_key, z_key = jax.random.split(key, 4)
+        flat = least_squares(jax.random.normal(x_key, (dim // 2, dim)), jax.random.normal(y_key, (dim // 2,)))
+        normal = jnp.linalg.svd(flat.data[0])[2][-1]
+        curved = random_quadratic(q_key, dim, 30.0)
+        logistic = ridge_logistic(jax.random.normal(z_key, (40, dim)), jnp.arange(40) % 2.0, 0.01, 2 * jnp.ones(dim))
+
+        def both(p, minimiser, product):
+            path = minimize(p, optax.sgd(product / p.L), steps=steps)
+            away = jnp.linalg.norm(path.theta - minimiser, axis=-1)
+            bound = gd.one_step_excess(away[:-1], away[1:], step=product / p.L)
+            return path.value[1:] - p.minimum, bound, away
+
+        cases = [
+            (flat, flat.minimiser),
+            (flat, flat.minimiser + 5 * normal),
+            (curved, curved.minimiser),
+            (logistic, logistic.minimiser),
+        ]
+        found = [[both(p, m, c) for p, m in cases] for c in (0.3, 1.0)]
+        far = jnp.stack([both(p, m, 1.95)[2] for p, m in cases])
+        slide = huber(0.01, 1.0)
+        path = minimize(slide, optax.sgd(1.0), steps=50)
+        slope = gd.one_step_excess(path.theta[:-1], path.theta[1:], step=1.0)
+        hill = minimize(cosine_wells(jnp.array([jnp.pi - 0.3])), optax.sgd(1.0), steps=1)
+        beyond = minimize(quadratic(jnp.ones(1)), optax.sgd(2.05), steps=5)
+        return found, far, (path.value[1:], slope), hill, beyond.theta[:, 0]
+
+    found, far, (slid, slope), hill, beyond = measure(key)
+    excess, bound, away = (jnp.stack([jnp.stack([case[i] for case in row]) for row in found]) for i in range(3))
+    # near the end both sides are differences of numbers of the order of the squared distances, 1e2 with five away
+    yield at_most("excess after a step, steps 0.3/L and 1/L", excess, bound, atol=1e-12, along="iteration")
+    yield monotone("distances, steps 0.3/L and 1/L", away, "decreasing", atol=1e-13, along="iteration")
+    yield monotone("distances, step 1.95/L", far, "decreasing", atol=1e-13, along="iteration")
+    # on the slope both sides are L delta theta up to terms of the bowl: L delta^2 / 2 of it, 1 % at the start
+    yield equal("a linear slope: attained", slid[:40], slope[:40], rtol=0.01)
+    square = jnp.square(hill.theta - 0.0)[:, 0]
+    yield control("near a maximum, not convex", at_most("excess", hill.value[1], (square[0] - square[1]) / 2))
+    yield control("a step of 2.05/L", monotone("distance", jnp.abs(beyond), "decreasing"))
+
+
+@claim(rows=("M17.14", "M17.16"))
+def decreasing_steps(key, *, dim: Size = 3, runs: Size = 16, steps: Count = 20000):
+    r"""Steps whose sum is infinite and whose squares can be summed lead to critical points, convex or not.
+
+    Let $\Lambda$ be $L$-smooth and bounded below with bounded gradient, $\sum\eta_k=\infty$ and $\sum\eta_k^2<\infty$.
+    Then $\Lambda(\theta_k)$ converges and $\|\nabla\Lambda(\theta_k)\|\to0$, even if the first steps are longer than
+    $2/L$. Steps $k^{-2}$ stop short, since the path is no longer than $L_1\sum\eta_k$; a constant step of $2.5/L$ goes
+    on for ever. For gradients without noise a constant step up to $1/L$ does as well: the second condition is
+    sufficient, not necessary.
+    """
+    from corollary.optimization.schedules import inverse_power, inverse_time
+
+    @jax.jit
+    def measure(key):
+        l_key, c_key, s_key, x_key, y_key = jax.random.split(key, 5)
+        x, y = jax.random.normal(x_key, (40, dim)), jax.random.bernoulli(y_key, shape=(40,)).astype(float)
+
+        def follow(p, starts, schedule, steps=steps):
+            path = jax.vmap(lambda s: minimize(p, optax.sgd(schedule), steps=steps, start=s))(starts)
+            return path.gradient_norm, path.value
+
+        logs, wells = log_squares(jnp.zeros(dim)), cosine_wells(jnp.zeros(dim))
+        sigmoid = sigmoid_classification(x, y)
+        long = inverse_time(10.0, 1.0, 1.0)  # the first step is 5, far beyond 2/L for the first two
+        found = [
+            follow(logs, 3 * jax.random.normal(l_key, (runs, dim)), long),
+            follow(wells, 3 * jax.random.normal(c_key, (runs, dim)), long),
+            follow(sigmoid, jax.random.normal(s_key, (runs, dim)), inverse_time(200.0, 1.0, 1.0)),
+        ]
+        ends = jnp.stack([g[:, -1] for g, _ in found])
+        swing = jnp.stack([jnp.ptp(v[:, -100:], axis=1) for _, v in found])
+        rises = jnp.max(jnp.diff(found[0][1][:, :20], axis=1))
+        far = 50 + jax.random.uniform(l_key, (runs, dim))
+        short = follow(logs, far, inverse_power(1.0, 2.0), 5000)[0][:, -1]
+        fixed = follow(wells, 1 + 0.5 * jax.random.uniform(c_key, (runs, dim)), optax.constant_schedule(2.5), 2000)
+        steady = follow(wells, 3 * jax.random.normal(c_key, (runs, dim)), optax.constant_schedule(1.0), 2000)
+        return ends, swing, rises, short, fixed[0][:, -1], steady[0][:, -1]
+
+    ends, swing, rises, short, fixed, steady = measure(key)
+    yield at_most("gradient norm at the end: logarithms, wells, sigmoid", ends, 1e-2)
+    yield at_most("swing of the value over the last 100 steps", swing, 1e-5)
+    yield at_least("but the value rises at first", rises, 0.0)
+    yield at_most("wells with the constant step 1/L: gradient norm at the end", steady, 1e-6)
+    # the path is at most sqrt(d) pi^2/6 long, so that every coordinate stays beyond 50 - 2.9 - ...: gradient 2/52 each
+    yield control("steps that can be summed", at_most("gradient norm at the end", short, 1e-2))
+    yield control("a constant step of 2.5/L", at_most("gradient norm at the end", fixed, 1e-2))
+
+
+@claim(
+    rows=("M17.16",),
+    erratum="Theorem 17.16 omits that the objective is bounded below; the identity on the line satisfies all printed "
+    "premises and has gradient 1 everywhere.",
+)
+def convergence_without_lower_bound(key, *, steps: Count = 2000):
+    r"""As printed: with a Lipschitz, bounded gradient and Robbins-Monro steps the gradient tends to zero.
+
+    Premises as printed: $\nabla\Lambda$ Lipschitz, $\|\nabla\Lambda\|\le L_1$, $\sum\eta_k=\infty$,
+    $\sum\eta_k^2<\infty$. $\Lambda(\theta)=\theta$ has them all: $\Lambda(\theta_k)\to-\infty$.
+    """
+    start = jax.random.normal(key, ())
+    problem = Problem(lambda theta: theta, (), jnp.zeros(()))
+    path = minimize(problem, optax.sgd(lambda k: 1.0 / (k + 1)), steps=steps, start=start)
+    yield at_most("gradient norm at the end", path.gradient_norm[-1], 1e-2)
+
+
+@claim(rows=("M17.22",), no_control="an exercise; the last check shows that the converse fails")
+def telescoping(key, *, dim: Size = 4, steps: Count = 2000):
+    r"""If gradient descent converges the gradients vanish, and the iterates are the sum of the gradients.
+
+    $\theta_k=\theta_0-\eta\sum_{i<k}\nabla f(\theta_i)$: if $\theta_k\to\theta$ then $\nabla f(\theta_k)=(\theta_k-
+    \theta_{k+1})/\eta\to0$, and if the series converges so does $\theta_k$. The converse of the first fails: on
+    $e^{-\theta}$ the gradient vanishes and $\theta_k\ge\ln(1+\eta k)+\theta_0$ for $\theta_0=0$ goes to infinity.
+    """
+
+    @jax.jit
+    def measure(key):
+        p = random_cosines(key, dim, terms=10)
+        path = minimize(p, optax.sgd(1 / p.L), steps=steps)
+        slopes = jax.vmap(p.gradient)(path.theta)
+        rebuilt = path.theta[0] - jnp.cumsum(slopes[:-1], axis=0) / p.L
+        away = minimize(Problem(lambda t: jnp.exp(-t), (), jnp.zeros(())), optax.sgd(1.0), steps=steps)
+        moves = jnp.linalg.norm(jnp.diff(path.theta, axis=0), axis=1) * p.L
+        return path.theta[1:], rebuilt, moves, path.gradient_norm[:-1], away.theta, away.gradient_norm
+
+    theta, rebuilt, moves, norms, away, away_norm = measure(key)
+    # the sum of 2000 terms and the differences of numbers of the order of 1
+    yield equal("start less the sum of the gradients", rebuilt, theta, rtol=0.0, atol=1e-11)
+    yield equal("gradient as a difference of iterates", moves, norms, rtol=0.0, atol=1e-12, along="iteration")
+    k = jnp.arange(1, steps + 1)
+    yield at_most("the exponential: gradient norm vanishes", away_norm[1:], 1.0 / k, x=k, along="iteration")
+    yield at_least("the exponential: the iterates do not converge", away[1:], jnp.log(1.0 + k), x=k, along="iteration")
