@@ -5,10 +5,10 @@ import pytest
 from scipy import integrate, special, stats
 
 from corollary import nets
-from corollary.nets import ACTIVATIONS, gaussian_second_moment, leaky_relu, logistic_derivative, softplus
+from corollary.nets import ACTIVATIONS, clipped_relu, gaussian_second_moment, leaky_relu, logistic_derivative, softplus
 
 Z = np.concatenate([np.linspace(-30, 30, 101) + 0.013, [0.5, -0.5]])
-ALL = {**ACTIVATIONS, "softplus": softplus(3.0), "leaky": leaky_relu(0.2)}
+ALL = {**ACTIVATIONS, "softplus": softplus(3.0), "leaky": leaky_relu(0.2), "clipped": clipped_relu(0.7)}
 
 
 @pytest.mark.parametrize("name", ALL)
@@ -28,6 +28,7 @@ def test_values():
     np.testing.assert_array_equal(nets.sign(Z), np.sign(Z))
     np.testing.assert_allclose(softplus(3.0)(Z), np.logaddexp(0, 3 * Z) / 3, rtol=1e-13)
     np.testing.assert_array_equal(leaky_relu(0.2)(Z), np.where(Z > 0, Z, 0.2 * Z))
+    np.testing.assert_array_equal(clipped_relu(0.7)(Z), np.clip(Z, 0, 0.7))
     np.testing.assert_array_equal([nets.heaviside(0.0), nets.sign(0.0), nets.relu.prime(0.0)], [1, 1, 0])
 
 
@@ -94,6 +95,8 @@ def test_bad_input():
         softplus(0.0)
     with pytest.raises(ValueError, match="slope must be in"):
         leaky_relu(1.0)
+    with pytest.raises(ValueError, match="top must be positive"):
+        clipped_relu(0.0)
     with pytest.raises(ValueError, match="order must be from 0 to 16"):
         logistic_derivative(0.0, 17)
     with pytest.raises(ValueError, match="variance must be positive"):

@@ -22,7 +22,7 @@ def difference_quotient(f, x, v, step, scheme: str = "forward"):
     return (f(x + step * v) - f(x)) / step
 
 
-@implements("B01.07")
+@implements("B01.07", "M07.22")
 def finite_difference_gradient(f, x, step, scheme: str = "central"):
     r"""All partial derivatives of a real function of a vector as difference quotients along the unit vectors."""
     x = real("x", x, "d")

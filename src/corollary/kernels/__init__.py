@@ -1,5 +1,16 @@
 """Kernels: functions of two points, their Gram matrices and features, and the methods that need no more than that."""
 
+from corollary.kernels.features import (
+    Expansion,
+    brownian_eigenfunctions,
+    brownian_eigenvalues,
+    mercer,
+    mercer_features,
+    monomial_count,
+    monomial_features,
+    quadratic_features,
+    truncated,
+)
 from corollary.kernels.functions import (
     ArcCosineKernel,
     BrownianKernel,
@@ -9,23 +20,23 @@ from corollary.kernels.functions import (
     LinearKernel,
     PolynomialKernel,
 )
-from corollary.kernels.gram import Definiteness, definiteness, gram, is_kernel
+from corollary.kernels.gram import (
+    Cost,
+    Definiteness,
+    definiteness,
+    feature_cost,
+    gram,
+    gram_cost,
+    is_kernel,
+    nystrom,
+    truncation_error,
+)
 from corollary.kernels.learned_features import (
     LearnedFeatureClassifier,
     Training,
     classifier_loss,
     train_classifier,
 )
-from corollary.kernels.low_rank import Cost, feature_cost, gram_cost, nystrom, truncation_error
-from corollary.kernels.mercer import (
-    Expansion,
-    brownian_eigenfunctions,
-    brownian_eigenvalues,
-    mercer,
-    mercer_features,
-    truncated,
-)
-from corollary.kernels.monomials import monomial_count, monomial_features, quadratic_features
 from corollary.kernels.perceptron import DualRun, KernelPerceptron, kernel_perceptron, primal_from_dual
 from corollary.kernels.ridge import (
     KernelRidge,

@@ -26,8 +26,9 @@ class DualRun(NamedTuple):
 def kernel_perceptron(g, y, order) -> DualRun:
     r"""Visit the points in this `order` and count the mistakes on each.
 
-    A mistake is $y_m\ne\operatorname{sign}(\sum_k\alpha_ky_kG_{km})$; then $\alpha_m$ grows by 1. `g` is the Gram matrix and `y` holds signs. The scores of all points are kept up to date, so that a visit without a
-    mistake costs nothing.
+    A mistake is $y_m\ne\operatorname{sign}(\sum_k\alpha_ky_kG_{km})$; then $\alpha_m$ grows by 1. `g` is the Gram
+    matrix and `y` holds signs. The scores of all points are kept up to date, so that a visit without a mistake costs
+    nothing.
     """
     dims = {}
     g, y = real("g", g, "n n", dims), _signs(y, dims)

@@ -18,14 +18,14 @@ from corollary.linear._shapes import extended, features
 from corollary.linear.entropy import cross_entropy
 
 
-@implements("M03.23", "M03.24")
+@implements("M03.23", "M03.24", "M07.01")
 def softmax_loss(theta, x, y, ridge=0.0):
     r"""$\frac1n\sum-\ln m(x;\Theta)_y+C\|\Theta\|^2$; cross-entropy for soft labels."""
     theta, x, y = _problem(theta, x, y)
     return _mean_loss(x @ theta.T, y) + _ridge(ridge) * jnp.sum(theta**2)
 
 
-@implements("M03.23", "B02.16")
+@implements("M03.23", "B02.16", "M07.08", "M07.29")
 def softmax_gradient(theta, x, y, ridge=0.0):
     r"""$\frac1n\sum(p-y)\tilde x^\top+2C\Theta$, of the shape of $\Theta$."""
     theta, x, y = _problem(theta, x, y)
@@ -82,7 +82,7 @@ def fit_softmax(
     return Fit(theta, softmax_loss(theta, x[:, :-1], y, ridge), jnp.linalg.norm(slope), used, converged)
 
 
-@implements("M03.23", "B02.15")
+@implements("M03.23", "B02.15", "M07.01")
 class SoftmaxRegression(eqx.Module):
     r"""$m(x;\theta)=S_{softmax}(Wx+b)$, the class probabilities, called on one example; `vmap` it over rows."""
 

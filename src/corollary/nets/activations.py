@@ -131,6 +131,21 @@ def leaky_relu(slope: float = 0.01) -> Activation:
     )
 
 
+@implements("M07.33")
+@cache
+def clipped_relu(top: float = 1.0) -> Activation:
+    r"""$\min(\max(z,0),t)$: dead on both sides, slope 1 between; ReLU for $t\to\infty$."""
+    top = float(positive("top", np.asarray(top, float)))
+    return Activation(
+        f"clipped_relu({top:g})",
+        lambda z: jnp.clip(z, 0, top),
+        lambda z: ((z > 0) & (z < top)).astype(z.dtype),
+        jnp.zeros_like,
+        1.0,
+        (0.0, top),
+    )
+
+
 #: the activations without a parameter, by name
 ACTIVATIONS = {phi.name: phi for phi in (identity, logistic, tanh, arctan, relu, heaviside, sign)}
 

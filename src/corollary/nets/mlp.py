@@ -14,7 +14,7 @@ from corollary.nets.initialisations import uniform_fan_in
 from corollary.nets.layers import FullyConnected
 
 
-@implements("B02.24", "E02.08", "M01.01", "T01.05")
+@implements("B02.24", "E02.08", "M01.01", "T01.05", "M07.17")
 class MLP(eqx.Module):
     r"""$x\mapsto W_L\phi(\cdots\phi(W_1x+b_1)\cdots)+b_L$ for `sizes` $=(n_0,n_1,\dots,n_L)$.
 

@@ -28,6 +28,7 @@ from corollary.optimization.convexity import (
 )
 from corollary.optimization.cosines import cosines, random_cosines
 from corollary.optimization.diffusion import diffusion_sgd, gaussian_sgd, modified_drift
+from corollary.optimization.flow import Flow, gradient_flow
 from corollary.optimization.geman_mcclure import geman_mcclure
 from corollary.optimization.hard_for_momentum import bent_line, nesterov_chain
 from corollary.optimization.heavy_ball import (
@@ -49,6 +50,7 @@ from corollary.optimization.moments import (
     stationary_value,
 )
 from corollary.optimization.nesterov import convex_momentum, nesterov, nesterov_matrix, strongly_convex_momentum
+from corollary.optimization.newton import block_newton, isotropic_model, newton, taylor_model
 from corollary.optimization.noise import (
     batch_constants,
     batch_factor,
@@ -61,7 +63,9 @@ from corollary.optimization.noise import (
 )
 from corollary.optimization.nonconvex import cosine_wells, double_well, log_squares, sigmoid_classification
 from corollary.optimization.plateau import plateau_reductions, reduce_on_plateau
+from corollary.optimization.polyak_lojasiewicz import pl_constant, pl_ratio, valley
 from corollary.optimization.power_method import Power, power_method
+from corollary.optimization.preconditioned import jacobi, preconditioned, preconditioned_spectrum
 from corollary.optimization.problem import FiniteSum, Noisy, Problem, finite_sum, noisy
 from corollary.optimization.problems import (
     huber,
@@ -72,6 +76,7 @@ from corollary.optimization.problems import (
     ridge_logistic,
     wavy,
 )
+from corollary.optimization.quadratics import best_step, condition_number, quadratic_factor, steps_to_shrink
 from corollary.optimization.rmsprop import rmsprop, rmsprop_amplitude
 from corollary.optimization.schedules import inverse_power, inverse_time, step_decay, step_sizes
 from corollary.optimization.sgd import averaged, batch_gradient, best_iterate, minibatch, random_iterate, sgd
@@ -90,6 +95,7 @@ __all__ = [
     "CoordinateLeastSquares",
     "CriticalPoint",
     "FiniteSum",
+    "Flow",
     "MassParameters",
     "Method",
     "Noisy",
@@ -112,11 +118,14 @@ __all__ = [
     "bent_line",
     "best_contraction",
     "best_iterate",
+    "best_step",
+    "block_newton",
     "cesaro_means",
     "chord_gap",
     "circle_grid",
     "classify_critical_point",
     "coin",
+    "condition_number",
     "confusion_zone",
     "contraction",
     "convex_momentum",
@@ -140,6 +149,7 @@ __all__ = [
     "generator",
     "gradient_alignment",
     "gradient_covariance",
+    "gradient_flow",
     "gradient_noise",
     "gradient_product",
     "gradient_variance",
@@ -150,6 +160,8 @@ __all__ = [
     "interpolation",
     "inverse_power",
     "inverse_time",
+    "isotropic_model",
+    "jacobi",
     "laplace_mean",
     "laplace_mean_of_averages",
     "least_growth",
@@ -169,14 +181,20 @@ __all__ = [
     "nesterov",
     "nesterov_chain",
     "nesterov_matrix",
+    "newton",
     "noise_constants",
     "noisy",
     "of_optax",
+    "pl_constant",
+    "pl_ratio",
     "plateau_reductions",
     "polyak_parameters",
     "power_average",
     "power_method",
+    "preconditioned",
+    "preconditioned_spectrum",
     "quadratic",
+    "quadratic_factor",
     "quadratic_law",
     "quadratic_moments",
     "random_cosines",
@@ -197,11 +215,14 @@ __all__ = [
     "steepest_step",
     "step_decay",
     "step_sizes",
+    "steps_to_shrink",
     "strongly_convex_momentum",
     "svrg",
     "svrg_variance",
     "tangent_gap",
+    "taylor_model",
     "transition",
+    "valley",
     "walk",
     "wavy",
 ]

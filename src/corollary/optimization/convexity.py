@@ -89,7 +89,7 @@ class CriticalPoint(NamedTuple):
     inconclusive: jax.Array
 
 
-@implements("B05.06", "T02.09")
+@implements("B05.06", "T02.09", "M07.13")
 def classify_critical_point(f, x, tolerance=None) -> CriticalPoint:
     r"""The verdict of $\nabla f(x)$ and of the signs of $\nabla^2f(x)$; up to `tolerance`, $\sqrt\epsilon$ of the dtype
     unless given, a number counts as zero.

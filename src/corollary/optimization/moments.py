@@ -33,7 +33,7 @@ def quadratic_moments(spectrum, noise, start, steps) -> Moments:
     def advance(moments, eta):
         mean, variance = moments
         factor = 1 - eta * spectrum
-        moments = factor * mean, factor**2 * variance + eta**2 * noise
+        moments = factor * mean, factor**2 * variance + eta**2 * noise.astype(mean.dtype)
         return moments, moments
 
     first = (start, jnp.zeros_like(start))
@@ -85,7 +85,7 @@ def least_squares_moments(x, y, start, step, steps: int, *, batch=1) -> Moments:
     steps, batch = whole("steps", steps), within("batch", real("batch", batch, ""), 1.0)
     centre = jnp.linalg.lstsq(x, y)[0]
     residual, hessian, n = x @ centre - y, x.T @ x / x.shape[0], x.shape[0]
-
+    batch = batch.astype(x.dtype)
     if step.ndim > 1 or (step.ndim == 1 and step.shape[0] != steps):
         raise ValueError(f"step must be a number or have shape ({steps},), got {step.shape}.")
 

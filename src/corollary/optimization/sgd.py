@@ -18,7 +18,7 @@ from corollary.optimization.problem import FiniteSum
 Sampling = Literal["with", "without", "reshuffle"]
 
 
-@implements("B05.26", "M18.02", "M18.06")
+@implements("B05.26", "M18.02", "M18.06", "M07.14", "M07.24")
 def minibatch(transformation: optax.GradientTransformation, *, batch: int = 1, sampling: Sampling = "with") -> Method:
     r"""An Optax transformation fed with mean gradients of `batch` examples of a `FiniteSum`.
 
@@ -50,7 +50,7 @@ def minibatch(transformation: optax.GradientTransformation, *, batch: int = 1, s
     return Method(init, step, lambda state: state[0])
 
 
-@implements("B05.24", "E03.16", "M18.02", "T02.10")
+@implements("B05.24", "E03.16", "M18.02", "T02.10", "M07.03", "M07.05", "M07.14")
 def sgd(step, *, batch: int = 1, sampling: Sampling = "with") -> Method:
     r"""$\theta_{k+1}=\theta_k-\eta_kG_k$ with the mean gradient $G_k$ of a random batch; `step` is a number or a
     schedule.

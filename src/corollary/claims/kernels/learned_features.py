@@ -69,8 +69,9 @@ def not_convex(key, *, n: Size = 40, dim: Size = 3, units: Size = 3, points: Cou
     r"""With the features fixed the loss is convex; with the features learned it is not.
 
     For fixed $w$ and a convex loss the objective is convex in $c$: its Hessian is semidefinite everywhere. Jointly in
-    $(c,w)$, whose dimension is $N(1+d)$ instead of $N$, it is not: the Hessian has negative eigenvalues, and between a
-    solution and the same network with two of its units exchanged, which has the same loss, the loss is higher.
+    $(c,w)$, whose dimension is $N(1+d)$ instead of $N$, it is not: the Hessian has negative eigenvalues. Exchanging
+    two units, or reversing the signs of $c$ and $w$ where $\sigma$ is odd, gives another solution of the same loss;
+    half-way between $(c,w)$ and $(-c,-w)$ the network is zero and the logistic loss is $\ln2$.
     """
     x_key, y_key, model_key, fit_key = jax.random.split(key, 4)
     x = jax.random.normal(x_key, (n, dim))
@@ -93,31 +94,26 @@ def not_convex(key, *, n: Size = 40, dim: Size = 3, units: Size = 3, points: Cou
         easy = jnp.where(jax.vmap(teacher.score)(x) >= 0, 1.0, -1.0)
         solved = train_classifier(build(jax.random.fold_in(fit_key, 1)), x, easy, steps=2000, learning_rate=0.02).model
         ts = jnp.linspace(0, 1, 41)
-
-        def exchange(a, b):
-            """The loss on the way from the solution to the same network with units a and b exchanged."""
-            swap = jnp.arange(units).at[jnp.array([a, b])].set(jnp.array([b, a]))
-            mirrored = jax.tree.map(lambda v: v[swap], solved)
-            blend = jax.vmap(lambda t: jax.tree.map(lambda a, b: (1 - t) * a + t * b, solved, mirrored))(ts)
-            return jax.vmap(lambda m: classifier_loss(m, x, easy))(blend)
-
-        ways = jnp.stack([exchange(a, b) for a in range(units) for b in range(a)])
-        along = ways[jnp.argmax(ways.max(1))]
+        swap = jnp.arange(units).at[jnp.array([0, 1])].set(jnp.array([1, 0]))
+        exchanged = classifier_loss(jax.tree.map(lambda a: a[swap], solved), x, easy)
+        # tanh is odd: (c, w) and (-c, -w) are one network, and half-way between them there is none
+        along = jax.vmap(lambda t: classifier_loss(jax.tree.map(lambda a: (1 - 2 * t) * a, solved), x, easy))(ts)
         # the same segment for c alone, at fixed features
         turned = eqx.tree_at(lambda m: m.c, solved, -solved.c)
         convex = jax.vmap(
             lambda t: classifier_loss(jax.tree.map(lambda a, b: (1 - t) * a + t * b, solved, turned), x, easy)
         )(ts)
-        return jax.lax.map(spectrum, jax.random.split(model_key, points)), along, convex, ts
+        return jax.lax.map(spectrum, jax.random.split(model_key, points)), along, convex, ts, exchanged
 
-    (only, joint, sizes), along, convex, ts = measure(x, y, model_key, fit_key)
+    (only, joint, sizes), along, convex, ts, exchanged = measure(x, y, model_key, fit_key)
     yield at_least("smallest eigenvalue of the Hessian in c", only, 0.0, atol=1e-12)
     yield control("in c and w together", at_least("smallest eigenvalue of the Hessian", joint, 0.0, atol=1e-3))
     yield equal("number of unknowns: N, and N(1 + d)", sizes[0], jnp.array([units, units * (1 + dim)]), rtol=0, atol=0)
-    yield equal("loss with two units exchanged", along[-1], along[0])
+    yield equal("loss with two units exchanged", exchanged, along[0])
+    yield equal("loss half-way and at (-c, -w)", along[jnp.array([20, 40])], jnp.array([jnp.log(2.0), along[0]]))
     chord = (1 - ts) * convex[0] + ts * convex[-1]
     yield at_most("loss on a segment in c, below its chord", convex, chord, atol=1e-12, x=ts, along="t")
     yield control(
-        "on the way to the exchanged units the loss rises",
+        "between (c, w) and (-c, -w)",
         at_most("loss on the segment, below its chord", along, along[0], atol=1e-6, x=ts, along="t"),
     )

@@ -31,10 +31,10 @@ def weak_order(key, *, grid: Size = 96):
     r"""A diffusion with a corrected drift has the law of stochastic gradient descent up to the square of the step.
 
     $d\Theta=(-\nabla f-\frac\eta4\nabla\|\nabla f\|^2)dt+\sqrt\eta\,\Sigma(\Theta)^{1/2}dW$ with $\Sigma$ the
-    covariance of the stochastic gradient, all coefficients smooth with bounded derivatives: $|\mathbb E\phi(\theta_k)-\mathbb
-    E\phi(\Theta(k\eta))|\le C\eta^2$ for smooth bounded $\phi$ and $k\eta\le T$. Without the term
-    $\frac\eta4\nabla\|\nabla f\|^2$ the order is 1. On a circle, for all starts at once and without sampling: powers of
-    a transition matrix against the exponential of a generator, $T=1$.
+    covariance of the stochastic gradient, all coefficients smooth with bounded derivatives:
+    $|\mathbb E\phi(\theta_k)-\mathbb E\phi(\Theta(k\eta))|\le C\eta^2$ for smooth bounded $\phi$ and $k\eta\le T$.
+    Without the term $\frac\eta4\nabla\|\nabla f\|^2$ the order is 1. On a circle, for all starts at once and without
+    sampling: powers of a transition matrix against the exponential of a generator, $T=1$.
     """
     counts = np.array([64, 90, 128, 180, 256])
     etas = 1 / counts
@@ -94,10 +94,10 @@ def gaussian_increments(key, *, n: Size = 100, dim: Size = 3, batch: Size = 4, d
     r"""A step with normal noise of the same covariance has the first two moments of a stochastic step.
 
     $\mathbb E[\theta_{k+1}-\theta_k]=-\eta\nabla f$ and $\mathrm{Cov}[\theta_{k+1}-\theta_k]=\frac{\eta^2}B\Sigma$ with
-    the covariance $\Sigma$ of the gradient of one example (M prints that of $\Lambda$), for batches with replacement and
-    for $\theta_{k+1}=\theta_k-\eta\nabla f+\frac\eta{\sqrt B}\Sigma^{1/2}Z_k$. On least squares both have the same
-    moments at all times. A batch gradient comes closer to normal like $B^{-1/2}$ in Kolmogorov's distance: known exactly
-    for $f_i=\frac12(\theta-y_i)^2$ with one $y_i$ of ten different from the others, where the sum is binomial.
+    the covariance $\Sigma$ of the gradient of one example (M prints that of $\Lambda$), for batches with replacement
+    and for $\theta_{k+1}=\theta_k-\eta\nabla f+\frac\eta{\sqrt B}\Sigma^{1/2}Z_k$. On least squares both have the same
+    moments at all times. A batch gradient comes closer to normal like $B^{-1/2}$ in Kolmogorov's distance: known
+    exactly for $f_i=\frac12(\theta-y_i)^2$ with one $y_i$ of ten different from the others, where the sum is binomial.
     """
     sizes = np.array([16, 32, 64, 128, 256, 512, 1024])
     eta, steps = 0.1, 20

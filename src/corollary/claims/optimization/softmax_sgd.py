@@ -66,7 +66,7 @@ def _mixture(key, n, d=2):
 
 
 @claim(rows=("M07.08", "M07.01", "M07.29"), full={"runs": 1024, "steps": 20_000})
-def softmax_regression(key, *, n: Size = 200, runs: Count = 256, steps: Count = 2000):
+def softmax_regression(key, *, n: Size = 200, runs: Count = 256, steps: Count = 1000):
     r"""The gradient of softmax regression, what its SGD keeps, and where it goes.
 
     $m(x;\theta)=S_{softmax}(\theta x)$, $\lambda=-\ln m_y$: $\nabla_\theta\lambda=-(e(y)-m)x^\top$, and for a batch
@@ -195,8 +195,8 @@ def unbiased(key, *, n: Size = 50, draws: Count = 4000):
     r"""The gradient of a random example is the full gradient on average.
 
     $\mathbb E[\nabla\lambda_{(x_k,y_k)}(\theta)\mid\theta]=\nabla\Lambda(\theta)$ for an example drawn uniformly:
-    exactly, by the average over all examples, and for the draws that the method makes. It needs uniform draws (or weights) and
-    plain gradients: drawn in proportion to their place, or scaled to length one, they are biased.
+    exactly, by the average over all examples, and for the draws that the method makes. It needs uniform draws
+    (or weights) and plain gradients: drawn in proportion to their place, or scaled to length one, they are biased.
     """
 
     @jax.jit

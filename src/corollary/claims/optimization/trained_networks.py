@@ -145,7 +145,7 @@ def dead_unit(key, *, steps: Count = 1000):
 def loss_in_stairs(
     key,
     *,
-    runs: Size = 10,
+    runs: Size = 8,
     examples: Size = 500,
     width: Size = 64,
     batch: Size = 5,
@@ -159,7 +159,9 @@ def loss_in_stairs(
     epochs 15 and 30 of 40, batches of 5 drawn with replacement, the other 1,297 digits held out. Within two epochs of
     the first division the training loss has fallen by more than 30 % of its mean over the five epochs before, and the
     held-out loss too (in the mean of the runs); after it, every run has stretches of five epochs in which the training
-    loss falls and the held-out loss rises. With a constant rate single runs fall as far by chance, their mean does not.
+    loss falls and the held-out loss rises. With a constant rate some runs fall as far by chance, but not all.
+    How deep the stair is depends on the noise of the steps: with ReLU units and other rates and batches it was between
+    a few per cent and a half.
     """
     epochs, per = second + 10, examples // batch
     data = digits()
@@ -210,14 +212,13 @@ def loss_in_stairs(
         return curves[:, first + 2] / curves[:, first - 4 : first + 1].mean(1)
 
     yield at_most("training loss after the first division over before", fall(training[:runs]), 0.7)
-    yield at_most("training loss after the first division over before, mean", fall(training[:runs]).mean(), 0.7)
+    divided, constant = training[:runs, first + 2].mean(), training[runs:, first + 2].mean()
+    yield at_most("training loss two epochs later, mean, against a constant rate", divided, constant)
     yield at_most("held-out loss after the first division over before, mean", fall(held_out[:runs]).mean(), 0.7)
     down = training[:runs, first + 5 :] < training[:runs, first:-5]
     up = held_out[:runs, first + 5 :] > held_out[:runs, first:-5]
     yield at_least("stretches in which one falls and the other rises", (down & up).sum(1), 1.0)
-    yield control(
-        "a constant rate", at_most("training loss later over before, mean", fall(training[runs:]).mean(), 0.7)
-    )
+    yield control("a constant rate", at_most("training loss later over before", fall(training[runs:]), 0.7))
     yield _stairs(training[0], held_out[0], (first, second))
 
 

@@ -5,6 +5,6 @@ of Polyak and Łojasiewicz, `distance` the distance of the start to a minimiser,
 minimum, `k` the number of steps (an array gives the whole curve). What a text prints with other constants says so.
 """
 
-from corollary.optimization.rates import adagrad, adam, gradient_descent, momentum, sgd, variance_reduction
+from corollary.optimization.rates import adagrad, adam, flow, gradient_descent, momentum, sgd, variance_reduction
 
-__all__ = ["adagrad", "adam", "gradient_descent", "momentum", "sgd", "variance_reduction"]
+__all__ = ["adagrad", "adam", "flow", "gradient_descent", "momentum", "sgd", "variance_reduction"]

@@ -1,5 +1,11 @@
-r"""From kernels to features: the eigen-expansion $K(x,x')=\sum_i\mu_i\psi_i(x)\psi_i(x')$."""
+r"""Features behind kernels: monomials for powers, eigenfunctions for any kernel.
 
+A feature map $\psi$ gives the kernel $\psi(x)\cdot\psi(x')$. Back from the kernel to features leads the expansion
+$K(x,x')=\sum_i\mu_i\psi_i(x)\psi_i(x')$ of Mercer.
+"""
+
+import math
+from itertools import combinations_with_replacement
 from typing import NamedTuple
 
 import jax
@@ -16,6 +22,31 @@ class Expansion(NamedTuple):
 
     eigenvalues: jax.Array
     functions: jax.Array
+
+
+@implements("M04.08")
+def quadratic_features(x):
+    r"""$\psi(a,b)=(a^2,\sqrt2\,ab,b^2)$ of a point in the plane: $\psi(x)\cdot\psi(x')=(x\cdot x')^2$."""
+    a, b = real("x", x, "2")
+    return jnp.stack([a * a, 2**0.5 * a * b, b * b])
+
+
+@implements("M04.08")
+def monomial_features(x, degree: int):
+    r"""All monomials of this degree of one point, each times the root of its multinomial coefficient.
+
+    $\psi(x)\cdot\psi(x')=(x\cdot x')^p$ by the multinomial theorem. There are $\binom{d+p-1}p$ of them.
+    """
+    x, degree = real("x", x, "d"), whole("degree", degree)
+    picks, weights = _monomials(x.shape[0], degree)
+    return jnp.asarray(weights, x.dtype) * jnp.prod(x[jnp.asarray(picks)], axis=1)
+
+
+@implements("M04.08")
+def monomial_count(dim: int, degree: int) -> int:
+    r"""$\binom{d+p-1}p$, the number of monomials of degree $p$ in $d$ variables."""
+    dim, degree = whole("dim", dim), whole("degree", degree)
+    return math.comb(dim + degree - 1, degree)
 
 
 @implements("M04.13")
@@ -40,7 +71,8 @@ def mercer(kernel, nodes, weights, rank: int) -> Expansion:
 def mercer_features(kernel, nodes, weights, expansion: Expansion, x):
     r"""The features $\sqrt{\mu_i}\psi_i(x)$ at new points, by the eigen-equation.
 
-    $\psi_i(x)=\frac1{\mu_i}\int K(x,x')\psi_i(x')\,dx'$. Only functions with $\mu_i>0$ can be extended; the others count as zero, as they do in the sum.
+    $\psi_i(x)=\frac1{\mu_i}\int K(x,x')\psi_i(x')\,dx'$. Only functions with $\mu_i>0$ can be extended; the others
+    count as zero, as they do in the sum.
     """
     if not isinstance(expansion, Expansion):
         raise TypeError(f"expansion must be an Expansion, as mercer returns it, got {type(expansion).__name__}.")
@@ -72,3 +104,11 @@ def brownian_eigenfunctions(t, rank: int):
     t = within("t", real("t", t, "n"), 0.0, 1.0)
     frequency = (jnp.arange(whole("rank", rank)) + 0.5) * np.pi
     return 2**0.5 * jnp.sin(t[:, None] * frequency.astype(t.dtype))
+
+
+def _monomials(dim, degree):
+    """The coordinates of each monomial, with repetition, and the root of how often it occurs in the power."""
+    picks = np.array(list(combinations_with_replacement(range(dim), degree)))
+    powers = [np.bincount(row, minlength=dim) for row in picks]
+    counts = [math.factorial(degree) / math.prod(math.factorial(int(k)) for k in row) for row in powers]
+    return picks, np.sqrt(counts)

@@ -1,0 +1,152 @@
+"""Quadratics, Newton, preconditioning and the flow, against closed forms, SciPy and other paths through the code."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+import pytest
+from scipy.integrate import solve_ivp
+from scipy.linalg import expm
+from scipy.optimize import minimize_scalar
+
+from corollary.linear import quadratic_flow
+from corollary.optimization import (
+    Problem,
+    best_step,
+    block_newton,
+    condition_number,
+    gradient_flow,
+    isotropic_model,
+    jacobi,
+    minimize,
+    newton,
+    preconditioned,
+    preconditioned_spectrum,
+    quadratic,
+    quadratic_factor,
+    random_quadratic,
+    rates,
+    ridge_logistic,
+    steps_to_shrink,
+    taylor_model,
+)
+
+
+@pytest.fixture
+def matrix():
+    a = np.random.default_rng(0).normal(size=(5, 5))
+    return a @ a.T + 0.5 * np.eye(5)
+
+
+def test_condition_number(matrix):
+    assert condition_number(matrix) == pytest.approx(np.linalg.cond(matrix), rel=1e-10)
+    assert condition_number(np.diag([1.0, 0.0])) == np.inf
+
+
+def test_best_step_is_found_by_search():
+    spectrum = np.array([0.3, 1.0, 4.0])
+    found = minimize_scalar(lambda s: float(quadratic_factor(spectrum, s)), bounds=(0, 1), options={"xatol": 1e-12})
+    assert best_step(spectrum) == pytest.approx(found.x, abs=1e-6)
+    assert quadratic_factor(spectrum, np.array([0.1, 0.5])).shape == (2,)
+
+
+def test_steps_to_shrink_by_counting():
+    assert steps_to_shrink(0.9, 1e-3) == next(k for k in range(1000) if 0.9**k <= 1e-3)
+
+
+def test_newton_solves_a_quadratic_and_finds_the_logistic_minimum():
+    problem = random_quadratic(jax.random.key(0), 4, 10.0)
+    path = minimize(problem, newton(), steps=1)
+    np.testing.assert_allclose(path.theta[1], problem.minimiser, atol=1e-12)
+    rng = np.random.default_rng(1)
+    logistic = ridge_logistic(rng.normal(size=(40, 3)), np.arange(40) % 2.0, 0.1, np.ones(3))
+    np.testing.assert_allclose(minimize(logistic, newton(), steps=8).theta[-1], logistic.minimiser, atol=1e-12)
+
+
+def test_block_newton_keeps_the_blocks(matrix):
+    problem = Problem(lambda t, h: 0.5 * t @ h @ t, (jnp.asarray(matrix),), jnp.ones(5))
+    blocks = np.array([0, 1, 0, 2, 1])
+    kept = np.where(blocks[:, None] == blocks, matrix, 0)
+    expected = np.ones(5) - 0.5 * np.linalg.solve(kept, matrix @ np.ones(5))
+    np.testing.assert_allclose(minimize(problem, block_newton(blocks, 0.5), steps=1).theta[1], expected, rtol=1e-12)
+    everything = minimize(problem, block_newton(np.zeros(5)), steps=1).theta[1]
+    np.testing.assert_allclose(everything, 0, atol=1e-12)
+
+
+def test_models_against_a_cubic():
+    def f(w):
+        return w[0] ** 3 + w[0] * w[1]
+
+    c, w = np.array([1.0, 2.0]), np.array([1.5, 1.0])
+    # value 3, gradient (5, 1), Hessian [[6, 1], [1, 0]]
+    assert taylor_model(f, c, 1)(w) == pytest.approx(3 + 2.5 - 1)
+    assert taylor_model(f, c)(w) == pytest.approx(4.5 + 0.5 * (6 * 0.25 + 2 * 0.5 * -1))
+    assert isotropic_model(f, c, 0.1)(w) == pytest.approx(4.5 + 5 * 1.25)
+
+
+def test_preconditioning_is_descent_in_other_coordinates(matrix):
+    rng = np.random.default_rng(2)
+    b = rng.normal(size=(5, 5))
+    q = b @ b.T + np.eye(5)
+    problem = Problem(lambda t, h: 0.5 * t @ h @ t, (jnp.asarray(matrix),), jnp.ones(5))
+    path = minimize(problem, preconditioned(q, 0.01), steps=20)
+    root = np.linalg.cholesky(q)
+    inner = Problem(lambda z, r: problem(r @ z), (jnp.asarray(root),), jnp.asarray(np.linalg.solve(root, np.ones(5))))
+    np.testing.assert_allclose(path.theta, minimize(inner, optax.sgd(0.01), steps=20).theta @ root.T, rtol=1e-10)
+    np.testing.assert_allclose(
+        preconditioned_spectrum(matrix, q), np.sort(np.linalg.eigvals(q @ matrix).real), rtol=1e-9
+    )
+    np.testing.assert_allclose(jacobi(matrix), 1 / np.diag(matrix))
+    diagonal = minimize(problem, preconditioned(jacobi(matrix), 0.3), steps=3)
+    full = minimize(problem, preconditioned(np.diag(1 / np.diag(matrix)), 0.3), steps=3)
+    np.testing.assert_allclose(diagonal.theta, full.theta, rtol=1e-12)
+
+
+def test_flow_against_the_exponential_and_an_adaptive_solver():
+    times = jnp.array([0.0, 0.5, 2.0])
+    problem = random_quadratic(jax.random.key(1), 4, 10.0)
+    hessian, centre = problem.data
+    flow = gradient_flow(problem, times, substeps=200)
+    exact = np.stack([centre + expm(-t * np.asarray(hessian)) @ (problem.start - centre) for t in np.asarray(times)])
+    np.testing.assert_allclose(flow.theta, exact, atol=1e-10)
+    np.testing.assert_allclose(quadratic_flow(hessian, problem.start, times, centre), exact, atol=1e-12)
+    np.testing.assert_allclose(flow.dissipated, problem(problem.start) - flow.value, atol=1e-10)
+    bend = Problem(lambda t: jnp.sum(jnp.cos(t)) + 0.1 * t @ t, (), jnp.array([1.0, -2.0]))
+    there = solve_ivp(lambda _, y: np.sin(y) - 0.2 * y, (0, 3), [1.0, -2.0], rtol=1e-11, atol=1e-12).y[:, -1]
+    np.testing.assert_allclose(gradient_flow(bend, jnp.array([3.0]), substeps=300).theta[0], there, atol=1e-8)
+
+
+def test_flow_rates_by_hand():
+    assert rates.flow.convex(2.0, 4.0) == 0.5
+    assert rates.flow.polyak_lojasiewicz(0.5, 3.0, 2.0) == pytest.approx(3 * np.exp(-2))
+    assert rates.flow.euler_error(1.0, 2.0, 0.1, 1.0) == pytest.approx(0.1 * np.expm1(1))
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: best_step(np.array([0.0, 1.0])), "spectrum must be positive"),
+        (lambda: steps_to_shrink(1.0, 0.1), r"factor must be in \(0, 1\)"),
+        (lambda: newton(0.0), "damping must be positive"),
+        (lambda: taylor_model(jnp.sum, np.ones(2), 3), "order must be one of"),
+        (lambda: isotropic_model(jnp.sum, np.ones(2), -1.0), "step must be positive"),
+        (lambda: preconditioned(np.ones((2, 3))), r"matrix must have shape \(d, d\) or \(d,\)"),
+        (lambda: preconditioned_spectrum(np.eye(2), np.ones(3)), "with d = 2"),
+        (lambda: gradient_flow(quadratic(np.ones(2)), np.array([1.0, 0.5])), "times must increase"),
+        (
+            lambda: gradient_flow(quadratic(np.ones(2)), np.array([1.0]), start=np.ones(3)),
+            r"start must have shape \(2,\)",
+        ),
+        (lambda: rates.flow.convex(1.0, 0.0), "t must be positive"),
+    ],
+)
+def test_sentences(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()
+
+
+def test_wrong_kinds():
+    with pytest.raises(TypeError, match="problem must be a Problem"):
+        gradient_flow(jnp.sum, np.array([1.0]))
+    with pytest.raises(TypeError, match="f must be a function of a point"):
+        taylor_model(2.0, np.ones(2))
