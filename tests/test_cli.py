@@ -45,7 +45,15 @@ def test_help_answers_at_once_and_without_jax(call):
         return time.perf_counter() - clock
 
     assert min(seconds() for _ in range(5)) < 0.5
-    code = "import sys; sys.argv = ['corollary', '--help']\ntry:\n import corollary.cli as c; c.app()\nexcept SystemExit: pass\n"
+    code = """
+import sys
+sys.argv = ["corollary", "--help"]
+try:
+    import corollary.cli as c
+    c.app()
+except SystemExit:
+    pass
+"""
     found = subprocess.run(
         [sys.executable, "-c", code + "print('jax' in sys.modules)"], capture_output=True, text=True, check=True
     )

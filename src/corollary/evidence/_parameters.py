@@ -9,7 +9,6 @@ from typing import Annotated, Any, Literal
 
 from corollary.evidence._errors import ParameterError
 
-
 RESERVED = ("claim", "seed", "scale", "report")
 
 

@@ -85,7 +85,7 @@ def dual_solution(key, *, n: Size = 30, penalty: Positive = 0.01, draws: Count =
     erratum="The labels are missing throughout, and with the average in front of the sum the ridge is 2CM, not 2C.",
 )
 def printed_dual_solution(key, *, n: Size = 30, penalty: Positive = 0.01):
-    r"""The dual solution of ridge regression is -(G + 2C I)⁻¹ b.
+    r"""The dual solution of ridge regression is minus the inverse of G + 2C I times b.
 
     As printed: $\alpha=-(G+2CI)^{-1}\tilde b$ minimises the average loss (4.3). It does not depend on the labels, and
     the gradient of the loss does not vanish there. With labels that are zero and the penalty $C/M$ it would be right.

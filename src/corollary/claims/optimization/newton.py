@@ -1,0 +1,273 @@
+"""Newton's method, parts of the Hessian, preconditioning, and the local models behind them."""
+
+import jax
+import jax.numpy as jnp
+import optax
+
+from corollary.evidence import Count, Positive, Size, at_least, at_most, claim, equal, rate
+from corollary.optimization import (
+    Problem,
+    block_newton,
+    isotropic_model,
+    jacobi,
+    minimize,
+    newton,
+    preconditioned,
+    preconditioned_spectrum,
+    random_cosines,
+    random_quadratic,
+    ridge_logistic,
+    steps_to_shrink,
+    taylor_model,
+)
+
+
+def _logistic(key, n, dim):
+    x_key, y_key = jax.random.split(key)
+    x = jax.random.normal(x_key, (n, dim))
+    return ridge_logistic(x, jax.random.bernoulli(y_key, jax.nn.sigmoid(2 * x[:, 0])).astype(float), 0.05)
+
+
+@claim(rows=("B05.09", "T02.02"), no_control="an algorithm and a quantity; the first-order model is the contrast")
+def local_models(key, *, dim: Size = 5):
+    r"""The second-order model is good to third order, and Newton's step goes to its stationary point.
+
+    $f(c+h)=f(c)+\nabla f(c)\cdot h+\frac12h^\top\nabla^2f(c)h+O(\|h\|^3)$, the first-order model is off by
+    $O(\|h\|^2)$; the Hessian is symmetric. Newton's step $-[\nabla^2f]^{-1}\nabla f$ minimises the second-order model
+    where $\nabla^2f\succ0$ (B does not say so), the gradient step $-\eta\nabla f$ the model with $\frac1\eta I$ in
+    place of the Hessian.
+    """
+    sizes = 2.0 ** -jnp.arange(2, 10)
+
+    @jax.jit
+    def measure(key):
+        f_key, c_key, h_key, d_key = jax.random.split(key, 4)
+        p = random_cosines(f_key, dim, terms=20, scale=5.0)
+        centre, h = jax.random.normal(c_key, (dim,)), jax.random.normal(h_key, (dim,))
+        h = h / jnp.linalg.norm(h)
+
+        def off(order):
+            model = taylor_model(p, centre, order)
+            # both signs of h, so that a zero of an odd term does not hide the order
+            return jax.vmap(lambda s: jnp.abs(p(centre + s * h) - model(centre + s * h)))(sizes) + jax.vmap(
+                lambda s: jnp.abs(p(centre - s * h) - model(centre - s * h))
+            )(sizes)
+
+        hessian = p.hessian(centre)
+        convex = _logistic(d_key, 60, dim)
+        model = taylor_model(convex, centre)
+        after = minimize(convex, newton(), steps=1, start=centre).theta[1]
+        eta = 0.7 / convex.L
+        short = minimize(convex, optax.sgd(eta), steps=1, start=centre).theta[1]
+        soft = isotropic_model(convex, centre, eta)
+        return off(1), off(2), hessian, jax.grad(model)(after), model(after) - model(centre), jax.grad(soft)(short)
+
+    first, second, hessian, slope, fall, soft_slope = measure(key)
+    yield rate("error of the second-order model", sizes[2:], second[2:], 3.0, tolerance=0.3, along="distance")
+    yield rate("error of the first-order model", sizes[2:], first[2:], 2.0, tolerance=0.3, along="distance")
+    yield equal("Hessian: symmetric", hessian, hessian.T, atol=1e-13)
+    yield equal("slope of the model after Newton's step", slope, 0.0, atol=1e-12)
+    yield at_most("the model falls", fall, 0.0)
+    yield equal("slope of the isotropic model after a gradient step", soft_slope, 0.0, atol=1e-12)
+
+
+@claim(rows=("B05.09", "M17.05", "T02.22"), no_control="an algorithm; where it fails is among the checks")
+def newtons_method(key, *, dim: Size = 6, n: Size = 100):
+    r"""Newton's method solves quadratics at once, converges quadratically, and does not mind linear coordinates.
+
+    One step from anywhere minimises a quadratic; near a minimum with positive definite Hessian
+    $\|e_{k+1}\|\le C\|e_k\|^2$; the iterates of $f(A\,\cdot)$ are $A^{-1}$ times those of $f$, which gradient descent
+    does not share. It fails far out, as on $\ln\cosh\theta$ from $|\theta_0|>1.0887$, and where the Hessian is not
+    positive definite: on $\ln(1+\theta^2)$ it runs away from beyond $1/\sqrt3$, at a saddle it goes to the saddle.
+    """
+
+    @jax.jit
+    def measure(key):
+        q_key, d_key, a_key, s_key = jax.random.split(key, 4)
+        form = random_quadratic(q_key, dim, 1e4)
+        once = minimize(form, newton(), steps=1).theta[1] - form.minimiser
+        p = _logistic(d_key, n, dim)
+        path = minimize(p, newton(), steps=8)
+        error = jnp.linalg.norm(path.theta - p.minimiser, axis=1)
+        slow = minimize(p, optax.sgd(1 / p.L), steps=400)
+        a = jnp.eye(dim) + 0.3 * jax.random.normal(a_key, (dim, dim))
+        inner = Problem(lambda z, a: p(a @ z), (a,), jnp.linalg.solve(a, p.start))
+        turned = minimize(inner, newton(), steps=8).theta @ a.T
+        plain = minimize(inner, optax.sgd(0.1), steps=8).theta @ a.T
+        direct = minimize(p, optax.sgd(0.1), steps=8).theta
+        log_cosh = Problem(lambda t: jnp.sum(jnp.log(jnp.cosh(t))), (), jnp.zeros(1))
+        edge = jax.vmap(lambda s: jnp.abs(minimize(log_cosh, newton(), steps=4, start=s[None]).theta[:, 0]))(
+            jnp.array([1.0, 1.08, 1.09, 1.1])
+        )
+        log = Problem(lambda t: jnp.sum(jnp.log1p(t**2)), (), jnp.zeros(1))
+        away = minimize(log, newton(), steps=6, start=jnp.array([0.7])).theta[:, 0]
+        saddle = Problem(lambda t: t[0] ** 2 - t[1] ** 2 + t[1] ** 4, (), jnp.zeros(2))
+        near = 0.1 * jax.random.uniform(s_key, (2,), minval=0.5)
+        return (
+            once,
+            error,
+            slow.value[-1] - p.minimum,
+            (turned, path.theta),
+            (plain, direct),
+            edge,
+            away,
+            (minimize(saddle, newton(), steps=8, start=near).theta[-1]),
+        )
+
+    once, error, slow, (turned, theta), (plain, direct), edge, away, saddle = measure(key)
+    # the solve of a system with condition 1e4
+    yield equal("a quadratic with condition 10000, one step", once, 0.0, atol=1e-10)
+    small = (error[1:] > 1e-7) & (error[:-1] < 0.5)
+    order = jnp.log(error[1:]) / jnp.log(error[:-1])
+    constant = jnp.where(small, error[1:] / error[:-1] ** 2, 0.0)
+    yield at_most("logistic loss: error over the square of the one before", constant, 1.0, along="iteration")
+    yield at_least("logistic loss: last order of convergence seen", jnp.where(small, order, 0.0).max(), 1.8)
+    yield at_most("logistic loss: error after 8 steps", error[-1], 1e-12)
+    yield at_least("gradient descent after 400 steps is still away", slow, 1e-15)
+    yield equal("other coordinates: the same iterates", turned, theta, rtol=1e-7, atol=1e-9)
+    yield at_least("gradient descent: other iterates", jnp.abs(plain - direct).max(), 1e-3)
+    yield at_most("ln cosh from 1 and 1.08: closer", edge[:2, 4], edge[:2, 0])
+    yield at_least("ln cosh from 1.09 and 1.1: farther", edge[2:, 4], edge[2:, 0])
+    yield at_least("ln(1 + t^2) from 0.7: away", jnp.abs(away[1:]), 1.0)
+    yield equal("near a saddle: to the saddle", saddle, 0.0, atol=1e-9)
+
+
+@claim(rows=("B05.10",), no_control="an algorithm; a strongly coupled Hessian, where it diverges, is among the checks")
+def parts_of_the_hessian(key, *, dim: Size = 8, steps: Count = 200):
+    r"""With a part of the Hessian Newton's method is linear, with the spectral radius of what is left out.
+
+    $\theta_{k+1}=\theta_k-B^{-1}\nabla f(\theta_k)$ contracts near a minimum by $\rho(I-B^{-1}H)\le\|B^{-1}\|\|H-B\|$:
+    at once if $H$ has the blocks of $B$, slowly or not at all if they are strongly coupled.
+    """
+    couplings = jnp.array([0.0, 0.05, 0.1])
+
+    @jax.jit
+    def measure(key):
+        q_key, m_key = jax.random.split(key)
+        scales = jnp.exp(jax.random.normal(q_key, (dim,)))
+        mix = jax.random.normal(m_key, (dim, dim))
+        mix = (mix + mix.T) / 2 * (1 - jnp.eye(dim))
+        blocks = jnp.arange(dim) // 2
+        together = blocks[:, None] == blocks
+
+        def one(c, blocks):
+            h = jnp.diag(scales) + c * mix * jnp.sqrt(scales[:, None] * scales)
+            b = jnp.where(blocks[:, None] == blocks, h, 0)
+            p = Problem(lambda t, h: 0.5 * t @ h @ t, (h,), jnp.ones(dim))
+            path = minimize(p, block_newton(blocks), steps=steps)
+            # the matrix is similar to a symmetric one
+            root = jnp.linalg.cholesky(jnp.linalg.inv(b))
+            radius = jnp.abs(jnp.linalg.eigvalsh(jnp.eye(dim) - root.T @ h @ root)).max()
+            bound = jnp.linalg.norm(jnp.linalg.inv(b), 2) * jnp.linalg.norm(h - b, 2)
+            # in the norm of B the step is symmetric: the rate is seen at every step, once the rest has died out
+            size = jnp.sqrt(jnp.einsum("ki,ij,kj->k", path.theta, b, path.theta))
+            return size, radius, bound
+
+        both = [one(c, part) for part in (jnp.arange(dim), blocks) for c in couplings]
+        h = jnp.where(together, 0.5, 0.0) * 1.0 + jnp.eye(dim) * 0.5
+        exact = minimize(Problem(lambda t, h: 0.5 * t @ h @ t, (h,), jnp.ones(dim)), block_newton(blocks), steps=1)
+        tied = jnp.full((dim, dim), 0.99) + 0.01 * jnp.eye(dim)
+        apart = minimize(
+            Problem(lambda t, h: 0.5 * t @ h @ t, (tied,), jnp.ones(dim)), block_newton(jnp.arange(dim)), steps=20
+        )
+        return (
+            jax.tree.map(lambda *a: jnp.stack(a), *both),
+            exact.theta[1],
+            jnp.linalg.norm(apart.theta, axis=1),
+        )
+
+    (size, radius, bound), exact, apart = measure(key)
+    yield equal("blocks of the Hessian itself: one step", exact, 0.0, atol=1e-13)
+    k = jnp.arange(1, steps + 1)
+    coupled = jnp.array([1, 2, 4, 5])
+    # beyond the first step the uncoupled ones have nothing left but rounding
+    yield at_most(
+        "error in the norm of B: diagonal, then blocks", size[:, 1:], radius[:, None] ** k * size[:, :1], atol=1e-14
+    )
+    last = jnp.where(size[coupled, 1:31] > 1e-12, size[coupled, 1:31] / size[coupled, :30], 0)
+    yield at_most("factor of every step", last.max(1), radius[coupled])
+    yield at_least("factor seen, over the spectral radius", last.max(1) / radius[coupled], 0.8)
+    yield at_most("spectral radius", radius, bound, atol=1e-14)
+    yield at_least("correlation 0.99: the diagonal alone diverges", apart[-1], 1e6)
+
+
+@claim(rows=("B05.14", "T02.21"), no_control="an algorithm; a rotated Hessian, where it does not help, is a check")
+def preconditioning(key, *, dim: Size = 8, spread: Positive = 1e4):
+    r"""A preconditioner changes the coordinates, and with them the condition number that counts.
+
+    $\theta_{k+1}=\theta_k-\eta Q\nabla f(\theta_k)$ is gradient descent in $z$ with $\theta=Q^{1/2}z$, governed by the
+    spectrum of $Q^{1/2}HQ^{1/2}$: one step if $Q=H^{-1}$ and $\eta=1$ (learning rates $1/\lambda_i$ if $H$ is
+    diagonal). The inverse diagonal undoes bad scaling of the coordinates, but not of rotated ones.
+    """
+
+    @jax.jit
+    def measure(key):
+        m_key, r_key, s_key = jax.random.split(key, 3)
+        start = jax.random.normal(s_key, (dim,))
+        # well-conditioned correlations, badly scaled
+        mix = jax.random.normal(m_key, (dim, dim))
+        good = jnp.eye(dim) + 0.2 * (mix + mix.T) / (2 * jnp.sqrt(dim))
+        scales = spread ** jnp.linspace(0.0, 1.0, dim)
+        bad = good * jnp.sqrt(scales[:, None] * scales)
+        turn = jnp.linalg.qr(jax.random.normal(r_key, (dim, dim)))[0]
+        rotated = turn @ bad @ turn.T
+
+        def count(h, q):
+            spectrum = preconditioned_spectrum(h, q)
+            step = 2 / (spectrum[0] + spectrum[-1])
+            p = Problem(lambda t, h: 0.5 * t @ h @ t, (h,), start)
+            path = minimize(p, preconditioned(q, step), steps=200)
+            kappa = spectrum[-1] / spectrum[0]
+            return path.value, kappa
+
+        one = jnp.ones(dim)
+        rows = [count(bad, one), count(bad, jacobi(bad)), count(rotated, one), count(rotated, jacobi(rotated))]
+        p = Problem(lambda t, h: 0.5 * t @ h @ t, (bad,), start)
+        exact = minimize(p, preconditioned(jnp.linalg.inv(bad)), steps=1).value
+        each = minimize(Problem(lambda t, s: 0.5 * t @ (s * t), (scales,), start), preconditioned(1 / scales), steps=1)
+        root = jnp.diag(1 / jnp.sqrt(jnp.diag(bad)))
+        inner = Problem(lambda z: p(root @ z), (), jnp.linalg.solve(root, start))
+        same = minimize(inner, optax.sgd(0.5), steps=30).theta @ root
+        outer = minimize(p, preconditioned(jacobi(bad), 0.5), steps=30).theta
+        wrong = minimize(p, preconditioned(bad / scales[-1] ** 2), steps=200).value
+        return jax.tree.map(lambda *a: jnp.stack(a), *rows), exact, each.value, same, outer, wrong
+
+    (value, kappa), exact, each, same, outer, wrong = measure(key)
+    rho = ((kappa - 1) / (kappa + 1)) ** 2
+    k = jnp.arange(1, 201)
+    yield at_most(
+        "value: plain, diagonal, rotated plain, rotated diagonal",
+        value[:, 1:],
+        rho[:, None] ** k * value[:, :1],
+        rtol=1e-8,
+        atol=1e-25,
+        along="iteration",
+    )
+    yield at_most("inverse Hessian: value after one step, of the first", exact[1] / exact[0], 1e-20)
+    yield at_most("learning rates 1/lambda: value after one step, of the first", each[1] / each[0], 1e-20)
+    yield equal("descent in other coordinates", same, outer, rtol=1e-9, atol=1e-12)
+    yield at_most("diagonal: condition number", kappa[1], 4.0)
+    yield at_least("rotated: the diagonal leaves a bad condition", kappa[3], spread / 100)
+    done = jnp.argmax(value[1] <= 1e-12 * value[1, 0])
+    # the slowest axis may be missing from the start: fewer steps, never more
+    yield at_most("diagonal: steps to a share of 1e-12", done, steps_to_shrink(rho[1], 1e-12))
+    yield at_least("rotated diagonal: share left after 200 steps", value[3, -1] / value[3, 0], 1e-3)
+    yield at_least("the Hessian in place of its inverse, scaled: share left", wrong[-1] / value[1, -1], 1e6)
+
+
+@claim(
+    rows=("T02.21",),
+    erratum="The preconditioner is said to approximate the Hessian; it must approximate the inverse.",
+)
+def preconditioner_is_the_hessian(key, *, dim: Size = 4):
+    r"""As printed: descent preconditioned by the Hessian itself needs one step on a quadratic.
+
+    $w\leftarrow w-\eta Q\nabla f(w)$ with $Q=\nabla^2f$: the spectrum of $QH$ is then $\lambda_i^2$, and the condition
+    number is squared instead of removed.
+    """
+    problem = random_quadratic(key, dim, 10.0)
+    hessian = problem.data[0]
+    spectrum = preconditioned_spectrum(hessian, hessian)
+    yield equal("condition number", spectrum[-1] / spectrum[0], 1.0)
+    path = minimize(problem, preconditioned(hessian, 2 / (spectrum[0] + spectrum[-1])), steps=1)
+    yield equal("value after one step with the best learning rate", path.value[1], 0.0)
