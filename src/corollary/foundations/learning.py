@@ -86,14 +86,14 @@ def point_loss(model: Callable, error: Callable) -> Callable:
     return lambda theta, x, y: error(y, model(theta, x))
 
 
-@implements("T01.01", "M01.04", "M01.16")
+@implements("T01.01", "M01.04", "M01.16", "B05.02")
 def training_loss(loss: Callable, theta, data: Dataset):
     r"""$\hat L(\theta)=\frac1n\sum_i\ell((x_i,y_i),\theta)$; on data that were not trained on, the test loss."""
     _function("loss", loss), _of_kind("data", data, Dataset)
     return data.expectation(lambda x, y: loss(theta, x, y))
 
 
-@implements("T01.01", "M00.02")
+@implements("T01.01", "M00.02", "B05.02")
 def expected_loss(loss: Callable, theta, law: FiniteLaw):
     r"""$L(\theta)=E_{(x,y)\sim\mathcal D}[\ell((x,y),\theta)]$, the population loss, exactly."""
     _function("loss", loss), _of_kind("law", law, FiniteLaw)
@@ -125,7 +125,7 @@ class Minimisers(NamedTuple):
     attained: jax.Array
 
 
-@implements("T01.03", "M01.08")
+@implements("T01.03", "M01.08", "B05.02")
 def erm(loss: Callable, hypotheses, data: Dataset) -> Minimisers:
     r"""$\hat h\in\arg\min_{h\in\mathcal H}\hat L(h)$ over a finite class: `hypotheses` is a pytree with one a row.
 

@@ -7,7 +7,7 @@ from corollary._validate import positive, real, whole, within
 from corollary.catalog import implements
 
 
-@implements("M01.11", "M02.06", "M03.09")
+@implements("M01.11", "M02.06", "M03.09", "B05.07", "E03.03", "M17.02", "T02.01")
 def gradient_descent(gradient, start, step, steps: int):
     r"""The path $\theta_{k+1}=\theta_k-\eta\,\nabla f(\theta_k)$, start included: shape `(steps + 1, *start.shape)`.
 
@@ -31,7 +31,7 @@ def gradient_descent(gradient, start, step, steps: int):
     return jnp.concatenate([start[None], rest])
 
 
-@implements("M02.06")
+@implements("M02.06", "B05.12", "B05.33", "T02.19")
 def quadratic_descent(hessian, start, step, steps: int, minimiser=None):
     r"""What gradient descent does on a quadratic: $\theta_k=\theta^*+(I-\eta H)^k(\theta_0-\theta^*)$.
 
@@ -44,6 +44,7 @@ def quadratic_descent(hessian, start, step, steps: int, minimiser=None):
     return minimiser + (powers * (basis.T @ (start - minimiser))) @ basis.T
 
 
+@implements("M17.23")
 def quadratic_flow(hessian, start, times, minimiser=None):
     r"""The gradient flow $\dot X=-H(X-\theta^*)$ at each of `times`: $\theta^*+e^{-tH}(\theta_0-\theta^*)$."""
     rates, basis, start, minimiser = _eigen(hessian, start, minimiser)

@@ -40,14 +40,14 @@ def relative_entropy_bernoulli(y, prediction):
     return rel_entr(y, prediction) + rel_entr(1 - y, 1 - prediction)
 
 
-@implements("M03.24")
+@implements("M03.24", "B05.01")
 def kl(y, p):
     r"""$\sum_iy_i\ln\frac{y_i}{p_i}$ over the last axis: the label first, as the one-hot case needs it."""
     y, p = _distributions(y, p)
     return jnp.sum(rel_entr(y, p), axis=-1)
 
 
-@implements("M03.24", "B02.21", "E02.12")
+@implements("M03.24", "B02.21", "E02.12", "B05.01")
 def cross_entropy(y, p):
     r"""$-\sum_iy_i\ln p_i$ over the last axis; $-\ln p_i$ if $y$ is one-hot at $i$."""
     y, p = _distributions(y, p)

@@ -20,7 +20,7 @@ def margins(theta, x, y):
     return y * (x @ theta)
 
 
-@implements("M04.02")
+@implements("M04.02", "B05.01")
 def zero_one_loss(theta, x, y, *, at_zero: int = 1):
     r"""The share of points with $y\ne\operatorname{sign}(w\cdot x+b)$; `at_zero` is $\operatorname{sign}(0)$, 1 or 0.
 

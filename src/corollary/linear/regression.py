@@ -54,7 +54,7 @@ def moment_eigenvalues(x):
     return jnp.stack([((x - mean) ** 2).mean() / large, large])
 
 
-@implements("M02.03")
+@implements("M02.03", "B05.01")
 def squared_error(y, prediction):
     r"""$\ell_y(y')=\|y-y'\|^2$ for one label: a number or a vector."""
     y, prediction = real("y", y), real("prediction", prediction)

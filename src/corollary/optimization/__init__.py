@@ -30,6 +30,7 @@ from corollary.optimization.cosines import cosines, random_cosines
 from corollary.optimization.diffusion import diffusion_sgd, gaussian_sgd, modified_drift
 from corollary.optimization.flow import Flow, gradient_flow
 from corollary.optimization.geman_mcclure import geman_mcclure
+from corollary.optimization.hard import best_iterate, haystack, random_clauses, satisfiability, satisfies
 from corollary.optimization.hard_for_momentum import bent_line, nesterov_chain
 from corollary.optimization.heavy_ball import (
     damped_oscillator,
@@ -153,6 +154,7 @@ __all__ = [
     "gradient_noise",
     "gradient_product",
     "gradient_variance",
+    "haystack",
     "heavy_ball",
     "heavy_ball_matrix",
     "heavy_ball_of_flow",
@@ -197,6 +199,7 @@ __all__ = [
     "quadratic_factor",
     "quadratic_law",
     "quadratic_moments",
+    "random_clauses",
     "random_cosines",
     "random_iterate",
     "random_quadratic",
@@ -206,6 +209,8 @@ __all__ = [
     "rmsprop",
     "rmsprop_amplitude",
     "sag",
+    "satisfiability",
+    "satisfies",
     "second_moment_matrix",
     "sgd",
     "sigmoid_classification",

@@ -4,10 +4,12 @@ import jax
 import jax.numpy as jnp
 
 from corollary._validate import positive, real, whole, within
+from corollary.catalog import implements
 from corollary.linear import fit_newton, logistic_smoothness
 from corollary.optimization.problem import Problem
 
 
+@implements("T02.18")
 def quadratic(spectrum, start=None, *, minimiser=None, rotation=None) -> Problem:
     r"""$f(\theta)=\frac12(\theta-\theta^*)^\top H(\theta-\theta^*)$ with the given eigenvalues of $H$.
 

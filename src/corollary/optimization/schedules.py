@@ -14,7 +14,7 @@ from corollary._validate import concrete, positive, real, whole, within
 from corollary.catalog import implements
 
 
-@implements("M18.05", "M07.07")
+@implements("M18.05", "M07.07", "M17.14")
 def inverse_time(c0, c1, c2=1.0) -> optax.Schedule:
     r"""$\eta_k=\frac{C_0}{C_1+C_2k}$, $k=1,2,\dots$: sums to infinity, its squares do not."""
     c0, c1 = positive("c0", real("c0", c0, "")), within("c1", real("c1", c1, ""), 0.0)
@@ -22,7 +22,7 @@ def inverse_time(c0, c1, c2=1.0) -> optax.Schedule:
     return lambda count: c0 / (c1 + c2 * (count + 1))
 
 
-@implements("B05.24", "M07.07")
+@implements("B05.24", "M07.07", "M17.14")
 def inverse_power(first, exponent=0.5) -> optax.Schedule:
     r"""$\eta_k=\eta_1k^{-a}$: $a=\frac12$ and $a=1$ are the usual ones; $a>1$ stops short, at a finite total length."""
     first, exponent = positive("first", real("first", first, "")), within("exponent", real("exponent", exponent, ""), 0)

@@ -106,7 +106,7 @@ def newtons_method(key, *, dim: Size = 6, n: Size = 100):
         return (
             once,
             error,
-            slow.value[-1] - p.minimum,
+            jnp.linalg.norm(slow.theta - p.minimiser, axis=1),
             (turned, path.theta),
             (plain, direct),
             edge,
@@ -123,7 +123,8 @@ def newtons_method(key, *, dim: Size = 6, n: Size = 100):
     yield at_most("logistic loss: error over the square of the one before", constant, 1.0, along="iteration")
     yield at_least("logistic loss: last order of convergence seen", jnp.where(small, order, 0.0).max(), 1.8)
     yield at_most("logistic loss: error after 8 steps", error[-1], 1e-12)
-    yield at_least("gradient descent after 400 steps is still away", slow, 1e-15)
+    counts = jnp.argmax(slow <= 1e-9), jnp.argmax(error <= 1e-9)
+    yield at_least("steps to an error of 1e-9: gradient descent, five times those of Newton", counts[0], 5 * counts[1])
     yield equal("other coordinates: the same iterates", turned, theta, rtol=1e-7, atol=1e-9)
     yield at_least("gradient descent: other iterates", jnp.abs(plain - direct).max(), 1e-3)
     yield at_most("ln cosh from 1 and 1.08: closer", edge[:2, 4], edge[:2, 0])
@@ -229,10 +230,9 @@ def preconditioning(key, *, dim: Size = 8, spread: Positive = 1e4):
         inner = Problem(lambda z: p(root @ z), (), jnp.linalg.solve(root, start))
         same = minimize(inner, optax.sgd(0.5), steps=30).theta @ root
         outer = minimize(p, preconditioned(jacobi(bad), 0.5), steps=30).theta
-        wrong = minimize(p, preconditioned(bad / scales[-1] ** 2), steps=200).value
-        return jax.tree.map(lambda *a: jnp.stack(a), *rows), exact, each.value, same, outer, wrong
+        return jax.tree.map(lambda *a: jnp.stack(a), *rows), exact, each.value, same, outer
 
-    (value, kappa), exact, each, same, outer, wrong = measure(key)
+    (value, kappa), exact, each, same, outer = measure(key)
     rho = ((kappa - 1) / (kappa + 1)) ** 2
     k = jnp.arange(1, 201)
     yield at_most(
@@ -251,8 +251,8 @@ def preconditioning(key, *, dim: Size = 8, spread: Positive = 1e4):
     done = jnp.argmax(value[1] <= 1e-12 * value[1, 0])
     # the slowest axis may be missing from the start: fewer steps, never more
     yield at_most("diagonal: steps to a share of 1e-12", done, steps_to_shrink(rho[1], 1e-12))
-    yield at_least("rotated diagonal: share left after 200 steps", value[3, -1] / value[3, 0], 1e-3)
-    yield at_least("the Hessian in place of its inverse, scaled: share left", wrong[-1] / value[1, -1], 1e6)
+    left = value[:, -1] / value[:, 0]
+    yield at_least("share left after 200 steps: rotated, beyond a million times the other", left[3], 1e6 * left[1])
 
 
 @claim(

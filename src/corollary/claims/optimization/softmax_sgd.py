@@ -14,7 +14,6 @@ from corollary.optimization import (
     batch_gradient,
     finite_sum,
     gradient_covariance,
-    inverse_power,
     inverse_time,
     minimize,
     sgd,
@@ -235,33 +234,23 @@ def batch_variance(key, *, examples: Size = 6, n: Size = 1000, draws: Count = 30
     @jax.jit
     def measure(key):
         data_key, theta_key, draw_key = jax.random.split(key, 3)
-        x, y = _mixture(data_key, examples)
         theta = jax.random.normal(theta_key, (3,))
         square = _terms()["least squares"][0]
-        problem = finite_sum(square, (x, y), theta)
-
-        def spread(batches):
-            found = jax.vmap(lambda chosen: batch_gradient(problem, theta, chosen))(batches)
-            centred = found - found.mean(0)
-            return centred.T @ centred / found.shape[0]
-
-        tuples = [jnp.array(list(itertools.product(range(examples), repeat=m))) for m in sizes]
-        subsets = [jnp.array(list(itertools.combinations(range(examples), m))) for m in (*sizes, examples)]
+        problem = finite_sum(square, _mixture(data_key, examples), theta)
         large = finite_sum(square, _mixture(data_key, n), theta)
+        drawn = jax.random.randint(draw_key, (draws, 64), 0, n)
+        one = batch_gradient(large, theta, drawn[0])
+        return problem.gradients(theta), gradient_covariance(problem, theta), large.gradients(theta), drawn, one
 
-        def total(batch):
-            keys = jax.random.split(draw_key, draws)
-            drawn = jax.vmap(lambda k: batch_gradient(large, theta, jax.random.randint(k, (batch,), 0, n)))(keys)
-            return drawn.var(0).sum()
+    each, single, many, drawn, one = map(np.asarray, measure(key))
 
-        return (
-            jnp.stack([spread(t) for t in tuples]),
-            jnp.stack([spread(s) for s in subsets]),
-            gradient_covariance(problem, theta),
-            jnp.stack([total(b) for b in (1, 4, 16, 64)]),
-        )
+    def spread(batches):
+        return np.cov(each[np.array(list(batches))].mean(1).T, ddof=0)
 
-    independent, without, single, totals = measure(key)
+    independent = np.stack([spread(itertools.product(range(examples), repeat=m)) for m in sizes])
+    without = np.stack([spread(itertools.combinations(range(examples), m)) for m in (*sizes, examples)])
+    totals = [many[drawn[:, :batch]].mean(1).var(0).sum() for batch in (1, 4, 16, 64)]
+    yield equal("gradient of a batch: the average", one, many[drawn[0]].mean(0))
     predicted = jnp.stack([single * batch_factor(examples, m) for m in sizes])
     yield equal("covariance over all batches, with replacement", independent, predicted)
     smaller = jnp.stack([single * batch_factor(examples, m, replacement=False) for m in (*sizes, examples)])
@@ -269,80 +258,3 @@ def batch_variance(key, *, examples: Size = 6, n: Size = 1000, draws: Count = 30
     # a variance from 3000 draws is good to a few percent
     yield rate("variance against the batch", [1, 4, 16, 64], totals, -1.0, tolerance=0.1, along="batch")
     yield control("without replacement", equal("covariance over all subsets", without[:-1], predicted))
-
-
-@claim(rows=("M07.07",))
-def robbins_monro(key, *, length: Count = 1_000_000):
-    r"""Steps that sum to infinity while their squares do not.
-
-    $\eta_k=\frac{C_0}{C_1+k}$, $k=0,1,\dots$: $\sum_{k<K}\eta_k=C_0\ln K+O(1)$ and
-    $\sum_k\eta_k^2=C_0^2\psi_1(C_1)$, the trigamma function. Of the powers $k^{-\gamma}$ those with
-    $\frac12<\gamma\le1$ satisfy both conditions: from $K$ to $2K$ a sum grows by $2^{1-\gamma}$ times what it grew
-    before (at least 1: divergent), and the squares by $2^{1-2\gamma}$ times (below 1: convergent).
-    """
-    from scipy.special import polygamma
-
-    c0_key, c1_key = jax.random.split(key)
-    c0 = jax.random.uniform(c0_key, (), minval=0.5, maxval=2.0)
-    c1 = jax.random.uniform(c1_key, (), minval=1.0, maxval=9.0)
-    powers = np.array([0.4, 0.5, 0.6, 0.75, 1.0, 1.2])
-
-    @jax.jit
-    def measure(c0, c1):
-        eta = step_sizes(inverse_time(c0, c1 - 1), length)  # the schedule counts from one
-        sums, squares = jnp.cumsum(eta), jnp.cumsum(eta**2)
-
-        def growth(gamma):
-            steps = step_sizes(inverse_power(1.0, gamma), length)
-            quarter = length // 4
-            first, second = (lambda s: s[quarter : 2 * quarter].sum()), (lambda s: s[2 * quarter :].sum())
-            return second(steps) / first(steps), second(steps**2) / first(steps**2)
-
-        return sums[jnp.array([length // 10 - 1, length - 1])], squares[-1], jax.vmap(growth)(jnp.asarray(powers))
-
-    sums, squares, (plain, squared) = measure(c0, c1)
-    # beyond K the sums differ from the integrals by 1/K of their size
-    yield equal("growth of the sum from K/10 to K", sums[1] - sums[0], c0 * np.log(10), rtol=100 / length)
-    tail = c0**2 / (length + c1)
-    yield equal("sum of the squares", squares + tail, c0**2 * polygamma(1, float(c1)), rtol=1e-9)
-    yield equal("powers: growth of the sum", plain, 2 ** (1 - powers), rtol=10 / length, x=powers, along="power")
-    yield equal(
-        "powers: growth of the squares", squared, 2 ** (1 - 2 * powers), rtol=20 / length, x=powers, along="power"
-    )
-    inside = slice(2, 5)
-    yield at_least("powers in (1/2, 1]: growth of the sum", plain[inside], 1.0, rtol=10 / length)
-    yield at_most("powers in (1/2, 1]: growth of the squares", squared[inside], 0.9)
-    yield control("a power above 1", at_least("growth of the sum", plain[-1], 1.0, rtol=10 / length))
-    yield control("the power 0.4", at_most("growth of the squares", squared[0], 0.9))
-
-
-@claim(
-    rows=("M07.07", "M07.27"),
-    erratum="The conditions are not necessary: without noise at the minimiser a constant step converges.",
-)
-def necessary_as_printed(key, *, runs: Count = 256, steps: Count = 2000):
-    r"""Stochastic gradient descent converges only with steps whose squares are summable.
-
-    As printed in 7.3: "the learning rate must satisfy the following conditions in order for (7.4) to converge", (7.8),
-    and "must decay". Linear regression with labels that some $\theta^*$ fits exactly, $\theta_{k+1}=\theta_k+2\eta
-    (y_k-\theta_k\cdot x_k)x_k$ with the constant step $\eta=\frac1{2\max\|x\|^2}$: all of 256 runs arrive at
-    $\theta^*$. With noise in the labels none does.
-    """
-
-    @jax.jit
-    def measure(key):
-        data_key, theta_key, noise_key, run_key = jax.random.split(key, 4)
-        x, truth = jax.random.normal(data_key, (40, 3)), jax.random.normal(theta_key, (3,))
-        eta = 1 / (2 * jnp.sum(x**2, axis=1).max())
-
-        def last(y):
-            problem = finite_sum(lambda t, x, y: (y - x @ t) ** 2, (x, y), jnp.zeros(3))
-            ends = jax.vmap(lambda k: minimize(problem, sgd(eta), steps=steps, key=k).theta[-1])
-            best = jnp.linalg.lstsq(x, y)[0]
-            return jnp.linalg.norm(ends(jax.random.split(run_key, runs)) - best, axis=1)
-
-        return last(x @ truth + jax.random.normal(noise_key, (40,))), last(x @ truth)
-
-    noisy, exact = measure(key)
-    yield at_least("median distance to the minimiser at the end, noisy labels", jnp.median(noisy), 1e-2)
-    yield at_least("largest distance at the end, labels that can be fitted", exact.max(), 1e-2)
