@@ -8,8 +8,6 @@ import numpy as np
 import pytest
 
 from corollary.optimization import (
-    Path,
-    best_iterate,
     haystack,
     random_clauses,
     satisfiability,
@@ -45,12 +43,6 @@ def test_haystack_is_a_slope_outside_its_cell_and_has_a_stationary_point_inside(
     np.testing.assert_allclose(problem(np.array([0.75, 0.25])), 1.5 - 3)
 
 
-def test_best_iterate():
-    path = Path(jnp.arange(4.0)[:, None], jnp.zeros(4), jnp.array([3.0, 1.0, 2.0, 1.5]))
-    theta, k = best_iterate(path)
-    assert theta == 1 and k == 1
-
-
 def test_sentences():
     with pytest.raises(ValueError, match=r"clauses must be whole numbers of shape \(m, 3\)"):
         satisfies(np.ones((2, 2), int), np.ones(3))
@@ -64,5 +56,3 @@ def test_sentences():
         haystack(np.array([2.0, 0.0]))
     with pytest.raises(ValueError, match="variables must be at least 3"):
         random_clauses(jax.random.key(0), 2, 1)
-    with pytest.raises(TypeError, match="path must be a Path"):
-        best_iterate(3)

@@ -229,7 +229,7 @@ def _axis(scale: dict, values: list) -> dict:
     """On a logarithmic scale a grid line a decade (fewer where there are many), written as a power of ten."""
     if scale.get("type") != "log":
         largest = max((abs(v) for v in values if v is not None), default=1.0)
-        return {} if 1e-3 < largest < 1e6 else {"format": "~e"}
+        return {} if largest == 0 or 1e-3 < largest < 1e6 else {"format": "~e"}
     known = [v for v in values if v is not None and v > 0]
     if not known:
         return {}

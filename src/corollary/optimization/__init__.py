@@ -30,7 +30,7 @@ from corollary.optimization.cosines import cosines, random_cosines
 from corollary.optimization.diffusion import diffusion_sgd, gaussian_sgd, modified_drift
 from corollary.optimization.flow import Flow, gradient_flow
 from corollary.optimization.geman_mcclure import geman_mcclure
-from corollary.optimization.hard import best_iterate, haystack, random_clauses, satisfiability, satisfies
+from corollary.optimization.hard import haystack, random_clauses, satisfiability, satisfies
 from corollary.optimization.hard_for_momentum import bent_line, nesterov_chain
 from corollary.optimization.heavy_ball import (
     damped_oscillator,

@@ -6,7 +6,6 @@ import numpy as np
 
 from corollary._validate import concrete, positive, real, whole, within
 from corollary.catalog import implements
-from corollary.optimization.minimize import Path
 from corollary.optimization.problem import Problem
 
 #: The steepest slope of the profile $(1-t^2)^2$, at $t=1/\sqrt3$.
@@ -47,12 +46,12 @@ def satisfiability(clauses, start) -> Problem:
 
 @implements("T02.23")
 def haystack(cell, *, slope=1.0, depth=1.0) -> Problem:
-    r"""On $[0,1]^n$: $g\,x_1-h\prod_ib(4|x_i-c_i|)$ with $b(t)=(1-t^2)_+^2$, $c$ the centre of one of the $2^n$ cells of
-    side $\frac12$.
+    r"""On $[0,1]^n$: $g\,x_1-h\prod_ib(4|x_i-c_i|)$ with $b(t)=(1-t^2)_+^2$, $c$ the centre of one of the $2^n$ cells
+    of side $\frac12$.
 
-    `cell` (n,) of 0 and 1 says which. Outside of it values and gradients are those of the slope and tell nothing of where
-    it is; all stationary points are inside, if $h\ge\frac{3\sqrt3}{32}g$, which is required. `start` is the middle of
-    the opposite cell.
+    `cell` (n,) of 0 and 1 says which. Outside of it values and gradients are those of the slope and tell nothing of
+    where it is; all stationary points are inside, if $h\ge\frac{3\sqrt3}{32}g$, which is required. `start` is the
+    middle of the opposite cell.
     """
     cell = within("cell", real("cell", cell, "n"), 0.0, 1.0)
     slope, depth = positive("slope", real("slope", slope, "")), positive("depth", real("depth", depth, ""))
@@ -64,15 +63,6 @@ def haystack(cell, *, slope=1.0, depth=1.0) -> Problem:
         return slope * x[0] - depth * jnp.prod(profile)
 
     return Problem(value, (centre, slope, depth), 1 - centre)
-
-
-@implements("T02.24")
-def best_iterate(path: Path):
-    r"""The iterate with the least gradient, which is what the rates for stationary points speak of, and its number."""
-    if not isinstance(path, Path):
-        raise TypeError(f"path must be a Path, got {type(path).__name__}.")
-    k = jnp.argmin(path.gradient_norm)
-    return path.theta[k], k
 
 
 def random_clauses(key, variables: int, count: int):

@@ -87,7 +87,7 @@ def averaged(method: Method | optax.GradientTransformation) -> Method:
     return Method(init, step, lambda state: state[1])
 
 
-@implements("T02.26")
+@implements("T02.24", "T02.26")
 def best_iterate(path: Path):
     r"""The iterate with the least gradient among $\theta_0,\dots,\theta_{K-1}$: what the theorem returns.
 

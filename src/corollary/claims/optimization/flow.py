@@ -35,7 +35,8 @@ def dissipation(key, *, dim: Size = 4, starts: Size = 48):
     $\dot\theta=-\nabla f(\theta)$: $\frac d{dt}f(\theta(t))=-\|\nabla f(\theta(t))\|^2$, so that
     $f(\theta(0))-f(\theta(T))=\int_0^T\|\nabla f\|^2dt$. On a quadratic
     $\theta(t)=\theta^*+e^{-Ht}(\theta_0-\theta^*)$. Where $f$ is strictly convex every start flows
-    to the one minimiser; Himmelblau's function has four. Falling for ever is not convergence: on $e^{-\theta}$ from 0 the flow is $\ln(1+t)$.
+    to the one minimiser; Himmelblau's function has four. Falling for ever is not convergence: on
+    $e^{-\theta}$ from 0 the flow is $\ln(1+t)$.
     """
     times = jnp.linspace(0.25, 5.0, 20)
 
@@ -89,7 +90,8 @@ def euler(key, *, dim: Size = 4):
 
     $\theta_{k+1}=\theta_k-\eta\nabla f(\theta_k)$ is the explicit Euler method: for an $L$-smooth $f$ with gradients
     up to $V$ along the flow, $\max_{k\eta\le T}\|\theta_k-\theta(k\eta)\|\le\frac{\eta V}2(e^{LT}-1)$, of first
-    order in $\eta$. With $\eta=\lambda\Delta_t$ it follows $\dot x=-\lambda\nabla f(x)$. Beyond $2/L$ there is nothing to follow.
+    order in $\eta$. With $\eta=\lambda\Delta_t$ it follows $\dot x=-\lambda\nabla f(x)$. Beyond $2/L$ there is
+    nothing to follow.
     """
     horizon = 4.0
     counts = [32, 64, 128, 256]
@@ -203,7 +205,7 @@ def convex_flow(key, *, dim: Size = 5, times: Count = 40):
         bound = rates.flow.convex(jnp.sqrt(square), t)
         yield at_most(f"{name}: excess", excess, bound, atol=1e-12, x=t, along="t")
         lyapunov = t * excess + away / 2
-        # t times a difference of values that round at 1e-16 of a few units
+        # t times the error of the integrator, 1e-9 of the value or so, and of rounding
         yield monotone(f"{name}: the Lyapunov function", lyapunov, "decreasing", atol=1e-7, x=t, along="t")
     spot = jnp.linspace(0.1, 0.9, 9)
     share = near / rates.flow.convex(1.0, spot)

@@ -1,0 +1,236 @@
+"""What many gradient steps do to the gradient and to the distance from the minimisers."""
+
+import jax
+import jax.numpy as jnp
+import optax
+
+from corollary.evidence import Count, Size, at_least, at_most, claim, control, equal, monotone
+from corollary.optimization import (
+    Problem,
+    cosine_wells,
+    huber,
+    least_squares,
+    log_squares,
+    minimize,
+    quadratic,
+    random_cosines,
+    random_quadratic,
+    rates,
+    ridge_logistic,
+    sigmoid_classification,
+)
+
+gd = rates.gradient_descent
+
+
+@claim(rows=("B05.19", "E03.07", "T02.24", "T02.25"))
+def stationary_rate(key, *, dim: Size = 20, runs: Size = 32, steps: Count = 500):
+    r"""Gradient descent on a smooth function finds small gradients at the rate 1/k, without convexity.
+
+    Let $f$ be $L$-smooth and bounded below by $f^*$. With $\eta=1/L$, $\sum_{i<k}\|\nabla f(\theta_i)\|^2\le
+    2L(f(\theta_0)-f(\theta_k))$, hence the smallest squared gradient among the first $k$ is at most
+    $\frac{2L(f(\theta_0)-f^*)}k$ (E, Lemma 3.2; B, Theorem 38 for all $\eta\le1/L$), some gradient is at most
+    $\epsilon$ within $\lceil2L(f(\theta_0)-f^*)/\epsilon^2\rceil$ steps, and with $|f|\le M/2$ the mean square is at
+    most $2ML/T$ (T, Theorem 2.5.1, prints 4). Equality after one step on $\frac L2\theta^2$; a long slope with a bowl
+    at its end takes half of the steps.
+    """
+    k = jnp.arange(1, steps + 1)
+    epsilons = jnp.array([1.0, 0.3, 0.1])
+
+    @jax.jit
+    def measure(key):
+        keys = jax.random.split(key, runs)
+
+        def from_cosines(key):
+            p = random_cosines(key, dim, terms=10)
+            path = minimize(p, optax.sgd(1 / p.L), steps=steps)
+            sums = jnp.cumsum(path.gradient_norm[:-1] ** 2)
+            bounded = 2 * jnp.abs(p.data[0]).sum()  # M: twice the largest size of the value
+            return sums / (2 * p.L * (path.value[0] - path.value[1:])), sums / (k * 2 * bounded * p.L / k)
+
+        def from_logarithms(key):
+            p = log_squares(3 * jax.random.normal(key, (dim,)))
+            path = minimize(p, optax.sgd(0.5 / p.L), steps=steps)
+            least = jax.lax.associative_scan(jnp.minimum, path.gradient_norm[:-1] ** 2)
+            fast = minimize(p, optax.sgd(1 / p.L), steps=steps)
+            hits = jnp.argmax(fast.gradient_norm[:, None] <= epsilons, axis=0)
+            return least / gd.stationary(p.L, path.value[0], k - 1, step=0.5 / p.L), hits, fast.value[0]
+
+        bowl = minimize(quadratic(jnp.array([3.0])), optax.sgd(1 / 3.0), steps=1)
+        steep = minimize(quadratic(jnp.array([3.0])), optax.sgd(1.5 / 3.0), steps=1)
+        # slope just above epsilon: every step lowers the value by slope^2 / L
+        slope = 0.0101
+        slide = huber(slope, 2.0)
+        path = minimize(slide, optax.sgd(1.0), steps=steps)
+        kink = minimize(Problem(jnp.abs, (), jnp.array(1.05)), optax.sgd(0.1), steps=steps)
+        return (
+            jax.vmap(from_cosines)(keys),
+            jax.vmap(from_logarithms)(keys),
+            (bowl.gradient_norm[0] ** 2, 6 * bowl.value[0]),
+            (steep.gradient_norm[0] ** 2, gd.stationary(3.0, steep.value[0], 0) / 1.5),
+            (jnp.argmax(path.gradient_norm <= 0.01), slide(2.0)),
+            jnp.cumsum(kink.gradient_norm[:-1] ** 2) / k,
+        )
+
+    (sums, bounded), (least, hits, gaps), (square, drop), (long, promise), (slid, height), kink = measure(key)
+    # where the path has converged the differences of values round: sums are of the order of 1
+    yield at_most(
+        "cosines: sum of squared gradients over 2L times the drop", sums.max(0), 1.0, rtol=1e-9, x=k, along="k"
+    )
+    yield at_most("cosines: mean square over 2ML/T", bounded.max(0), 1.0, x=k, along="T")
+    yield at_most("logarithms: least squared gradient over the bound, step 0.5/L", least.max(0), 1.0, x=k, along="k")
+    yield at_most("logarithms: steps to a small gradient", hits, gd.steps_to_stationary(2.0, gaps[:, None], epsilons))
+    yield equal("quadratic, one step of 1/L: attained", square, drop, rtol=1e-12)
+    ratio = slid / gd.steps_to_stationary(1.0, height, 0.01)
+    yield equal("a long slope: share of the steps needed", ratio, 0.5, rtol=0.03)
+    yield control("a step of 1.5/L", at_most("squared gradient at the start", long, promise))
+    yield control("the absolute value, not smooth", at_most("mean square", kink, 2 * 1.05 * 1.0 / k, x=k, along="T"))
+
+
+@claim(rows=("M17.09", "M17.10"))
+def distances(key, *, dim: Size = 6, steps: Count = 200):
+    r"""On a convex function every gradient step comes closer to every minimiser, and says how low it got.
+
+    If $f$ is convex and $L$-smooth and $\eta\le1/L$, for every minimiser $f(\theta_{k+1})-f^*\le\frac1{2\eta}
+    (\|\theta_k-\theta^*\|^2-\|\theta_{k+1}-\theta^*\|^2)$; hence the distances do not increase, which is true up to
+    $\eta\le2/L$. Equality in the first for a linear slope, as in the Huber function before its bowl.
+    """
+
+    @jax.jit
+    def measure(key):
+        x_key, y_key, q_key, z_key = jax.random.split(key, 4)
+        flat = least_squares(jax.random.normal(x_key, (dim // 2, dim)), jax.random.normal(y_key, (dim // 2,)))
+        normal = jnp.linalg.svd(flat.data[0])[2][-1]
+        curved = random_quadratic(q_key, dim, 30.0)
+        logistic = ridge_logistic(jax.random.normal(z_key, (40, dim)), jnp.arange(40) % 2.0, 0.01, 2 * jnp.ones(dim))
+
+        def both(p, minimiser, product):
+            path = minimize(p, optax.sgd(product / p.L), steps=steps)
+            away = jnp.linalg.norm(path.theta - minimiser, axis=-1)
+            bound = gd.one_step_excess(away[:-1], away[1:], step=product / p.L)
+            return path.value[1:] - p.minimum, bound, away
+
+        cases = [
+            (flat, flat.minimiser),
+            (flat, flat.minimiser + 5 * normal),
+            (curved, curved.minimiser),
+            (logistic, logistic.minimiser),
+        ]
+        found = [jax.vmap(lambda c, p=p, m=m: both(p, m, c))(jnp.array([0.3, 1.0, 1.95])) for p, m in cases]
+        slide = huber(0.001, 1.0)
+        path = minimize(slide, optax.sgd(1.0), steps=50)
+        slope = gd.one_step_excess(path.theta[:-1], path.theta[1:], step=1.0)
+        hill = minimize(cosine_wells(jnp.array([jnp.pi - 0.3])), optax.sgd(1.0), steps=1)
+        beyond = minimize(quadratic(jnp.ones(1)), optax.sgd(2.05), steps=5)
+        return [jnp.stack(part) for part in zip(*found, strict=True)], (path.value[1:], slope), hill, beyond.theta[:, 0]
+
+    (excess, bound, away), (slid, slope), hill, beyond = measure(key)
+    # near the end both sides are differences of numbers of the order of the squared distances, 1e2 with five away
+    yield at_most(
+        "excess after a step, steps 0.3/L and 1/L", excess[:, :2], bound[:, :2], atol=1e-12, along="iteration"
+    )
+    yield monotone("distances, steps 0.3/L, 1/L and 1.95/L", away, "decreasing", atol=1e-13, along="iteration")
+    # on the slope the two sides are delta theta - delta^2 / 2 and delta theta + delta^2 / 2, with theta > 0.9
+    yield equal("a linear slope: attained", slid, slope, rtol=0.001 / 0.9)
+    square = jnp.square(hill.theta - 0.0)[:, 0]
+    yield control("near a maximum, not convex", at_most("excess", hill.value[1], (square[0] - square[1]) / 2))
+    yield control("a step of 2.05/L", monotone("distance", jnp.abs(beyond), "decreasing"))
+
+
+@claim(rows=("M17.14", "M17.16"))
+def decreasing_steps(key, *, dim: Size = 3, runs: Size = 16, steps: Count = 20000):
+    r"""Steps whose sum is infinite and whose squares can be summed lead to critical points, convex or not.
+
+    Let $\Lambda$ be $L$-smooth and bounded below with bounded gradient, $\sum\eta_k=\infty$ and $\sum\eta_k^2<\infty$.
+    Then $\Lambda(\theta_k)$ converges and $\|\nabla\Lambda(\theta_k)\|\to0$, even if the first steps are longer than
+    $2/L$. Steps $k^{-2}$ stop short, since the path is no longer than $L_1\sum\eta_k$; a constant step of $2.5/L$ goes
+    on for ever. For gradients without noise a constant step up to $1/L$ does as well: the second condition is
+    sufficient, not necessary.
+    """
+    from corollary.optimization.schedules import inverse_power, inverse_time
+
+    @jax.jit
+    def measure(key):
+        l_key, c_key, s_key, x_key, y_key = jax.random.split(key, 5)
+        x, y = jax.random.normal(x_key, (40, dim)), jax.random.bernoulli(y_key, shape=(40,)).astype(float)
+
+        def follow(p, starts, schedule, steps=steps):
+            path = jax.vmap(lambda s: minimize(p, optax.sgd(schedule), steps=steps, start=s))(starts)
+            return path.gradient_norm, path.value
+
+        logs, wells = log_squares(jnp.zeros(dim)), cosine_wells(jnp.zeros(dim))
+        sigmoid = sigmoid_classification(x, y)
+        long = inverse_time(10.0, 1.0, 1.0)  # the first step is 5, far beyond 2/L for the first two
+        found = [
+            follow(logs, 3 * jax.random.normal(l_key, (runs, dim)), long),
+            follow(wells, 3 * jax.random.normal(c_key, (runs, dim)), long),
+            follow(sigmoid, jax.random.normal(s_key, (runs, dim)), inverse_time(200.0, 1.0, 1.0)),
+        ]
+        ends = jnp.stack([g[:, -1] for g, _ in found])
+        swing = jnp.stack([jnp.ptp(v[:, -100:], axis=1) for _, v in found])
+        k = jnp.arange(1, steps + 1)[-99:]
+        eta = jnp.array([10.0, 10.0, 200.0])[:, None, None] / (1 + k)
+        tail = jnp.stack([g[:, -100:-1] for g, _ in found])
+        most = (eta * (1 + eta * jnp.stack([logs.L, wells.L, sigmoid.L])[:, None, None] / 2) * tail**2).sum(-1)
+        rises = jnp.max(jnp.diff(found[0][1][:, :20], axis=1))
+        far = 50 + jax.random.uniform(l_key, (runs, dim))
+        short = follow(logs, far, inverse_power(1.0, 2.0), 5000)[0][:, -1]
+        fixed = follow(wells, 1 + 0.5 * jax.random.uniform(c_key, (runs, dim)), optax.constant_schedule(2.5), 2000)
+        steady = follow(wells, 3 * jax.random.normal(c_key, (runs, dim)), optax.constant_schedule(1.0), 2000)
+        return ends, (swing, most), rises, short, fixed[0][:, -1], steady[0][:, -1]
+
+    ends, (swing, most), rises, short, fixed, steady = measure(key)
+    yield at_most("gradient norm at the end: logarithms, wells, sigmoid", ends, 1e-2)
+    # what the expansion of a step allows; it goes to zero with the sum of the squares
+    yield at_most("swing of the value over the last 100 iterates", swing, most, atol=1e-14)
+    yield at_most("what that swing may be", most, 1e-2)
+    yield at_least("but the value rises at first", rises, 0.0)
+    yield at_most("wells with the constant step 1/L: gradient norm at the end", steady, 1e-6)
+    # the path is at most sqrt(d) pi^2/6 long, so that every coordinate stays beyond 50 - 2.9 - ...: gradient 2/52 each
+    yield control("steps that can be summed", at_most("gradient norm at the end", short, 1e-2))
+    yield control("a constant step of 2.5/L", at_most("gradient norm at the end", fixed, 1e-2))
+
+
+@claim(
+    rows=("M17.16",),
+    erratum="Theorem 17.16 omits that the objective is bounded below; the identity on the line satisfies all printed "
+    "premises and has gradient 1 everywhere.",
+)
+def convergence_without_lower_bound(key, *, steps: Count = 2000):
+    r"""As printed: with a Lipschitz, bounded gradient and Robbins-Monro steps the gradient tends to zero.
+
+    Premises as printed: $\nabla\Lambda$ Lipschitz, $\|\nabla\Lambda\|\le L_1$, $\sum\eta_k=\infty$,
+    $\sum\eta_k^2<\infty$. $\Lambda(\theta)=\theta$ has them all: $\Lambda(\theta_k)\to-\infty$.
+    """
+    start = jax.random.normal(key, ())
+    problem = Problem(lambda theta: theta, (), jnp.zeros(()))
+    path = minimize(problem, optax.sgd(lambda k: 1.0 / (k + 1)), steps=steps, start=start)
+    yield at_most("gradient norm at the end", path.gradient_norm[-1], 1e-2)
+
+
+@claim(rows=("M17.22",), no_control="an exercise; the last check shows that the converse fails")
+def telescoping(key, *, dim: Size = 4, steps: Count = 2000):
+    r"""If gradient descent converges the gradients vanish, and the iterates are the sum of the gradients.
+
+    $\theta_k=\theta_0-\eta\sum_{i<k}\nabla f(\theta_i)$: if $\theta_k\to\theta$ then $\nabla f(\theta_k)=(\theta_k-
+    \theta_{k+1})/\eta\to0$, and if the series converges so does $\theta_k$. The converse of the first fails: on
+    $e^{-\theta}$ the gradient vanishes and $\theta_k\ge\ln(1+\eta k)+\theta_0$ for $\theta_0=0$ goes to infinity.
+    """
+
+    @jax.jit
+    def measure(key):
+        p = random_cosines(key, dim, terms=10)
+        path = minimize(p, optax.sgd(1 / p.L), steps=steps)
+        slopes = jax.vmap(p.gradient)(path.theta)
+        rebuilt = path.theta[0] - jnp.cumsum(slopes[:-1], axis=0) / p.L
+        away = minimize(Problem(lambda t: jnp.exp(-t), (), jnp.zeros(())), optax.sgd(1.0), steps=steps)
+        moves = jnp.linalg.norm(jnp.diff(path.theta, axis=0), axis=1) * p.L
+        return path.theta[1:], rebuilt, moves, path.gradient_norm[:-1], away.theta, away.gradient_norm
+
+    theta, rebuilt, moves, norms, away, away_norm = measure(key)
+    # the sum of 2000 terms and the differences of numbers of the order of 1
+    yield equal("start less the sum of the gradients", rebuilt, theta, rtol=0.0, atol=1e-11)
+    yield equal("gradient as a difference of iterates", moves, norms, rtol=0.0, atol=1e-12, along="iteration")
+    k = jnp.arange(1, steps + 1)
+    yield at_most("the exponential: gradient norm vanishes", away_norm[1:], 1.0 / k, x=k, along="iteration")
+    yield at_least("the exponential: the iterates do not converge", away[1:], jnp.log(1.0 + k), x=k, along="iteration")
