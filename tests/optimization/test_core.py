@@ -121,6 +121,15 @@ def test_rates_by_hand():
     assert np.isclose(r.decrease(2.0, 1.0), -0.25)
 
 
+def test_the_listing_has_every_rate_with_its_premises():
+    found = rates.listing()
+    assert found["gradient_descent.convex"].arguments == ("L", "distance", "k", "step")
+    assert "Convex" in found["gradient_descent.convex"].promise
+    assert len(found) > 30
+    assert all(r.arguments and len(r.promise) > 20 for r in found.values())
+    assert {name.split(".")[0] for name in found} == set(rates.__all__) - {"listing"}
+
+
 @pytest.mark.parametrize(
     ("call", "error", "message"),
     [
