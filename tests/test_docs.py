@@ -47,10 +47,10 @@ def test_every_file_the_readme_points_at_is_there():
         assert (ROOT / target).exists(), target
 
 
-def test_nothing_speaks_of_the_machine_it_was_made_on():
+def test_no_path_of_this_machine_in_the_files():
+    here = [f"{place}/" for place in (ROOT, Path.home()) if len(place.parts) > 1]
     suffixes = {".py", ".md", ".toml", ".tsv", ".yml", ""}
     for path in [*ROOT.glob("*"), *ROOT.glob("src/**/*"), *ROOT.glob("docs/**/*"), *ROOT.glob("tests/**/*")]:
-        if path.is_file() and path.suffix in suffixes and path.name != "test_docs.py":
+        if path.is_file() and path.suffix in suffixes:
             text = path.read_text(encoding="utf-8", errors="ignore")
-            assert "/work/" not in text, path
-            assert "/root/" not in text, path
+            assert not any(place in text for place in here), path
