@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from corollary.claims.linear._truth_tables import numbers_of, tiles
+from corollary.claims.connectionism._truth_tables import numbers_of, tiles
 from corollary.evidence import Range, Size, at_least, at_most, claim, control, equal
 from corollary.linear import (
     LinearThreshold,

@@ -5,7 +5,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from corollary.claims.linear._planted import planted
+from corollary.claims.connectionism._planted import planted
 from corollary.evidence import Size, at_least, at_most, claim, control, equal, estimate, monotone, picture
 from corollary.linear import (
     feasible_arc,

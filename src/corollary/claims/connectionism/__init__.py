@@ -1,0 +1,1 @@
+"""Neurons, perceptrons, margins and associative memories: the part of `corollary.linear` that came before gradients."""
