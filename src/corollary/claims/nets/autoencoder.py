@@ -225,3 +225,19 @@ def optimum(key, *, dim: Size = 8, code: Size = 2, n: Size = 100, steps: Count =
         reconstruction_loss(other, x),
         (rank_error(x, 0) ** 2 - jnp.sum(values[code : 2 * code] ** 2)) / (2 * n),
     )
+
+
+@claim(
+    rows=("B02.10",),
+    erratum="The proof has the product of all principal directions with the first m as I_m; it is (I_m 0).",
+)
+def printed_proof_line(key, *, dim: Size = 6, code: Size = 2):
+    r"""The first m principal directions times all of them give the identity of size m.
+
+    As printed in the proof of Theorem 13: $U_m(U_m^\top U)=U_mI_m$. The factor $U_m^\top U=[I_m\ 0]$ has as many
+    columns as there are directions, and so has the product.
+    """
+    u = jnp.linalg.qr(jax.random.normal(key, (dim, dim)))[0]
+    product = u[:, :code].T @ u
+    yield equal("its first m columns", product[:, :code], jnp.eye(code))
+    yield equal("number of its columns", product.shape[1], code, rtol=0, atol=0)

@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 import optax
 
-from corollary.evidence import Count, Positive, Size, at_least, at_most, claim, equal, rate
+from corollary.evidence import Count, Positive, Size, at_least, at_most, claim, control, equal, rate
 from corollary.optimization import (
     Problem,
     block_newton,
@@ -28,7 +28,7 @@ def _logistic(key, n, dim):
     return ridge_logistic(x, jax.random.bernoulli(y_key, jax.nn.sigmoid(2 * x[:, 0])).astype(float), 0.05)
 
 
-@claim(rows=("B05.09", "T02.02"), no_control="an algorithm and a quantity; the first-order model is the contrast")
+@claim(rows=("B05.09", "T02.02"))
 def local_models(key, *, dim: Size = 5):
     r"""The second-order model is good to third order, and Newton's step goes to its stationary point.
 
@@ -65,13 +65,16 @@ def local_models(key, *, dim: Size = 5):
     first, second, hessian, slope, fall, soft_slope = measure(key)
     yield rate("error of the second-order model", sizes[2:], second[2:], 3.0, tolerance=0.3, along="distance")
     yield rate("error of the first-order model", sizes[2:], first[2:], 2.0, tolerance=0.3, along="distance")
+    yield control(
+        "without the Hessian", rate("error of the model", sizes[2:], first[2:], 3.0, tolerance=0.3, along="distance")
+    )
     yield equal("Hessian: symmetric", hessian, hessian.T, atol=1e-13)
     yield equal("slope of the model after Newton's step", slope, 0.0, atol=1e-12)
     yield at_most("the model falls", fall, 0.0)
     yield equal("slope of the isotropic model after a gradient step", soft_slope, 0.0, atol=1e-12)
 
 
-@claim(rows=("B05.09", "M17.05", "T02.22"), no_control="an algorithm; where it fails is among the checks")
+@claim(rows=("B05.09", "M17.05", "T02.22"))
 def newtons_method(key, *, dim: Size = 6, n: Size = 100):
     r"""Newton's method solves quadratics at once, converges quadratically, and does not mind linear coordinates.
 
@@ -128,12 +131,12 @@ def newtons_method(key, *, dim: Size = 6, n: Size = 100):
     yield equal("other coordinates: the same iterates", turned, theta, rtol=1e-7, atol=1e-9)
     yield at_least("gradient descent: other iterates", jnp.abs(plain - direct).max(), 1e-3)
     yield at_most("ln cosh from 1 and 1.08: closer", edge[:2, 4], edge[:2, 0])
-    yield at_least("ln cosh from 1.09 and 1.1: farther", edge[2:, 4], edge[2:, 0])
+    yield control("starts at 1.09 and 1.1, beyond the cycle", at_most("ln cosh: closer", edge[2:, 4], edge[2:, 0]))
     yield at_least("ln(1 + t^2) from 0.7: away", jnp.abs(away[1:]), 1.0)
     yield equal("near a saddle: to the saddle", saddle, 0.0, atol=1e-9)
 
 
-@claim(rows=("B05.10",), no_control="an algorithm; a strongly coupled Hessian, where it diverges, is among the checks")
+@claim(rows=("B05.10",))
 def parts_of_the_hessian(key, *, dim: Size = 8, steps: Count = 200):
     r"""With a part of the Hessian Newton's method is linear, with the spectral radius of what is left out.
 
@@ -189,10 +192,12 @@ def parts_of_the_hessian(key, *, dim: Size = 8, steps: Count = 200):
     yield at_most("factor of every step", last.max(1), radius[coupled])
     yield at_least("factor seen, over the spectral radius", last.max(1) / radius[coupled], 0.8)
     yield at_most("spectral radius", radius, bound, atol=1e-14)
-    yield at_least("correlation 0.99: the diagonal alone diverges", apart[-1], 1e6)
+    yield control(
+        "correlation 0.99, the diagonal alone", at_most("error in the end, of the first", apart[-1], apart[0])
+    )
 
 
-@claim(rows=("B05.14", "T02.21"), no_control="an algorithm; a rotated Hessian, where it does not help, is a check")
+@claim(rows=("B05.14", "T02.21"))
 def preconditioning(key, *, dim: Size = 8, spread: Positive = 1e4):
     r"""A preconditioner changes the coordinates, and with them the condition number that counts.
 
@@ -247,7 +252,7 @@ def preconditioning(key, *, dim: Size = 8, spread: Positive = 1e4):
     yield at_most("learning rates 1/lambda: value after one step, of the first", each[1] / each[0], 1e-20)
     yield equal("descent in other coordinates", same, outer, rtol=1e-9, atol=1e-12)
     yield at_most("diagonal: condition number", kappa[1], 4.0)
-    yield at_least("rotated: the diagonal leaves a bad condition", kappa[3], spread / 100)
+    yield control("a rotated Hessian is not nearly diagonal", at_most("diagonal: condition number", kappa[3], 4.0))
     done = jnp.argmax(value[1] <= 1e-12 * value[1, 0])
     # the slowest axis may be missing from the start: fewer steps, never more
     yield at_most("diagonal: steps to a share of 1e-12", done, steps_to_shrink(rho[1], 1e-12))
