@@ -12,6 +12,8 @@ os.environ.setdefault("JAX_PLATFORMS", "cpu")
 os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(ROOT / ".cache" / "xla"))
 os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
 os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES", "-1")
+# most programs here run for milliseconds after seconds of compilation: without LLVM's passes the whole takes two thirds
+os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0")
 
 from hypothesis import HealthCheck, settings  # noqa: E402
 

@@ -8,7 +8,7 @@ import importlib as _importlib
 
 __version__ = "0.1.0"
 
-ROOMS = ("data", "foundations", "linear", "nets", "autodiff", "kernels", "optimization")
+ROOMS = ("data", "foundations", "linear", "nets", "autodiff", "kernels", "optimization", "landscape")
 _PARTS = (*ROOMS, "catalog", "claims", "evidence")
 
 

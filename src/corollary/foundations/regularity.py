@@ -83,7 +83,7 @@ def network_lipschitz_bound(weights: Sequence, slope=1.0):
     return slope ** (len(matrices) - 1) * jnp.prod(norms)
 
 
-@implements("B01.16", "E03.04", "M17.06", "T02.06")
+@implements("B01.16", "E03.04", "M17.06", "T02.06", "T07.01")
 def smoothness_lower_bound(f, x, y):
     r"""$\max\|\nabla f(x)-\nabla f(y)\|/\|x-y\|$ over the pairs of rows: a lower bound of the smoothness constant."""
     return jnp.max(pair_slopes(jax.grad(_function(f)), x, y))

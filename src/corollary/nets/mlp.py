@@ -56,7 +56,7 @@ class MLP(eqx.Module):
         return activations_of(self.layers, x)
 
 
-@implements("B02.05", "E02.14")
+@implements("B02.05", "B06.04", "B06.09", "E02.14")
 class DeepLinearNetwork(eqx.Module):
     r"""$x\mapsto W_L\cdots W_1x$: one matrix, of rank at most the smallest size, with a parametrisation of its own."""
 

@@ -1,0 +1,1 @@
+"""Landscape and curvature: critical points, saddles, spectra, signal propagation, measured."""

@@ -1,0 +1,72 @@
+r"""Full-batch gradient descent with an eye on the sharpness: where the step decides how sharp a minimum can be.
+
+On a quadratic, gradient descent is stable where the largest eigenvalue of the Hessian is below $2/\eta$. On networks
+the sharpness grows until it meets that value, and stays there.
+"""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax.flatten_util import ravel_pytree
+
+from corollary._validate import positive, real, whole
+from corollary.catalog import implements
+from corollary.landscape.lanczos import eigenpairs
+
+WARM = 3
+
+
+class SharpnessPath(NamedTuple):
+    """Loss, largest Hessian eigenvalue and share of uphill steps since the last snapshot, each `(etas, snapshots)`."""
+
+    steps: jax.Array
+    losses: jax.Array
+    sharpness: jax.Array
+    uphill: jax.Array
+
+
+@implements("T02.37")
+def sharpness_path(
+    loss, params, data, etas, *, steps: int = 2000, every: int = 50, products: int = 12
+) -> SharpnessPath:
+    r"""Gradient descent on `loss(params, data)` with each of the `etas`, from the same `params`, in one program.
+
+    At the start and every `every` steps the sharpness is taken by Lanczos with `products` products, started from the
+    eigenvector found before, which moves slowly.
+    """
+    if not callable(loss):
+        raise TypeError(f"loss must be a function of params and data, got {type(loss).__name__}.")
+    etas = positive("etas", real("etas", etas, "e"))
+    steps, every, products = whole("steps", steps), whole("every", every), whole("products", products, 3)
+    flat, unravel = ravel_pytree(params)
+    snapshots = steps // every
+
+    def value(theta):
+        return loss(unravel(theta), data)
+
+    def run(eta):
+        def stretch(carry, inputs):
+            theta, vector = carry
+            key, step = inputs
+
+            def descend(carry, _):
+                theta, before, uphill = carry
+                now, slope = jax.value_and_grad(value)(theta)
+                return (theta - step * slope, now, uphill + (now > before)), None
+
+            (theta, _, uphill), _ = jax.lax.scan(descend, (theta, jnp.inf, 0), length=every)
+            product = jax.linearize(jax.grad(value), theta)[1]
+            top = eigenpairs(
+                product, theta.size, 1, key=key, products=products, basis=products, start=vector, dtype=theta.dtype
+            )
+            return (theta, top.vectors[0]), (value(theta), top.values[0], uphill)
+
+        # before the first step, a few rounds without any find the eigenvector that the others start from
+        keys = jax.random.split(jax.random.key(0), WARM + snapshots)
+        moves = jnp.where(jnp.arange(WARM + snapshots) < WARM, 0, eta)
+        start = flat, jax.random.normal(jax.random.key(1), flat.shape, flat.dtype)
+        losses, sharpness, uphill = jax.lax.scan(stretch, start, (keys, moves))[1]
+        return losses[WARM - 1 :], sharpness[WARM - 1 :], uphill[WARM - 1 :] / max(every - 1, 1)
+
+    return SharpnessPath(every * jnp.arange(snapshots + 1), *jax.vmap(run)(etas))

@@ -1,0 +1,162 @@
+r"""Perturbed gradient descent: a little noise, so that no strict saddle holds it, with the constants of the theorem.
+
+The text hides constants and logarithms. Here they are explicit, for an $\ell$-gradient and $\rho$-Hessian Lipschitz
+$f$ with $\epsilon\le\ell^2/\rho$. With $\iota$ as below, $\eta=1/\ell$ and
+$$r=\frac{\epsilon}{400\iota^3},\quad \mathscr T=\frac{\ell}{\sqrt{\rho\epsilon}}\iota,\quad
+S=\frac1{4\iota}\sqrt{\frac\epsilon\rho},\quad \mathscr F=\frac1{50\iota^3}\sqrt{\frac{\epsilon^3}\rho},$$
+a perturbation at a point with $\|\nabla f\|\le\epsilon$ and $\lambda_{\min}\le-\sqrt{\rho\epsilon}$ is followed
+within $\mathscr T$ steps by a decrease of at least $\mathscr F/2$, except with probability
+$\frac{\ell\sqrt d}{\sqrt{\rho\epsilon}}\iota^22^{8-\iota}$: of two starts that differ by more than
+$\eta\omega$, $\omega=2^{2-\iota}\ell S$, along the direction of escape one gets $S$ away from the saddle, and who
+moves far has descended. There are at most $2\Delta/\mathscr F$ such rounds.
+"""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from corollary._validate import positive, real, whole, within
+from corollary.catalog import implements
+from corollary.optimization import Method, Problem, minimize
+
+
+class Escape(NamedTuple):
+    r"""The parameters of perturbed gradient descent and what they promise.
+
+    `eta`, `radius` $r$ and `interval` $\mathscr T$ run the method; `reach` is $S$, `drop` is $\mathscr F$, `width`
+    is $\omega$, `iota` the logarithm, and `budget` the number of steps within which an
+    $\epsilon$-second-order stationary point is visited with probability at least $1-\delta$.
+    """
+
+    eps: jax.Array
+    eta: jax.Array
+    radius: jax.Array
+    interval: jax.Array
+    reach: jax.Array
+    drop: jax.Array
+    width: jax.Array
+    iota: jax.Array
+    budget: jax.Array
+
+
+@implements("T07.05")
+def escape_parameters(ell, rho, eps, delta, dim: int, gap) -> Escape:
+    r"""The constants for an $\ell$-gradient, $\rho$-Hessian Lipschitz function with $f(x_0)-f^*\le$ `gap`.
+
+    $\iota$ solves $2^\iota=\frac1\delta(1+\frac{2\Delta}{\mathscr F(\iota)})\,256\,\iota^2\frac{\ell\sqrt
+    d}{\sqrt{\rho\epsilon}}$: all rounds together fail with probability at most $\delta$. The budget is
+    $(2+100\iota^4)\ell\Delta/\epsilon^2+\mathscr T$: steps with a large gradient, rounds of $\mathscr T$ steps each,
+    and the last round. Accuracies $\epsilon>\ell^2/\rho$, at which every point with a small gradient is good enough,
+    are refused.
+    """
+    ell, rho = positive("ell", real("ell", ell, "")), positive("rho", real("rho", rho, ""))
+    eps, gap = positive("eps", real("eps", eps, "")), positive("gap", real("gap", gap, ""))
+    delta, dim = within("delta", real("delta", delta, ""), 0.0, 1.0, open="both"), whole("dim", dim)
+    if not any(isinstance(v, jax.core.Tracer) for v in (ell, rho, eps)):
+        within("eps", eps, 0.0, float(ell) ** 2 / float(rho) * (1 + 1e-9), open="low")
+    root = jnp.sqrt(rho * eps)
+
+    def smallest(_, iota):
+        rounds = 1 + 100 * iota**3 * gap * jnp.sqrt(rho / eps**3)
+        return jnp.log2(256 * ell * jnp.sqrt(dim) / root / delta) + 2 * jnp.log2(iota) + jnp.log2(rounds)
+
+    # every round multiplies the error by about 5 / (iota ln 2), which is below one from iota = 7.3 on
+    iota = jax.lax.fori_loop(0, 80, smallest, 50.0 + 0 * root)
+    reach = jnp.sqrt(eps / rho) / (4 * iota)
+    interval = jnp.ceil(ell / root * iota)
+    return Escape(
+        eps=eps,
+        eta=1 / ell,
+        radius=eps / (400 * iota**3),
+        interval=interval,
+        reach=reach,
+        drop=jnp.sqrt(eps**3 / rho) / (50 * iota**3),
+        width=2.0 ** (2 - iota) * ell * reach,
+        iota=iota,
+        budget=(2 + 100 * iota**4) * ell * gap / eps**2 + interval,
+    )
+
+
+@implements("T07.05")
+def uniform_ball(key, dim: int, radius=1.0, dtype=None):
+    r"""A point drawn uniformly from the ball of this radius: the first $d$ coordinates of one from the sphere in
+    $\mathbb R^{d+2}$.
+    """
+    dim, radius = whole("dim", dim), within("radius", real("radius", radius, ""), 0.0)
+    z = jax.random.normal(key, (dim + 2,), radius.dtype if dtype is None else dtype)
+    return radius * z[:dim] / jnp.linalg.norm(z)
+
+
+@implements("T07.04")
+def gaussian_perturbed_descent(eta, radius) -> Method:
+    r"""$x_{t+1}=x_t-\eta(\nabla f(x_t)+\xi_t)$ with $\xi_t\sim N(0,\frac{r^2}dI)$, so that
+    $\mathbb E\|\xi_t\|^2=r^2$; for `minimize`.
+    """
+    eta, radius = positive("eta", real("eta", eta, "")), within("radius", real("radius", radius, ""), 0.0)
+
+    def step(problem, x, key):
+        noise = radius * jax.random.normal(key, x.shape, x.dtype) / jnp.sqrt(x.size)
+        return x - eta * (problem.gradient(x) + noise)
+
+    return Method(lambda problem, x: x, step, lambda x: x)
+
+
+@implements("T07.05", "T07.06")
+def perturbed_descent(parameters: Escape) -> Method:
+    r"""Gradient descent that, where $\|\nabla f(x_t)\|\le\epsilon$ and nothing was added in the last $\mathscr T$
+    steps, first adds $-\eta\xi_t$ with $\xi_t$ uniform on the ball of radius $r$; for `minimize`.
+
+    The state is the point and the steps since the last perturbation.
+    """
+    if not isinstance(parameters, Escape):
+        raise TypeError(f"parameters must come from escape_parameters, got {type(parameters).__name__}.")
+    eps, eta, radius, interval = parameters[:4]
+
+    def init(problem, x):
+        return x, interval + 1.0
+
+    def step(problem, state, key):
+        x, since = state
+        gradient = problem.gradient(x)
+        again = (jnp.sqrt(jnp.sum(gradient**2)) <= eps) & (since > interval)
+        moved = x - eta * uniform_ball(key, x.size, radius, x.dtype).reshape(x.shape)
+        x = jnp.where(again, moved, x)
+        return x - eta * jnp.where(again, problem.gradient(moved), gradient), jnp.where(again, 1.0, since + 1)
+
+    return Method(init, step, lambda state: state[0])
+
+
+class Search(NamedTuple):
+    r"""A run of perturbed gradient descent: the iterates and values, and the first second-order stationary one.
+
+    `first` is its step, `steps + 1` if there was none.
+    """
+
+    theta: jax.Array
+    value: jax.Array
+    gradient_norm: jax.Array
+    first: jax.Array
+    parameters: Escape
+
+
+@implements("T07.06")
+def find_second_order_point(problem: Problem, rho, eps, delta, *, steps: int, key, gap=None, start=None) -> Search:
+    r"""Run perturbed gradient descent with the constants of the theorem for at most `steps` steps.
+
+    The problem brings $\ell$ as `L` and, unless `gap` is given, $f^*$ as `minimum`. The Hessian of every iterate is
+    decomposed to tell whether it is an $\epsilon$-second-order stationary point: for problems of moderate dimension.
+    """
+    if not isinstance(problem, Problem):
+        raise TypeError(f"problem must be a Problem, got {type(problem).__name__}.")
+    if problem.L is None or (gap is None and problem.minimum is None):
+        raise ValueError("problem must know L, and its minimum unless gap is given.")
+    steps = whole("steps", steps)
+    start = problem.start if start is None else real("start", start)
+    gap = problem(start) - problem.minimum if gap is None else gap
+    parameters = escape_parameters(problem.L, rho, eps, delta, start.size, gap)
+    path = minimize(problem, perturbed_descent(parameters), steps=steps, key=key, start=start)
+    least = jax.lax.map(lambda x: jnp.linalg.eigvalsh(problem.hessian(x))[0], path.theta)
+    good = (path.gradient_norm <= eps) & (least >= -jnp.sqrt(rho * eps))
+    first = jnp.where(good.any(), jnp.argmax(good), steps + 1)
+    return Search(path.theta, path.value, path.gradient_norm, first, parameters)

@@ -1,0 +1,351 @@
+r"""The curvature of a loss as a linear map that is never formed: Hessian and Gauss-Newton matrix of any network.
+
+An operator is built once from a loss, parameters and data, and then applied to vectors, or handed to the methods that
+need nothing but products: `top` (extreme eigenpairs), `density` (the whole spectrum), `trace`.
+
+    operator = landscape.hessian(loss, params, (x, y))      # loss(params, batch): the mean over the batch
+    operator @ v                                             # v a flat vector, or a matrix of columns
+    operator.top(5).values, operator.trace(key).value, operator.density(key)
+
+What fits in one batch is linearised once, and every product of one call repeats only the linear part. What does not is
+summed over batches, so that the memory for activations is that of one batch, whatever the size of the data set.
+"""
+
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.flatten_util import ravel_pytree
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
+
+from corollary._validate import concrete, one_of, real, whole
+from corollary.landscape.density import Density, spectral_density
+from corollary.landscape.lanczos import Eigenpairs, eigenpairs
+from corollary.landscape.trace import Trace, hutch_plus_plus, hutchinson
+
+STATISTICS = ("frozen", "recomputed")
+
+
+class Curvature(eqx.Module):
+    r"""A symmetric matrix of second derivatives at `params`, averaged over the data, as a map of vectors.
+
+    `statistics` says what happens to examples that see each other, as in batch normalisation. `"frozen"`: each
+    example's loss is its own, and the operator is the exact curvature of the mean loss. `"recomputed"`: every batch is
+    normalised by its own statistics, through which derivatives run, and the operator is the mean of the batches'
+    curvatures, which depends on the batch size.
+    """
+
+    params: Any
+    batches: Any
+    rest: Any
+    fixed: Any
+    product: Any = eqx.field(static=True)
+    kind: str = eqx.field(static=True)
+    statistics: str = eqx.field(static=True)
+
+    @property
+    def size(self) -> int:
+        """The number of parameters."""
+        return sum(leaf.size for leaf in jax.tree.leaves(self.params))
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.size, self.size
+
+    @property
+    def dtype(self):
+        return jnp.result_type(*jax.tree.leaves(self.params))
+
+    def matvec(self, vector):
+        """The product with one vector: a flat one, or a pytree like `params`; the result is of the same kind."""
+        if getattr(vector, "shape", None) == (self.size,):
+            return self @ vector
+        flat, unravel = ravel_pytree(self.params)
+        vector = eqx.filter(vector, _varies)
+        if jax.tree.structure(vector) != jax.tree.structure(self.params):
+            raise ValueError(
+                f"vector must be flat or have the structure of params, {jax.tree.structure(self.params)}, "
+                f"got {jax.tree.structure(vector)}."
+            )
+        return unravel((self @ ravel_pytree(vector)[0]).astype(flat.dtype))
+
+    def __matmul__(self, vectors):
+        """The product with a flat vector `(p,)`, or with the columns of a matrix `(p, k)`."""
+        vectors = real("vectors", vectors)
+        if vectors.ndim not in (1, 2) or vectors.shape[0] != self.size:
+            raise ValueError(f"vectors must have shape ({self.size},) or ({self.size}, k), got {vectors.shape}.")
+        return _multiply(self, vectors.astype(self.dtype))
+
+    def top(
+        self,
+        k: int = 1,
+        *,
+        which: str = "largest",
+        products: int = 1000,
+        tolerance: float = 1e-6,
+        basis: int | None = None,
+        key=None,
+    ) -> Eigenpairs:
+        """The `k` extreme eigenpairs with bounds on their error: see `corollary.landscape.eigenpairs`."""
+        key = jax.random.key(0) if key is None else key
+        k = whole("k", k, 1, self.size)
+        return _top(self, key, jnp.asarray(tolerance, self.dtype), k, which, products, basis)
+
+    def density(self, key, *, probes: int = 8, steps: int = 64) -> Density:
+        """The spectral density by stochastic Lanczos quadrature: see `corollary.landscape.spectral_density`."""
+        return _density(self, key, whole("probes", probes), min(whole("steps", steps), self.size))
+
+    def trace(self, key, *, probes: int = 32, method: str = "hutch++") -> Trace:
+        """The trace with its standard error, from about `probes` products: `"hutch++"` or `"hutchinson"`."""
+        one_of("method", method, ("hutch++", "hutchinson"))
+        return _trace(self, key, whole("probes", probes, 6 if method == "hutch++" else 2), method)
+
+    def dense(self):
+        """The matrix itself, for small networks."""
+        if self.size > 20_000:
+            raise ValueError(f"the matrix of {self.size} parameters is not formed above 20000; use its products.")
+        return self @ jnp.eye(self.size, dtype=self.dtype)
+
+    def linearised(self):
+        """The map of flat vectors, for use inside a compiled program: the linear part of one batch is traced once."""
+        unravel = ravel_pytree(self.params)[1]
+
+        def linear(batch):
+            step = self.product(self.params, batch, self.fixed)
+            return lambda v: ravel_pytree(step(unravel(v)))[0]
+
+        if self.batches is None:
+            return linear(self.rest)
+        last = None if self.rest is None else linear(self.rest)
+        return lambda v: self._mean(lambda batch: linear(batch)(v), None if last is None else last(v))
+
+    def value(self):
+        """The loss at `params`, averaged over the data."""
+        return _evaluate(self)[0]
+
+    def gradient(self):
+        """The gradient of the loss at `params`, a pytree like them."""
+        return _evaluate(self)[1]
+
+    def _mean(self, function, last=None):
+        """The mean of a function of a batch over the data; `last` is its value on what the full batches leave over."""
+        if last is None and self.rest is not None:
+            last = function(self.rest)
+        if self.batches is None:
+            return function(None) if last is None else last
+        count, size = jax.tree.leaves(self.batches)[0].shape[:2]
+        remaining = 0 if self.rest is None else jax.tree.leaves(self.rest)[0].shape[0]
+        share = size / (count * size + remaining)
+        zero = jax.tree.map(
+            lambda a: jnp.zeros(a.shape, a.dtype), jax.eval_shape(function, jax.tree.map(lambda a: a[0], self.batches))
+        )
+
+        def add(total, batch):
+            return jax.tree.map(lambda t, b: t + share * b, total, function(batch)), None
+
+        total = jax.lax.scan(add, zero, self.batches)[0]
+        return total if last is None else jax.tree.map(lambda t, b: t + (1 - count * share) * b, total, last)
+
+    def __repr__(self) -> str:
+        return f"<{self.kind} of {self.size} parameters, batch statistics {self.statistics}>"
+
+
+class _Batches(NamedTuple):
+    batches: Any
+    rest: Any
+
+
+def hessian(loss, params, data=None, *, batch_size: int = 4096, statistics: str = "frozen") -> Curvature:
+    r"""The Hessian $\nabla^2\Lambda(\theta)$ of `loss(params)`, or of the mean of `loss(params, batch)` over `data`.
+
+    `data` is a pytree of arrays whose first axis runs over the examples, and `loss` a mean over the examples of the
+    batch it is given. A loss in which the examples of a batch see each other is refused unless
+    `statistics="recomputed"` says that this is meant. Leaves of `params` that are no floating-point arrays are fixed.
+    """
+    _callable("loss", loss)
+    params, fixed = _split(params)
+    parts = _arrange(data, batch_size)
+    product = _HessianProduct(loss)
+    _check(product, params, fixed, data, statistics)
+    return Curvature(params, parts.batches, parts.rest, fixed, product, "Hessian", statistics)
+
+
+def gauss_newton(apply, loss, params, data, *, batch_size: int = 4096, statistics: str = "frozen") -> Curvature:
+    r"""The Gauss-Newton matrix $J^\top H_\ell J$ of `loss(apply(params, x), y)` over `data = (x, y)`.
+
+    $J$ is the Jacobian of the outputs in the parameters and $H_\ell$ the Hessian of the loss in the outputs. Positive
+    semi-definite for a convex loss; the Hessian without the curvature of the network itself, to which it is equal where
+    the residuals vanish or the network is linear in its parameters. For cross-entropy it is the Fisher matrix.
+    """
+    _callable("apply", apply)
+    _callable("loss", loss)
+    if not isinstance(data, tuple) or len(data) != 2:
+        raise ValueError("data must be a pair (x, y) of inputs and targets.")
+    params, fixed = _split(params)
+    parts = _arrange(data, batch_size)
+
+    product = _GaussNewtonProduct(apply, loss)
+    _check(product, params, fixed, data, statistics)
+    return Curvature(params, parts.batches, parts.rest, fixed, product, "Gauss-Newton matrix", statistics)
+
+
+class _HessianProduct(NamedTuple):
+    """Compared by the loss it holds: two operators of one loss share their compiled programs."""
+
+    loss: Any
+
+    def value(self, params, batch, fixed):
+        params = eqx.combine(params, fixed)
+        return self.loss(params) if batch is None else self.loss(params, batch)
+
+    def __call__(self, params, batch, fixed):
+        return jax.linearize(jax.grad(lambda p: self.value(p, batch, fixed)), params)[1]
+
+
+class _GaussNewtonProduct(NamedTuple):
+    apply: Any
+    loss: Any
+
+    def value(self, params, batch, fixed):
+        return self.loss(self.apply(eqx.combine(params, fixed), batch[0]), batch[1])
+
+    def __call__(self, params, batch, fixed):
+        x, y = batch
+        outputs, push = jax.linearize(lambda p: self.apply(eqx.combine(p, fixed), x), params)
+        pull = jax.linear_transpose(push, params)
+        curve = jax.linearize(jax.grad(lambda f: self.loss(f, y)), outputs)[1]
+        return lambda v: pull(curve(push(v)))[0]
+
+
+@eqx.filter_jit
+def _evaluate(operator):
+    value = jax.value_and_grad(lambda p, batch: operator.product.value(p, batch, operator.fixed))
+    return operator._mean(lambda batch: value(operator.params, batch))
+
+
+@eqx.filter_jit
+def _multiply(operator, vectors):
+    linear = operator.linearised()
+    # one vector at a time: the activations of many would leave the cache, and multiply the memory of a batch
+    return linear(vectors) if vectors.ndim == 1 else jax.lax.map(linear, vectors.T).T
+
+
+@eqx.filter_jit
+def _top(operator, key, tolerance, k, which, products, basis) -> Eigenpairs:
+    return eigenpairs(
+        operator.linearised(),
+        operator.size,
+        k,
+        which=which,
+        key=key,
+        products=products,
+        tolerance=tolerance,
+        basis=basis,
+        dtype=operator.dtype,
+    )
+
+
+@eqx.filter_jit
+def _density(operator, key, probes, steps) -> Density:
+    return spectral_density(operator.linearised(), operator.size, key, probes=probes, steps=steps, dtype=operator.dtype)
+
+
+@eqx.filter_jit
+def _trace(operator, key, probes, method) -> Trace:
+    estimate = hutchinson if method == "hutchinson" else hutch_plus_plus
+    return estimate(operator.linearised(), operator.size, key, probes=probes, dtype=operator.dtype)
+
+
+def _callable(name, value):
+    if not callable(value):
+        raise TypeError(f"{name} must be a function, got {type(value).__name__}.")
+
+
+def _split(params):
+    """The floating-point leaves, checked, and the rest."""
+    params, fixed = eqx.partition(
+        params, lambda leaf: hasattr(leaf, "dtype") and jnp.issubdtype(leaf.dtype, np.inexact)
+    )
+    if not jax.tree.leaves(params):
+        raise ValueError("params must have at least one floating-point array.")
+    checked = jax.tree_util.tree_map_with_path(
+        lambda path, leaf: real("params" + jax.tree_util.keystr(path), leaf), params
+    )
+    return checked, fixed
+
+
+def _arrange(data, batch_size) -> _Batches:
+    """Full batches stacked `(count, batch_size, ...)` and the remaining examples; one batch alone is all `rest`.
+
+    With several devices the examples of each batch are spread over them, when their number allows; the parameters are
+    on every device, and XLA adds the partial sums.
+    """
+    batch_size = whole("batch_size", batch_size)
+    if data is None:
+        return _Batches(None, None)
+    data = jax.tree_util.tree_map_with_path(_example_array, data)
+    lengths = {leaf.shape[0] if leaf.ndim else 0 for leaf in jax.tree.leaves(data)}
+    if len(lengths) != 1 or 0 in lengths:
+        raise ValueError(
+            f"the arrays of data must have one common, positive number of examples, got {sorted(lengths)}."
+        )
+    n = lengths.pop()
+    count = n // batch_size if n > batch_size else 0
+    head = count * batch_size
+    stacked = jax.tree.map(lambda a: a[:head].reshape(count, batch_size, *a.shape[1:]), data) if count else None
+    rest = jax.tree.map(lambda a: a[head:], data) if head < n else None
+    if not all(map(concrete, jax.tree.leaves(data))) or jax.device_count() == 1:
+        return _Batches(stacked, rest)
+    mesh = Mesh(np.array(jax.devices()), ("data",))
+
+    def spread(a, axis):
+        even = a.shape[axis] % mesh.size == 0
+        return jax.device_put(
+            a, NamedSharding(mesh, PartitionSpec(*[None] * axis, "data") if even else PartitionSpec())
+        )
+
+    return _Batches(jax.tree.map(lambda a: spread(a, 1), stacked), jax.tree.map(lambda a: spread(a, 0), rest))
+
+
+def _example_array(path, leaf):
+    leaf = jnp.asarray(leaf)
+    return real("data" + jax.tree_util.keystr(path), leaf) if jnp.issubdtype(leaf.dtype, np.floating) else leaf
+
+
+def _check(product, params, fixed, data, statistics):
+    """One sentence if the loss is no finite real scalar, or not the mean over examples that it is taken for.
+
+    Whether the examples of a batch see each other is measured: is the loss of a few the mean of their losses?
+    """
+    one_of("statistics", statistics, STATISTICS)
+    few = jax.tree.map(lambda a: jnp.asarray(a)[:8], data)
+    out = jax.eval_shape(lambda p: product.value(p, few, fixed), params)
+    if getattr(out, "shape", None) != () or not jnp.issubdtype(out.dtype, np.floating):
+        raise ValueError(f"loss must return a real scalar, the mean over the batch, got {out}.")
+    if not all(map(concrete, jax.tree.leaves((params, data)))):
+        return
+    together, apart = map(np.asarray, _together_and_apart(product, params, fixed, few))
+    if not np.isfinite(together):
+        raise ValueError(f"loss must be finite at params, got {together}.")
+    # both are sums of the same terms in another order: rounding is all that may differ
+    rounding = 1e3 * np.finfo(out.dtype).eps * np.max(np.abs(apart), initial=np.abs(together))
+    if statistics == "frozen" and np.abs(together - np.mean(apart)) > rounding:
+        raise ValueError(
+            "loss is not the mean of its examples' losses: either it is a sum, or examples see each other through "
+            "batch statistics. Freeze the statistics (inference mode), or pass statistics='recomputed' to take the "
+            "curvature with every batch's own."
+        )
+
+
+@eqx.filter_jit
+def _together_and_apart(product, params, fixed, few):
+    together = product.value(params, few, fixed)
+    if few is None:
+        return together, together
+    return together, jax.lax.map(lambda one: product.value(params, jax.tree.map(lambda a: a[None], one), fixed), few)
+
+
+def _varies(leaf) -> bool:
+    return hasattr(leaf, "dtype") and jnp.issubdtype(leaf.dtype, np.inexact)

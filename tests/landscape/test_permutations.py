@@ -1,0 +1,112 @@
+"""Sums of neurons and ReLU committees, against brute force, Monte Carlo and finite differences."""
+
+from itertools import permutations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from corollary.landscape import (
+    SumNet,
+    all_orders,
+    committee_descent,
+    committee_loss,
+    committee_polish,
+    relu_overlaps,
+    segment,
+    sum_net_loss,
+    symmetrise,
+)
+from corollary.nets import tanh
+
+RNG = np.random.default_rng(0)
+W, X, Y = RNG.normal(size=(3, 2)), RNG.normal(size=(20, 2)), RNG.normal(size=20)
+
+
+def test_sum_net_and_its_loss():
+    expected = np.tanh(X @ W.T).sum(1)
+    np.testing.assert_allclose(SumNet(tanh, W)(X), expected, rtol=1e-12)
+    assert SumNet(tanh, W)(X[0]) == pytest.approx(expected[0])
+    assert sum_net_loss(tanh, W, X, Y) == pytest.approx(0.5 * np.mean((expected - Y) ** 2))
+
+
+def test_orders_and_their_mean():
+    orders = all_orders(W)
+    assert orders.shape == (6, 3, 2)
+    expected = np.array([W[list(p)] for p in permutations(range(3))])
+    np.testing.assert_array_equal(orders, expected)
+    np.testing.assert_allclose(symmetrise(W), expected.mean(0), rtol=1e-12)
+
+
+def test_segment():
+    t, values = segment(lambda w: jnp.sum(w**2), W, -W, 5)
+    np.testing.assert_allclose(t, [0, 0.25, 0.5, 0.75, 1])
+    np.testing.assert_allclose(values, np.sum(W**2) * np.array([1, 0.25, 0, 0.25, 1]), atol=1e-15)
+
+
+def test_overlaps_are_expectations():
+    u, v = RNG.normal(size=(2, 3)), RNG.normal(size=(3, 3))
+    v[0] = 2 * u[0]  # parallel
+    v[1] = -u[1]  # opposite: never active together
+    got = relu_overlaps(u, v)
+    x = RNG.normal(size=(400_000, 3))
+    samples = np.maximum(x @ u.T, 0)[:, :, None] * np.maximum(x @ v.T, 0)[:, None]
+    error = samples.std(0) / np.sqrt(len(x))
+    assert (np.abs(got - samples.mean(0)) <= 6 * error + 1e-12).all()
+    assert got[0, 0] == pytest.approx(u[0] @ u[0], rel=1e-12)
+    assert got[1, 1] == pytest.approx(0.0, abs=1e-9)
+
+
+def test_committee_derivatives():
+    w, v = RNG.normal(size=(3, 4)), RNG.normal(size=(2, 4))
+    h = 1e-5
+    slope = jax.grad(committee_loss)(w, v)
+    direction = RNG.normal(size=w.shape)
+    quotient = (committee_loss(w + h * direction, v) - committee_loss(w - h * direction, v)) / (2 * h)
+    assert np.sum(slope * direction) == pytest.approx(float(quotient), rel=1e-8)
+    turned = jax.jvp(lambda w: jax.grad(committee_loss)(w, v), (w,), (direction,))[1]
+    quotient = (jax.grad(committee_loss)(w + h * direction, v) - jax.grad(committee_loss)(w - h * direction, v)) / (
+        2 * h
+    )
+    np.testing.assert_allclose(turned, quotient, rtol=1e-6, atol=1e-8)
+    # at the teacher itself student and teacher are parallel: value, gradient and Hessian are finite and right
+    assert committee_loss(v, v) == pytest.approx(0.0, abs=1e-14)
+    np.testing.assert_allclose(jax.grad(committee_loss)(v, v), 0, atol=1e-12)
+    assert np.linalg.eigvalsh(jax.hessian(committee_loss)(v, v).reshape(8, 8)).min() > 0
+
+
+def test_descent_and_polish_find_the_teacher():
+    teacher = jnp.eye(3)
+    weights = committee_descent(jax.random.key(0), 3, teacher, trials=4, steps=400)
+    assert weights.shape == (4, 3, 3)
+    ends = committee_polish(weights, teacher, steps=8)
+    np.testing.assert_allclose(ends.loss, 0, atol=1e-12)
+    assert (ends.gradient_norm < 1e-9).all()
+    assert (ends.least_curvature > 0).all()
+    for w in ends.weights:  # up to the order of the units
+        assert min(np.abs(w - p).max() for p in all_orders(teacher)) < 1e-8
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "sentence"),
+    [
+        (lambda: SumNet(jnp.tanh, W), TypeError, "activation must be an Activation"),
+        (lambda: SumNet(tanh, W[0]), ValueError, "weights must have shape"),
+        (lambda: SumNet(tanh, W)(np.ones((4, 3))), ValueError, "x must have shape"),
+        (lambda: sum_net_loss(tanh, W, X, Y[:2]), ValueError, "y must have shape"),
+        (lambda: all_orders(np.ones((8, 2))), ValueError, "the number of units must be from 1 to 7"),
+        (lambda: symmetrise(np.ones(2)), ValueError, "weights must have shape"),
+        (lambda: segment(3, W, W), TypeError, "f must be a function of a point"),
+        (lambda: segment(jnp.sum, W, W[:2]), ValueError, "a and b must have one shape"),
+        (lambda: segment(jnp.sum, W, W, 1), ValueError, "points must be at least 2"),
+        (lambda: relu_overlaps(W, np.ones((2, 3))), ValueError, "v must have shape"),
+        (lambda: committee_descent(jax.random.key(0), 0, W, trials=1), ValueError, "width must be at least 1"),
+        (lambda: committee_descent(jax.random.key(0), 1, W, trials=1, step=0.0), ValueError, "step must be positive"),
+        (lambda: committee_polish(W, W), ValueError, "weights must have shape"),
+        (lambda: committee_polish(W[None], W, steps=0), ValueError, "steps must be at least 1"),
+    ],
+)
+def test_bad_input(call, error, sentence):
+    with pytest.raises(error, match=sentence):
+        call()
