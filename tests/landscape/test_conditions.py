@@ -50,7 +50,8 @@ def test_nearby_in_single_precision():
         assert not found.maximum
 
 
-def test_inertia_counts_signs(rng=np.random.default_rng(0)):
+def test_inertia_counts_signs():
+    rng = np.random.default_rng(0)
     q = np.linalg.qr(rng.normal(size=(6, 6)))[0]
     found = inertia(q @ np.diag([-3.0, -1e-3, 0.0, 0.0, 2.0, 5.0]) @ q.T)
     assert tuple(map(int, found)) == (2, 2, 2)
@@ -98,7 +99,8 @@ def test_critical_points_where_there_are_none():
     assert not found.first.any()
 
 
-def test_curve_against_brute_force(rng=np.random.default_rng(1)):
+def test_curve_against_brute_force():
+    rng = np.random.default_rng(1)
     points = rng.normal(size=(400, 2))
     f = lambda w: (w[0] ** 2 - 1) ** 2 + w[1] ** 2  # noqa: E731
     epsilons = np.array([0.1, 1.0, 3.0])
@@ -111,7 +113,8 @@ def test_curve_against_brute_force(rng=np.random.default_rng(1)):
         np.testing.assert_allclose(got, expected, rtol=1e-12)
 
 
-def test_constants_of_homogeneous_and_quadratic_functions(rng=np.random.default_rng(2)):
+def test_constants_of_homogeneous_and_quadratic_functions():
+    rng = np.random.default_rng(2)
     points = rng.normal(size=(300, 3))
     assert quasi_convexity(lambda w: (w @ w) ** 2, jnp.zeros(3), points) == pytest.approx(4.0, rel=1e-12)
     spectrum = jnp.array([0.5, 1.0, 2.0])

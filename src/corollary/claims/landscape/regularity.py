@@ -256,11 +256,11 @@ def locally_optimizable(key, *, grid: Size = 41, rays: Size = 24):
 
     *easy, hard = measure(key)
     for name, curve, least in zip(("factorisation", "phase retrieval", "tensor"), easy, (1.0, 1.0, 4.0), strict=True):
-        # a ray has a point within 1.8 % of every distance, so that a value is missed by 3.6 %; the next order is
-        # about 3 epsilon
+        # radii grow by 3.7 % a point, so that the last one that qualifies may miss 7.3 % of the value; the next
+        # order is about 3 epsilon, 2.3 %
         predicted = epsilons[4:] ** 2 / (2 * least)
         yield equal(
-            f"{name}: worst value, small epsilon", curve[4:], predicted, rtol=0.07, x=epsilons[4:], along="epsilon"
+            f"{name}: worst value, small epsilon", curve[4:], predicted, rtol=0.1, x=epsilons[4:], along="epsilon"
         )
         yield rate(f"{name}: worst value", epsilons[2:], curve[2:], 2.0, tolerance=0.1, along="epsilon")
     yield at_least("with a spurious minimum: worst value", hard, 2.0, x=epsilons, along="epsilon")
