@@ -8,6 +8,7 @@ from scipy.optimize import minimize as scipy_minimize
 from corollary.optimization import (
     chord_gap,
     classify_critical_point,
+    convexity_violation,
     cosine_wells,
     curvature_range,
     double_well,
@@ -148,3 +149,35 @@ def test_sentences():
         steepest_step(X, -1.0)
     with pytest.raises(ValueError, match=r"y must be in \[0, 1\]"):
         sigmoid_classification(np.ones((2, 1)), np.array([0.0, 2.0]))
+
+
+def test_violation_is_that_of_its_chord_and_the_worst_of_a_concave_parabola():
+    def f(t):
+        return -jnp.sum(t**2)
+
+    found = convexity_violation(f, X, Y, steps=30, step=0.05)
+    x, y, a = np.asarray(found.x), np.asarray(found.y), float(found.weight)
+    np.testing.assert_allclose(found.value, f(a * x + (1 - a) * y) - a * f(x) - (1 - a) * f(y), rtol=1e-12)
+    # uphill means apart: a (1 - a) |x - y|^2, from where it began
+    assert float(found.value) > 0.25 * np.sum((X - Y) ** 2)
+    np.testing.assert_allclose(found.value, a * (1 - a) * np.sum((x - y) ** 2), rtol=1e-10)
+
+
+def test_violation_against_brute_force():
+    """The worst chord of the sine among all with ends in a box and any weight."""
+    ends = np.linspace(-np.pi, 2 * np.pi, 181)
+    x, y, a = np.meshgrid(ends, ends, np.linspace(0, 1, 41), indexing="ij")
+    brute = np.max(np.sin(a * x + (1 - a) * y) - a * np.sin(x) - (1 - a) * np.sin(y))
+    found = convexity_violation(jnp.sin, np.array(-1.0), np.array(4.0), steps=400, step=0.02)
+    np.testing.assert_allclose(found.value, brute, atol=1e-3)
+
+
+def test_violation_of_a_convex_function_is_rounding_and_of_one_point_nothing():
+    assert float(convexity_violation(_quadratic, X, Y).value) <= 1e-14
+    assert float(convexity_violation(jnp.sum, X, X).value) == pytest.approx(0, abs=1e-15)
+    with pytest.raises(ValueError, match="one shape"):
+        convexity_violation(_quadratic, X, Y[:1])
+    with pytest.raises(ValueError, match="steps must be at least 1"):
+        convexity_violation(_quadratic, X, Y, steps=0)
+    with pytest.raises(ValueError, match="step must be positive"):
+        convexity_violation(_quadratic, X, Y, step=0.0)

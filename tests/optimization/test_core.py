@@ -113,7 +113,10 @@ def test_rates_by_hand():
     r = rates.gradient_descent
     assert np.isclose(r.convex(2.0, 3.0, 6), 2 * 9 / 12)
     assert np.isclose(r.convex_tight(2.0, 3.0, 6), 2 * 9 / 26)
+    assert np.isclose(r.convex_tight(2.0, 3.0, 6, step=0.25), 2 * 9 / 14)
     assert np.isclose(r.strongly_convex(2.0, 0.5, 1.0, 2), 0.75**2)
+    assert np.isclose(r.strongly_convex_tight(2.0, 0.5, 3.0, 2), 3 * 0.75**4)
+    assert np.isclose(r.strongly_convex_tight(2.0, 0.5, 3.0, 1, step=0.9), 3 * 0.8**2)
     assert np.isclose(r.strongly_convex_cocoercive(3.0, 1.0, 1.0, 1), 0.25)
     assert np.isclose(r.polyak_lojasiewicz(2.0, 0.5, 4.0, 1), 3.0)
     assert np.isclose(r.polyak_lojasiewicz(2.0, 0.5, 4.0, 1, step=0.25), 4 * (1 - 3 * 0.5 / 8))
@@ -151,6 +154,9 @@ def test_the_listing_has_every_rate_with_its_premises():
         (lambda: rates.gradient_descent.convex(1.0, 1.0, 0), ValueError, "k must be at least 1"),
         (lambda: rates.gradient_descent.convex(1.0, 1.0, 1, step=1.5), ValueError, "step times L"),
         (lambda: rates.gradient_descent.strongly_convex(-1.0, 0.1, 1.0, 1), ValueError, "L must be positive"),
+        (lambda: rates.gradient_descent.convex_tight(1.0, 1.0, 1, step=1.5), ValueError, "step times L"),
+        (lambda: rates.gradient_descent.strongly_convex_tight(1.0, 0.1, 1.0, 1, step=2.5), ValueError, "step times L"),
+        (lambda: rates.gradient_descent.strongly_convex_tight(1.0, 0.1, -1.0, 1), ValueError, "first must be zero"),
     ],
 )
 def test_bad_input_is_a_sentence(call, error, message):

@@ -27,6 +27,7 @@ from corollary.optimization import (  # noqa: E402
     quadratic,
     rates,
     strongly_convex_momentum,
+    washboard,
 )
 
 L, MU = 2.0, 0.3
@@ -80,15 +81,15 @@ def promises(rate, tight):
     assert tight <= float(rate) * (1 + SOLVER)
 
 
-@pytest.mark.parametrize("n", [1, 2, 5])
-def test_gradient_descent_convex(n):
-    tight = worst_case(SmoothConvexFunction, {"L": L}, descent(n, 1 / L), distance, last(gap))
-    rate = float(rates.gradient_descent.convex_tight(L, 1.0, n))
-    np.testing.assert_allclose(rate, L / (4 * n + 2), rtol=1e-12)
+@pytest.mark.parametrize(("n", "share"), [(1, 1.0), (2, 1.0), (5, 1.0), (3, 0.3)])
+def test_gradient_descent_convex(n, share):
+    tight = worst_case(SmoothConvexFunction, {"L": L}, descent(n, share / L), distance, last(gap))
+    rate = float(rates.gradient_descent.convex_tight(L, 1.0, n, step=share / L))
+    np.testing.assert_allclose(rate, L / (4 * share * n + 2), rtol=1e-12)
     np.testing.assert_allclose(tight, rate, rtol=SOLVER)
-    attained = minimize(huber(1 / (2 * n + 1), L=L), optax.sgd(1 / L), steps=n).value[-1]
+    attained = minimize(huber(1 / (2 * share * n + 1), L=L), optax.sgd(share / L), steps=n).value[-1]
     np.testing.assert_allclose(attained, tight, rtol=SOLVER)
-    promises(rates.gradient_descent.convex(L, 1.0, n), tight)
+    promises(rates.gradient_descent.convex(L, 1.0, n, step=share / L), tight)
 
 
 @pytest.mark.parametrize("n", [1, 3])
@@ -99,6 +100,9 @@ def test_gradient_descent_strongly_convex(n, step):
     promises(rates.gradient_descent.strongly_convex_cocoercive(L, MU, 1.0, n, step=step), tight)
     paths = [minimize(quadratic(jnp.array([h])), optax.sgd(step), steps=n).theta[-1, 0] ** 2 for h in (MU, L)]
     np.testing.assert_allclose(max(paths), tight, rtol=SOLVER)
+    np.testing.assert_allclose(
+        rates.gradient_descent.strongly_convex_tight(L, MU, 1.0, n, step=step), tight, rtol=SOLVER
+    )
     if step == 2 / (L + MU):
         rate = float(rates.gradient_descent.strongly_convex_cocoercive(L, MU, 1.0, n))
         np.testing.assert_allclose(rate, tight, rtol=SOLVER)
@@ -106,21 +110,31 @@ def test_gradient_descent_strongly_convex(n, step):
         promises(rates.gradient_descent.strongly_convex(L, MU, 1.0, n, step=step), tight)
 
 
-@pytest.mark.parametrize("n", [1, 4])
-def test_gradient_descent_stationary(n):
+@pytest.mark.parametrize(("n", "step"), [(1, 1 / L), (3, 0.3 / L), (3, 1.4 / L)])
+def test_gradient_descent_strongly_convex_values(n, step):
+    """The excess value contracts by the same factor as the squared distance."""
+    tight = worst_case(SmoothStronglyConvexFunction, {"L": L, "mu": MU}, descent(n, step), gap, last(gap))
+    rate = rates.gradient_descent.strongly_convex_tight(L, MU, 1.0, n, step=step)
+    np.testing.assert_allclose(rate, tight, rtol=SOLVER)
+
+
+@pytest.mark.parametrize(("n", "step"), [(1, 1 / L), (4, 1 / L), (3, 0.4 / L)])
+def test_gradient_descent_stationary(n, step):
     """Smooth functions that need not be convex: the least squared gradient among the first n + 1 points."""
     problem = PEPit.PEP()
     f = problem.declare_function(SmoothFunction, L=L)
     best, x0 = f.stationary_point(), problem.set_initial_point()
     problem.set_initial_condition(f(x0) - f(best) <= 1)
-    for x in descent(n, 1 / L)(f, x0):
+    for x in descent(n, step)(f, x0):
         problem.set_performance_metric(f.gradient(x) ** 2)
         # a step down the gradient must not go below the minimum either
         problem.add_constraint(f(x) - f.gradient(x) ** 2 / (2 * L) >= f(best))
     tight = problem.solve(wrapper="cvxpy", solver="CLARABEL", verbose=0)
-    # the best constant, by Abbaszadehpeivasti, de Klerk and Zamani
-    np.testing.assert_allclose(tight, 4 * L / (3 * n + 2), rtol=SOLVER)
-    promises(rates.gradient_descent.stationary(L, 1.0, n), tight)
+    rate = float(rates.gradient_descent.stationary_tight(L, 1.0, n, step=step))
+    np.testing.assert_allclose(tight, rate, rtol=SOLVER)
+    attained = minimize(washboard(n, L=L, step=step), optax.sgd(step), steps=n).gradient_norm.min() ** 2
+    np.testing.assert_allclose(attained, rate, rtol=1e-9)
+    promises(rates.gradient_descent.stationary(L, 1.0, n, step=step), tight)
 
 
 @pytest.mark.parametrize("n", [1, 4])

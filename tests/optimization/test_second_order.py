@@ -150,3 +150,21 @@ def test_wrong_kinds():
         gradient_flow(jnp.sum, np.array([1.0]))
     with pytest.raises(TypeError, match="f must be a function of a point"):
         taylor_model(2.0, np.ones(2))
+
+
+def test_block_newton_solves_no_more_than_its_blocks():
+    """Blocks of one size are never put into a system of all coordinates; the answer is that of the masked system."""
+    d = 6
+    root = np.random.default_rng(3).normal(size=(d, d))
+    matrix = root @ root.T + d * np.eye(d)
+    problem = Problem(lambda t, h: 0.5 * t @ h @ t, (jnp.asarray(matrix),), jnp.arange(1.0, d + 1))
+    for blocks in (np.arange(d), np.array([1, 0, 2, 0, 2, 1]), np.array([0, 1, 1, 0, 0, 1])):
+        kept = np.where(blocks[:, None] == blocks, matrix, 0)
+        expected = np.arange(1.0, d + 1) - np.linalg.solve(kept, matrix @ np.arange(1.0, d + 1))
+        method = block_newton(blocks)
+        np.testing.assert_allclose(minimize(problem, method, steps=1).theta[1], expected, rtol=1e-10, atol=1e-12)
+        text = str(jax.make_jaxpr(lambda t, m=method: m.step(problem, t, None))(problem.start))
+        size = int((blocks == 0).sum())
+        solved = [line for line in text.splitlines() if "= lu[" in line or "= lu " in line]
+        assert len(solved) == (0 if size == 1 else 1)
+        assert all(f"f64[{size},{size}]" in line for line in solved)

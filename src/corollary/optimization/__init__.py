@@ -17,8 +17,10 @@ from corollary.optimization.averages import (
 from corollary.optimization.circle import circle_grid, diffuse, expectation, generator, interpolation, transition
 from corollary.optimization.convexity import (
     CriticalPoint,
+    Violation,
     chord_gap,
     classify_critical_point,
+    convexity_violation,
     curvature_range,
     gradient_product,
     leaves_set,
@@ -28,6 +30,7 @@ from corollary.optimization.convexity import (
 )
 from corollary.optimization.cosines import cosines, random_cosines
 from corollary.optimization.diffusion import diffusion_sgd, gaussian_sgd, modified_drift
+from corollary.optimization.epochs import epoch_variance
 from corollary.optimization.flow import Flow, gradient_flow
 from corollary.optimization.geman_mcclure import geman_mcclure
 from corollary.optimization.hard import haystack, random_clauses, satisfiability, satisfies
@@ -39,6 +42,7 @@ from corollary.optimization.heavy_ball import (
     heavy_ball_of_flow,
     polyak_parameters,
 )
+from corollary.optimization.linear_modes import ModeTimes, linear_network_loss, mode_strength, mode_times
 from corollary.optimization.mass import MassParameters, mass, mass_parameters
 from corollary.optimization.minimize import Method, Path, minimize, of_optax
 from corollary.optimization.moments import (
@@ -62,7 +66,7 @@ from corollary.optimization.noise import (
     least_growth,
     noise_constants,
 )
-from corollary.optimization.nonconvex import cosine_wells, double_well, log_squares, sigmoid_classification
+from corollary.optimization.nonconvex import cosine_wells, double_well, log_squares, sigmoid_classification, washboard
 from corollary.optimization.plateau import plateau_reductions, reduce_on_plateau
 from corollary.optimization.polyak_lojasiewicz import pl_constant, pl_ratio, valley
 from corollary.optimization.power_method import Power, power_method
@@ -78,6 +82,7 @@ from corollary.optimization.problems import (
     wavy,
 )
 from corollary.optimization.quadratics import best_step, condition_number, quadratic_factor, steps_to_shrink
+from corollary.optimization.risk import erm_expected_risk, erm_training_risk, gaussian_risk
 from corollary.optimization.rmsprop import rmsprop, rmsprop_amplitude
 from corollary.optimization.schedules import inverse_power, inverse_time, step_decay, step_sizes
 from corollary.optimization.sgd import averaged, batch_gradient, best_iterate, minibatch, random_iterate, sgd
@@ -99,10 +104,12 @@ __all__ = [
     "Flow",
     "MassParameters",
     "Method",
+    "ModeTimes",
     "Noisy",
     "Path",
     "Power",
     "Problem",
+    "Violation",
     "abel_mean",
     "adagrad",
     "adagrad_full",
@@ -130,6 +137,7 @@ __all__ = [
     "confusion_zone",
     "contraction",
     "convex_momentum",
+    "convexity_violation",
     "coordinate_least_squares",
     "cosine_wells",
     "cosines",
@@ -140,11 +148,15 @@ __all__ = [
     "diffuse",
     "diffusion_sgd",
     "double_well",
+    "epoch_variance",
+    "erm_expected_risk",
+    "erm_training_risk",
     "expectation",
     "expected_value",
     "exponential_moving_average",
     "finite_sum",
     "flattest",
+    "gaussian_risk",
     "gaussian_sgd",
     "geman_mcclure",
     "generator",
@@ -171,6 +183,7 @@ __all__ = [
     "least_squares_moments",
     "least_squares_sum",
     "leaves_set",
+    "linear_network_loss",
     "log_squares",
     "logistic_loss_problem",
     "mass",
@@ -178,6 +191,8 @@ __all__ = [
     "max_descent_step",
     "minibatch",
     "minimize",
+    "mode_strength",
+    "mode_times",
     "modified_drift",
     "moving_average_weights",
     "nesterov",
@@ -229,5 +244,6 @@ __all__ = [
     "transition",
     "valley",
     "walk",
+    "washboard",
     "wavy",
 ]

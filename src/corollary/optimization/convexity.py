@@ -8,11 +8,11 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
-from corollary._validate import one_of, positive, real, within
+from corollary._validate import one_of, positive, real, whole, within
 from corollary.catalog import implements
 
 
-@implements("B05.03", "B05.32", "M17.03")
+@implements("B05.03", "B05.32", "M17.03", "T06.01")
 def chord_gap(f, x, y, weight=0.5):
     r"""$\alpha f(x)+(1-\alpha)f(y)-f(\alpha x+(1-\alpha)y)$: never negative iff $f$ is convex.
 
@@ -24,7 +24,45 @@ def chord_gap(f, x, y, weight=0.5):
     return weight * f(x) + (1 - weight) * f(y) - f(weight * x + (1 - weight) * y)
 
 
-@implements("B05.15", "B05.32", "M17.03")
+class Violation(NamedTuple):
+    r"""How far $f$ rises above a chord, $f(\alpha x+(1-\alpha)y)-\alpha f(x)-(1-\alpha)f(y)$, and the chord."""
+
+    value: jax.Array
+    x: jax.Array
+    y: jax.Array
+    weight: jax.Array
+
+
+@implements("B05.03")
+def convexity_violation(f, x, y, *, steps: int = 50, step=0.1) -> Violation:
+    r"""The chord near that of `x` and `y` above which $f$ rises most: a search uphill of $-$`chord_gap` in both ends
+    and the weight, of `steps` steps of length `step`, of which the best is returned.
+
+    A value above rounding refutes convexity; none proves it. `vmap` it over many pairs.
+    """
+    f, x, y = _pair(f, x, y)
+    steps, step = whole("steps", steps), positive("step", real("step", step, ""))
+
+    def above(ends):
+        # a logistic keeps the weight inside
+        return -chord_gap(f, ends[0], ends[1], jax.nn.sigmoid(ends[2]))
+
+    def advance(state, _):
+        ends, best = state
+        value, slope = jax.value_and_grad(above)(ends)
+        best = jax.tree.map(lambda new, old: jnp.where(value > best[0], new, old), (value, ends), best)
+        length = jnp.sqrt(sum(jnp.sum(g**2) for g in slope))
+        scale = step / jnp.where(length > 0, length, 1)
+        return (jax.tree.map(lambda e, g: e + (scale * g).astype(e.dtype), ends, slope), best), None
+
+    first = x, y, jnp.zeros((), x.dtype)
+    (ends, best), _ = jax.lax.scan(advance, (first, (jnp.full((), -jnp.inf, x.dtype), first)), length=steps)
+    last = above(ends)
+    value, (x, y, logit) = jax.tree.map(lambda a, b: jnp.where(last > best[0], a, b), (last, ends), best)
+    return Violation(value, x, y, jax.nn.sigmoid(logit))
+
+
+@implements("B05.15", "B05.32", "M17.03", "T06.01")
 def tangent_gap(f, x, y):
     r"""$f(y)-f(x)-\nabla f(x)\cdot(y-x)$, how far $f$ is above its tangent at $x$.
 
@@ -89,7 +127,7 @@ class CriticalPoint(NamedTuple):
     inconclusive: jax.Array
 
 
-@implements("B05.06", "T02.09", "M07.13")
+@implements("B05.06", "B06.01", "M07.13", "T02.09", "T06.05", "T06.18")
 def classify_critical_point(f, x, tolerance=None) -> CriticalPoint:
     r"""The verdict of $\nabla f(x)$ and of the signs of $\nabla^2f(x)$; up to `tolerance`, $\sqrt\epsilon$ of the dtype
     unless given, a number counts as zero.

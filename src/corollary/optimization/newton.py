@@ -2,8 +2,9 @@ r"""Newton's method, its approximations by a part of the Hessian, and the local 
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
-from corollary._validate import one_of, positive, real
+from corollary._validate import concrete, one_of, positive, real
 from corollary.catalog import implements
 from corollary.optimization.minimize import Method
 
@@ -15,7 +16,7 @@ def newton(damping=1.0) -> Method:
     Goes to the stationary point of the local quadratic model, a minimum only where the Hessian is positive definite.
     """
     damping = positive("damping", real("damping", damping, ""))
-    return _method(lambda hessian: hessian, damping)
+    return _method(jnp.linalg.solve, damping)
 
 
 @implements("B05.10")
@@ -24,11 +25,16 @@ def block_newton(blocks, damping=1.0) -> Method:
 
     `blocks` (d,) names the block of each coordinate: `arange(d)` keeps the diagonal, zeros keep everything. Near a
     minimum the error contracts by the spectral radius of $I-\alpha B^{-1}H$, at most $\|B^{-1}\|\|H-B\|$ for
-    $\alpha=1$.
+    $\alpha=1$. Blocks of one size $b$ are solved one by one, in $db^2$ operations instead of $d^3$.
     """
     blocks, damping = real("blocks", blocks, "d"), positive("damping", real("damping", damping, ""))
+    if concrete(blocks):
+        names, sizes = np.unique(np.asarray(blocks), return_counts=True)
+        if (sizes == sizes[0]).all():
+            members = np.argsort(np.asarray(blocks), kind="stable").reshape(len(names), -1)
+            return _method(lambda hessian, gradient: _by_blocks(members, hessian, gradient), damping)
     together = blocks[:, None] == blocks
-    return _method(lambda hessian: jnp.where(together, hessian, 0), damping)
+    return _method(lambda hessian, gradient: jnp.linalg.solve(jnp.where(together, hessian, 0), gradient), damping)
 
 
 @implements("T02.02", "B05.09")
@@ -57,9 +63,19 @@ def isotropic_model(f, centre, step):
     return lambda w: linear(w) + jnp.sum((w - centre) ** 2) / (2 * step)
 
 
-def _method(part, damping):
+def _by_blocks(members, hessian, gradient):
+    """The blocks whose coordinates are the rows of `members` (m, b), each solved for itself."""
+    if members.shape[1] == 1:
+        return gradient / jnp.diagonal(hessian)
+    # one after the other: batched decompositions in one program can wait for each other's threads for ever
+    parts = hessian[members[:, :, None], members[:, None, :]], gradient[members]
+    solved = jax.lax.map(lambda part: jnp.linalg.solve(*part), parts)
+    return jnp.zeros_like(gradient).at[members].set(solved)
+
+
+def _method(solve, damping):
     def step(problem, theta, key):
-        return theta - damping * jnp.linalg.solve(part(problem.hessian(theta)), problem.gradient(theta))
+        return theta - damping * solve(problem.hessian(theta), problem.gradient(theta))
 
     return Method(lambda problem, theta: theta, step, lambda theta: theta)
 

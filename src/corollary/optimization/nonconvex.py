@@ -3,7 +3,7 @@ r"""Smooth functions that are not convex, with known constants, and the double w
 import jax
 import jax.numpy as jnp
 
-from corollary._validate import real, within
+from corollary._validate import positive, real, whole, within
 from corollary.foundations import SIGMOID_SMOOTHNESS
 from corollary.optimization.problem import Problem
 
@@ -48,3 +48,31 @@ def double_well(tilt=0.0, start=0.5) -> Problem:
     """
     tilt, start = real("tilt", tilt, ""), real("start", start, "")
     return Problem(lambda theta, tilt: theta**4 - 2 * theta**2 + tilt * theta, (tilt,), start)
+
+
+def washboard(steps: int, *, L=1.0, gap=1.0, step=None) -> Problem:
+    r"""On the line: a slope whose gradient dips between the iterates of gradient descent, and a bowl at its end.
+
+    Every one of the first `steps` steps of $\eta\le1/L$ (which is the default) from `start` meets the same gradient
+    $g$, and lowers the value by $\eta(1-\frac{\eta L}4)g^2$ only, since the gradient falls and rises again at the rate
+    $L$ in between; the bowl takes the last $\frac{g^2}{2L}$. No $L$-smooth function with $f(\theta_0)-f^*=$ `gap`
+    keeps all $n+1$ gradients longer: $g^2=\frac{4L\,\mathrm{gap}}{\eta L(4-\eta L)n+2}$.
+    """
+    steps = whole("steps", steps, 0)
+    L, gap = positive("L", real("L", L, "")), positive("gap", real("gap", gap, ""))
+    step = 1 / L if step is None else positive("step", real("step", step, ""))
+    within("step times L", step * L, 0.0, 1 + 1e-9, open="low")
+    slope = jnp.sqrt(4 * L * gap / (step * L * (4 - step * L) * steps + 2))
+    edge, period = slope / L, step * slope
+
+    def value(theta, L, slope, edge, period):
+        beyond = (theta - edge) / period
+        tooth = jnp.floor(beyond)
+        s = period * (beyond - tooth)
+        # the integral of the dip from the left end of a tooth
+        dip = jnp.where(s <= period / 2, s**2 / 2, period**2 / 4 - (period - s) ** 2 / 2)
+        climb = slope * (theta - edge) - L * (tooth * period**2 / 4 + dip)
+        return jnp.where(theta <= edge, L * theta**2 / 2, slope * edge / 2 + climb)
+
+    zero = jnp.zeros_like(slope)
+    return Problem(value, (L, slope, edge, period), edge + steps * period, L=L, minimum=zero, minimiser=zero)

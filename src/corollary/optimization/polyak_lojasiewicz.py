@@ -8,7 +8,7 @@ from corollary.catalog import implements
 from corollary.optimization.problem import Problem
 
 
-@implements("B05.21", "E03.08")
+@implements("B05.21", "E03.08", "T06.07")
 def pl_ratio(f, minimum, theta):
     r"""$\frac{\frac12\|\nabla f(\theta)\|^2}{f(\theta)-f^*}$: at least $\mu$ everywhere, at most $L$; infinite at a
     minimiser.
@@ -25,7 +25,7 @@ def pl_ratio(f, minimum, theta):
     return jnp.where(gap > 0, 0.5 * jnp.sum(slope**2) / jnp.where(gap > 0, gap, 1), jnp.inf)
 
 
-@implements("B05.21", "E03.08")
+@implements("B05.21", "E03.08", "T06.07")
 def pl_constant(f, minimum, points):
     r"""The least ratio over `points` (n, ...): an upper bound of the constant $\mu$, 0 iff some stationary point is no
     minimum.

@@ -97,9 +97,9 @@ def norm_rate(key, *, instances: Size = 400, dim: Size = 3, log2_steps: Size = 1
     $$\frac1T\sum_{t\le T}\|\nabla f(w_t)\|^2\le\frac{\sqrt{A_T}}T\Big(f(w_1)-f(w_{T+1})+\frac\beta2\Big(1+
     \ln\frac{A_T}{A_1}\Big)\Big),$$
     attained for every $T$ by $\frac\beta2w^2$ from $w_1=1$. Where $f(w_1)-\inf f\le M$ this says $s\le
-    M+\frac\beta2(1+2\ln\frac s{s_1})$ for $s=\sqrt{A_T}$, which bounds $s$ for all $T$: the rate is $O(1/T)$. (T
-    prints $\beta+M\log GT$ in place of the bracket.) $\beta$ over six decades needs no tuning; gradient descent with a
-    fixed step diverges as soon as $\beta>2/\eta$.
+    M+\frac\beta2(1+2\ln\frac s{s_1})$ for $s=\sqrt{A_T}$, which bounds $s$ for all $T$: the rate is $O(1/T)$, attained
+    by the same. (T prints $\beta+M\log GT$ in place of the bracket.) $\beta$ over six decades needs no tuning; gradient
+    descent with a fixed step diverges as soon as $\beta>2/\eta$.
     """
     steps = 2**log2_steps
     T = 2 ** jnp.arange(1, log2_steps + 1)  # T = 1 is the descent lemma alone
@@ -140,6 +140,10 @@ def norm_rate(key, *, instances: Size = 400, dim: Size = 3, log2_steps: Size = 1
     mean = total[:, T - 1] / T
     exact = rates.adagrad.norm(betas[:, None], value[:, :1] - value[:, T], total[:, :1], total[:, T - 1], T)
     yield equal("parabola from 1: attained", mean, exact, x=T, along="T")
+    known = zip(betas, value[:, 0], total[:, 0], strict=True)
+    ahead = jnp.stack([rates.adagrad.norm_in_advance(beta, gap, first, T) for beta, gap, first in known])
+    # there the equation for s has a double root, of which the iteration keeps a distance of 1e-6
+    yield equal("parabola from 1: bound in advance attained", mean, ahead, rtol=1e-5, x=T, along="T")
     # from a distance of 4, the last squared gradient relative to the first
     yield at_most("last squared gradient, seven smoothnesses", far[:, -1] - far[:, -2], 1e-20 * far[:, 0], x=betas)
     half = rates.adagrad.norm(betas[:, None] / 2, value[:, :1] - value[:, T], total[:, :1], total[:, T - 1], T)
@@ -176,7 +180,7 @@ def diagonal_rate(key, *, runs: Size = 512, steps: Count = 200, dim: Size = 10):
     E\sum_i\log_2\Big(1+\frac{\hat A_T(i)}{\sigma^2}\Big)\le M+\frac{d\beta}2\log_2(1+T),$$
     attained at $T=1$ by $\frac\beta2\|w\|^2$ where all partial derivatives are $\pm\sigma$; and for true gradients
     $\frac1T\sum_t\|\nabla_t\|^2\le\frac1T\big(f(w_1)-f(w_{T+1})+\frac{d\beta}2\log_2(1+T)\big)\sum_j\sqrt{\sigma^2+
-    A_{T-1}(j)}$. (T has no factor $d$ before the logarithm, and $\log GT$.)
+    A_{T-1}(j)}$, attained by the same for $d=1$. (T has no factor $d$ before the logarithm, and $\log GT$.)
     """
 
     def follow(problem, sigma, noise, key):
@@ -226,17 +230,21 @@ def diagonal_rate(key, *, runs: Size = 512, steps: Count = 200, dim: Size = 10):
     )
     yield at_most("bound from the sums", bound.mean(0), crude.mean(0), x=T, along="T")
     yield at_most("true gradients: mean squared gradient", *(a[runs:] for a in still), x=T, along="T")
-    yield equal("parabola, all derivatives at the cap: first step attains", *_first_step(dim, 0.7))
-    yield control("the cap a tenth of the derivatives", at_most("first step on the parabola", *_first_step(dim, 0.07)))
+    attained, _ = _first_step(dim, 0.7)
+    yield equal("parabola, all derivatives at the cap: first step attains", *attained)
+    yield equal("parabola on the line: first step attains the second", *_first_step(1, 0.7)[1])
+    broken, _ = _first_step(dim, 0.07)
+    yield control("the cap a tenth of the derivatives", at_most("first step on the parabola", *broken))
 
 
 def _first_step(dim, sigma):
-    """Both sides of the inequality after one step on a parabola whose derivatives are 0.7."""
+    """Both sides of the two inequalities after one step on a parabola whose derivatives are 0.7."""
     bowl = quadratic(jnp.full(dim, 2.0), jnp.full(dim, 0.35))
     path = minimize(bowl, adagrad_shifted(sigma), steps=1)
-    g = bowl.gradient(path.theta[0])
+    g, gap = bowl.gradient(path.theta[0]), path.value[0] - path.value[1]
     weighted = (g * (path.theta[0] - path.theta[1])).sum()
-    return weighted, rates.adagrad.diagonal_weighted(2.0, path.value[0] - path.value[1], sigma, g**2)
+    first = weighted, rates.adagrad.diagonal_weighted(2.0, gap, sigma, g**2)
+    return first, (g @ g, rates.adagrad.diagonal(2.0, gap, sigma, jnp.zeros(dim), 1.0))
 
 
 @claim(

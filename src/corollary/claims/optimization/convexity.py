@@ -269,8 +269,8 @@ def semidefinite_suffices(key):
     yield at_least("w^3 nearby", near**3, 0.0, x=near, along="w")
 
 
-@claim(rows=("T02.03",), no_control="an exercise; the check with another ball shows that the ball decides")
-def steepest_descent(key, *, dim: Size = 6, points: Count = 20000):
+@claim(rows=("T02.03",))
+def steepest_descent(key, *, dim: Size = 6, points: Count = 100000):
     r"""In a ball of the Euclidean norm the linear model falls most along the negative gradient.
 
     $\min_{\|\delta\|\le\epsilon}\langle g,\delta\rangle=-\epsilon\|g\|_*$ with the dual norm, attained for the
@@ -295,4 +295,5 @@ def steepest_descent(key, *, dim: Size = 6, points: Count = 20000):
     yield equal("length (l2, l1, linf)", length, 1.0, rtol=1e-12)
     yield at_least("random points of the same balls are no lower", sampled, value, rtol=1e-12)
     yield equal("along the negative gradient in the l2 ball", cosine[0], 1.0, rtol=1e-12)
-    yield at_most("not so in the other balls", cosine[1:], 0.999)
+    for name, c in zip(("l1", "linf"), cosine[1:], strict=True):
+        yield control(f"the ball of {name}", equal("along the negative gradient", c, 1.0, rtol=1e-3))

@@ -146,6 +146,37 @@ def gaussian_increments(key, *, n: Size = 100, dim: Size = 3, batch: Size = 4, d
     )
 
 
+@claim(
+    rows=("M18.21",),
+    erratum="The variance of a step is printed with the full gradient, which has none; that of one example is meant.",
+)
+def variance_of_the_full_gradient(key, *, n: Size = 60, dim: Size = 3, batch: Size = 4, draws: Count = 4000):
+    r"""As printed: the variance of a step is that of the full gradient over the size of the batch.
+
+    M, 18.4.1: $\mathrm{Var}[\theta_{k+1}-\theta_k\mid\theta_k]=
+    \frac{\eta^2}M\mathrm{Var}[\nabla_\theta\Lambda(\theta_k)\mid\theta_k]$. Given $\theta_k$ the gradient of
+    $\Lambda=\frac1n\sum\lambda_m$ is a number: the step would have no variance at all. With $\nabla\lambda_{(X,Y)}$ in
+    place of $\nabla\Lambda$ it is right.
+    """
+
+    @jax.jit
+    def measure(key):
+        data_key, step_key = jax.random.split(key)
+        x, y, theta = regression(data_key, n, dim)
+        problem = least_squares_sum(x, y, theta)
+        full = problem.gradient(theta)
+        drawn = jax.vmap(lambda k: batch_gradient(problem, theta, jax.random.randint(k, (batch,), 0, n)))(
+            jax.random.split(step_key, draws)
+        )
+        # the full gradient as often as the others: the same number every time
+        again = jax.vmap(lambda _: problem.gradient(theta))(jnp.arange(30)).var(0).sum()
+        return jnp.sum((drawn - full) ** 2, 1), jnp.trace(gradient_covariance(problem, theta)) / batch, again / batch
+
+    squares, right, printed = measure(key)
+    yield estimate("variance of a step, of one example", squares, right, wrong=2 * right)
+    yield estimate("variance of a step, as printed", squares, printed, wrong=printed + 10 * right)
+
+
 @claim(rows=("M18.38",))
 def stationary_law(key, *, step: Positive = 0.4, sigma: Positive = 1.5, runs: Count = 4000, steps: Count = 60):
     r"""Gradient descent with normal noise on a parabola is normal at all times and does not come to rest.

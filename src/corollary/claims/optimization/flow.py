@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 import optax
 
-from corollary.evidence import Count, Size, at_least, at_most, claim, control, equal, monotone, rate
+from corollary.evidence import Count, Size, at_most, claim, control, equal, monotone, rate
 from corollary.linear import quadratic_flow
 from corollary.optimization import (
     Problem,
@@ -26,9 +26,7 @@ def _himmelblau(theta):
     return (x**2 + y - 11) ** 2 + (x + y**2 - 7) ** 2
 
 
-@claim(
-    rows=("B05.08", "M17.01"), no_control="an algorithm; functions without a minimum or with four are among the checks"
-)
+@claim(rows=("B05.08", "M17.01"))
 def dissipation(key, *, dim: Size = 4, starts: Size = 48):
     r"""Along the gradient flow the value falls by the integral of the squared gradient.
 
@@ -65,9 +63,12 @@ def dissipation(key, *, dim: Size = 4, starts: Size = 48):
         away = gradient_flow(
             Problem(lambda t: jnp.exp(-t), (), jnp.zeros(())), jnp.array([1.0, 10.0, 100.0]), substeps=500
         )
-        return falls, (gradient_flow(form, times).theta, exact), ends - strict.minimiser, wells, away
+        # not the flow but steps of 1/L, as far apart
+        leap = minimize(form, optax.sgd(1 / form.L), steps=5)
+        leaps = leap.value[0] - leap.value[1:], jnp.cumsum(leap.gradient_norm[:-1] ** 2) / form.L
+        return falls, (gradient_flow(form, times).theta, exact), ends - strict.minimiser, wells, away, leaps
 
-    falls, (flow, exact), ends, wells, away = measure(key)
+    falls, (flow, exact), ends, wells, away, (fallen, paid) = measure(key)
     for name, (fall, dissipated) in falls.items():
         # fourth order with steps of 1/80 and curvature of a few units: 1e-8 of the fall or so
         yield equal(f"{name}: fall of the value", dissipated, fall, rtol=1e-6, atol=1e-9, x=times, along="t")
@@ -82,9 +83,15 @@ def dissipation(key, *, dim: Size = 4, starts: Size = 48):
     yield equal(
         "exponential: to infinity, like ln(1 + t)", away.theta, jnp.log1p(jnp.array([1.0, 10.0, 100.0])), rtol=1e-6
     )
+    yield control("steps of 1/L in place of the flow", equal("fall of the value", paid, fallen, rtol=1e-6, atol=1e-9))
+    yield control("four minima, not convex", equal("all starts to one point", wells, wells.mean(0), atol=1e-6))
+    yield control(
+        "no minimiser: the value falls, and its rate vanishes",
+        at_most("movement of the exponential from t = 10 to t = 100", away.theta[2] - away.theta[1], 1e-3),
+    )
 
 
-@claim(rows=("B05.08", "M17.02", "M17.23"), no_control="an algorithm and an exercise; a step beyond 2/L is a check")
+@claim(rows=("B05.08", "M17.02", "M17.23"))
 def euler(key, *, dim: Size = 4):
     r"""Gradient descent follows the flow to first order in its step.
 
@@ -102,40 +109,45 @@ def euler(key, *, dim: Size = 4):
         gaps = []
         for p in (random_cosines(f_key, dim, terms=10, scale=3.0), random_quadratic(q_key, dim, 10.0)):
             speed = jnp.linalg.norm(p.gradient(p.start))
-            row = []
-            for n in counts:
-                eta = horizon / n
-                path = minimize(p, optax.sgd(eta), steps=n)
-                flow = gradient_flow(p, eta * jnp.arange(1, n + 1), substeps=4)
-                row.append(
-                    (
-                        jnp.linalg.norm(path.theta[1:] - flow.theta, axis=1).max(),
-                        jnp.maximum(speed, jnp.linalg.norm(jax.vmap(p.gradient)(flow.theta), axis=1).max()),
-                    )
-                )
-            gaps.append((jnp.stack([r[0] for r in row]), row[-1][1], p.L))
+            # the finest times hold those of all the others
+            flow = gradient_flow(p, horizon / counts[-1] * jnp.arange(1, counts[-1] + 1), substeps=4).theta
+            speed = jnp.maximum(speed, jnp.linalg.norm(jax.vmap(p.gradient)(flow), axis=1).max())
+
+            def apart(n, stretch=1.0, p=p, flow=flow):
+                path = minimize(p, optax.sgd(stretch * horizon / n), steps=n).theta[1:]
+                return jnp.linalg.norm(path - flow[counts[-1] // n - 1 :: counts[-1] // n], axis=1).max()
+
+            gaps.append((jnp.stack([apart(n) for n in counts]), speed, p.L))
+        hasty = jnp.stack([apart(n, 1.1) for n in counts])
         # a rate lambda in front of the gradient is a change of time
         p = random_quadratic(q_key, dim, 10.0)
         quick = Problem(lambda t, h, c: 3.0 * p.function(t, h, c), p.data, p.start)
         return (
             gaps,
+            hasty,
             gradient_flow(quick, jnp.array([1.0]), substeps=200).theta,
             quadratic_flow(p.data[0], p.start, jnp.array([3.0]), p.data[1]),
         )
 
-    gaps, quick, slow = measure(key)
+    gaps, hasty, quick, slow = measure(key)
     steps = horizon / jnp.array(counts)
     for name, (gap, speed, L) in zip(("cosines", "quadratic"), gaps, strict=True):
         yield rate(f"{name}: distance to the flow", steps, gap, 1.0, tolerance=0.15, along="step")
         bound = rates.flow.euler_error(L, speed, steps, horizon)
         yield at_most(f"{name}: distance to the flow, bound", gap, bound, x=steps, along="step")
     yield equal("three times the gradient: a third of the time", quick, slow, rtol=1e-7, atol=1e-9)
+    yield control(
+        "steps 10 % longer than the time they stand for",
+        rate("quadratic: distance to the flow", steps, hasty, 1.0, tolerance=0.15, along="step"),
+    )
     line = quadratic(jnp.ones(1))
-    far = minimize(line, optax.sgd(2.01), steps=2000).theta[-1, 0]
-    yield at_least("step 2.01/L: leaves the flow for good", jnp.abs(far), 1e3)
+    ends = jax.vmap(lambda eta: minimize(line, optax.sgd(eta), steps=2000).theta[-1, 0])(jnp.array([1.99, 2.01]))
+    # 0.99^2000 is 2e-9
+    yield at_most("step 1.99/L: ends where the flow does, 0", jnp.abs(ends[0]), 1e-8)
+    yield control("a step of 2.01/L", at_most("ends where the flow does", jnp.abs(ends[1]), 1e-8))
 
 
-@claim(rows=("M17.23",), no_control="an exercise; both ranks are among the checks")
+@claim(rows=("M17.23",))
 def least_squares_flow(key, *, dim: Size = 5):
     r"""The flow of least squares ends at the solution nearest to its start.
 
@@ -161,13 +173,24 @@ def least_squares_flow(key, *, dim: Size = 5):
             limit = pinv @ y + start - pinv @ (a @ start)
             rows.append((flow[:-1], closed, flow[-1], limit))
         normal = jnp.linalg.solve(tall.T @ tall, tall.T @ b)
-        return rows, normal
+        # the flow of z with x = S z, which is a preconditioned flow of x
+        scale = jnp.linspace(1.0, 2.0, 2 * dim)
+        p = Problem(lambda z, a, y: 0.5 * jnp.sum((a @ (scale * z) - y) ** 2), (a, y), start / scale)
+        other = scale * gradient_flow(p, jnp.array([120.0]), substeps=2000).theta[0]
+        return rows, normal, other, jnp.linalg.norm(a @ other - y), pinv @ y
 
-    rows, normal = measure(key)
+    rows, normal, other, residual, shortest = measure(key)
     for name, (flow, closed, end, limit) in zip(("full rank", "fewer equations"), rows, strict=True):
         yield equal(f"{name}: closed form", flow, closed, rtol=1e-7, atol=1e-9)
         yield equal(f"{name}: limit", end, limit, rtol=1e-7, atol=1e-8)
     yield equal("full rank: the normal equations", rows[0][3], normal, rtol=1e-9, atol=1e-10)
+    yield equal("fewer equations, a preconditioned flow: a solution too", residual, 0.0, atol=1e-8)
+    limit = rows[1][3]
+    yield control("but preconditioned", equal("the solution nearest to the start", other, limit, rtol=1e-7, atol=1e-8))
+    yield control(
+        "columns that are not independent",
+        equal("one limit for all starts, the shortest solution", rows[1][2], shortest, rtol=1e-7, atol=1e-8),
+    )
 
 
 @claim(rows=("M17.24",))

@@ -4,8 +4,17 @@ import jax
 import jax.numpy as jnp
 import optax
 
-from corollary.evidence import Count, Positive, Size, at_most, claim, control, equal
-from corollary.optimization import huber, minimize, quadratic, random_quadratic, rates, ridge_logistic
+from corollary.evidence import Count, Positive, Size, at_least, at_most, claim, control, equal
+from corollary.optimization import (
+    Problem,
+    cosine_wells,
+    huber,
+    minimize,
+    quadratic,
+    random_quadratic,
+    rates,
+    ridge_logistic,
+)
 
 
 @claim(rows=("B05.16", "M17.12", "M17.13"))
@@ -16,10 +25,15 @@ def strongly_convex_rate(key, *, dim: Size = 20, condition: Positive = 50.0, n: 
     $$\|\theta_k-\theta^*\|^2\le(1-\eta\mu)^k\|\theta_0-\theta^*\|^2,\qquad
     f(\theta_k)-f^*\le\tfrac L2(1-\eta\mu)^k\|\theta_0-\theta^*\|^2,$$
     and for $0<\eta\le\frac2{L+\mu}$ (M, Lemma 17.14) $\|\theta_k-\theta^*\|^2\le(1-\eta\frac{2\mu
-    L}{L+\mu})^k\|\theta_0-\theta^*\|^2$, which on a quadratic is attained along both extreme eigenvectors at
-    $\eta=\frac2{L+\mu}$, where the factor is $(\frac{\kappa-1}{\kappa+1})^2$.
+    L}{L+\mu})^k\|\theta_0-\theta^*\|^2$, since
+    $\langle\nabla f(\theta),\theta-\theta^*\rangle\ge\frac1{L+\mu}\|\nabla f(\theta)\|^2+\frac{\mu
+    L}{L+\mu}\|\theta-\theta^*\|^2$ (for which M names strong convexity alone; it takes smoothness too). On a quadratic
+    both are equalities along the extreme eigenvectors, the first at $\eta=\frac2{L+\mu}$, where the factor is
+    $(\frac{\kappa-1}{\kappa+1})^2\le e^{-4\mu L/(L+\mu)^2}$ (M, Remark 17.15). The best factor for any $\eta<2/L$ is
+    $\max\{(1-\eta\mu)^2,(1-\eta L)^2\}$, of the squared distance and of the excess value: for $\eta\le1/L$ the square
+    of B's. With $\mu=0$ there is no such rate.
     """
-    k = jnp.arange(steps + 1)
+    k = jnp.arange(1, steps + 1)
 
     @jax.jit
     def measure(key):
@@ -30,26 +44,41 @@ def strongly_convex_rate(key, *, dim: Size = 20, condition: Positive = 50.0, n: 
         def runs(problem):
             etas = jnp.stack([0.1 / problem.L, 1 / problem.L, 2 / (problem.L + problem.mu)])
             path = jax.vmap(lambda eta: minimize(problem, optax.sgd(eta), steps=steps))(etas)
-            square = jnp.sum((path.theta - problem.minimiser) ** 2, axis=-1)
-            return square, path.value - problem.minimum, problem.L, problem.mu, etas
+            away = path.theta - problem.minimiser
+            slopes = jax.vmap(problem.gradient)(path.theta[0, :50])
+            inner = jnp.sum(slopes * away[0, :50], axis=1)
+            least = (jnp.sum(slopes**2, 1) + problem.mu * problem.L * jnp.sum(away[0, :50] ** 2, 1)) / (
+                problem.L + problem.mu
+            )
+            square = jnp.sum(away**2, axis=-1)
+            return square, path.value - problem.minimum, problem.L, problem.mu, etas, (inner, least)
 
-        # along an extreme eigenvector of a quadratic the second bound is attained, up to a step of 2/(L + mu)
+        # along an extreme eigenvector of a quadratic the bounds are attained
         flat = quadratic(jnp.array([1 / condition, 1.0]))
         best = 2 / (flat.L + flat.mu)
-        extreme = jax.vmap(
-            lambda eta: jax.vmap(lambda s: minimize(flat, optax.sgd(eta), steps=steps, start=s).theta)(jnp.eye(2))
-        )
+
+        def extreme(eta):
+            paths = jax.vmap(lambda s: minimize(flat, optax.sgd(eta), steps=steps, start=s))(jnp.eye(2))
+            return jnp.sum(paths.theta**2, -1), paths.value
+
+        slopes = jax.vmap(flat.gradient)(jnp.eye(2))
+        sides = jnp.diag(slopes), (jnp.sum(slopes**2, 1) + flat.mu * flat.L) / (flat.L + flat.mu)
+        # convex and not strongly so: the fourth power, with a constant that it does not have
+        quartic = minimize(Problem(lambda t: t**4 / 12, (), jnp.ones(())), optax.sgd(1.0), steps=steps).theta ** 2
         problems = {
             "quadratic": random_quadratic(quadratic_key, dim, condition),
             "logistic": ridge_logistic(x, labels, 0.1, start=3 * jnp.ones(dim)),
         }
-        return {name: runs(p) for name, p in problems.items()}, jnp.sum(extreme(best * jnp.array([1.0, 1.1])) ** 2, -1)
+        etas = jnp.stack([best, 1.1 * best, 0.1, 1.0, 1.99])
+        return {name: runs(p) for name, p in problems.items()}, jax.vmap(extreme)(etas), sides, quartic, etas[2:]
 
-    found, (tight, long) = measure(key)
-    for name, (square, gap, L, mu, etas) in found.items():
-        distance = jnp.sqrt(square[0, 0])
+    found, (ends, values), (inner, least), quartic, others = measure(key)
+    tight, long = ends[:2, :, 1:]
+    for name, (square, gap, L, mu, etas, key_sides) in found.items():
+        distance, start = jnp.sqrt(square[0, 0]), gap[0, 0]
+        square, gap = square[:, 1:], gap[:, 1:]
         # the path stops at a distance of the order of eps times the numbers it moves among
-        rounding = 1e-14 * float(square[0, 0])
+        rounding = 1e-14 * float(distance) ** 2
         first = jnp.stack([rates.gradient_descent.strongly_convex(L, mu, distance, k, step=eta) for eta in etas[:2]])
         sharper = jnp.stack(
             [rates.gradient_descent.strongly_convex_cocoercive(L, mu, distance, k, step=eta) for eta in etas]
@@ -65,12 +94,29 @@ def strongly_convex_rate(key, *, dim: Size = 20, condition: Positive = 50.0, n: 
             along="iteration",
         )
         yield at_most(f"{name}: squared distance, sharper bound", square, sharper, atol=rounding, along="iteration")
+        best = jnp.stack([rates.gradient_descent.strongly_convex_tight(L, mu, start, k, step=eta) for eta in etas])
+        yield at_most(f"{name}: excess value, best factor", gap, best, atol=rounding * float(L), along="iteration")
+        yield at_least(f"{name}: the inequality behind it", *key_sides, atol=rounding, along="iteration")
+    yield equal("the inequality behind it: attained on the quadratic", inner, least)
+    # the larger of the two axes is the worst one
+    worst, worst_value = ends[2:].max(1)[:, 1:], (values / values[:, :, :1])[2:].max(1)[:, 1:]
+    exact = jnp.stack(
+        [rates.gradient_descent.strongly_convex_tight(1.0, 1 / condition, 1.0, k, step=e) for e in others]
+    )
+    yield equal("steps 0.1/L, 1/L, 1.99/L: best factor attained", worst, exact, rtol=1e-10, along="iteration")
+    yield equal("excess value: best factor attained", worst_value, exact, rtol=1e-10, along="iteration")
     predicted = rates.gradient_descent.strongly_convex_cocoercive(1.0, 1 / condition, 1.0, k)
     yield equal("extreme eigenvectors of a quadratic: attained", tight, predicted, rtol=1e-10, along="iteration")
-    yield equal("factor at the step 2/(L+mu)", tight[:, 1], ((condition - 1) / (condition + 1)) ** 2)
+    yield equal("factor at the step 2/(L+mu)", tight[:, 0], ((condition - 1) / (condition + 1)) ** 2)
+    exponential = jnp.exp(-4 * condition / (condition + 1) ** 2 * k)
+    yield at_most("extreme eigenvectors, exponential bound", tight, exponential, along="iteration")
     yield control(
         "a step 10 % above 2/(L+mu)",
         at_most("squared distance, top eigenvector", long[1], predicted, along="iteration"),
+    )
+    fake = rates.gradient_descent.strongly_convex(1.0, 0.2, 1.0, k)
+    yield control(
+        "the fourth power, not strongly convex", at_most("squared distance", quartic[1:], fake, along="iteration")
     )
 
 
@@ -80,18 +126,23 @@ def convex_rate(key, *, dim: Size = 40, steps: Count = 300):
 
     Let $f$ be convex and $L$-smooth with a minimiser and $0<\eta\le1/L$. Then
     $f(\theta_k)-f^*\le\frac{\|\theta_0-\theta^*\|^2}{2\eta k}$ (B, Theorem 37; M, Lemma 17.11, which omits
-    convexity). The best constant at $\eta=1/L$ is $\frac{L\|\theta_0-\theta^*\|^2}{4k+2}$, attained at step $k$ by
-    the Huber function with threshold $\frac R{2k+1}$ started at $R$: the texts are within a factor 2 of it.
+    convexity). The best constant is $\frac{L\|\theta_0-\theta^*\|^2}{4\eta Lk+2}$, attained at step $k$ by the Huber
+    function with threshold $\frac R{2\eta Lk+1}$ started at $R$: for many steps the texts are off by the factor 2, and
+    never by less.
     """
     k = jnp.arange(1, steps + 1)
-    horizons = jnp.array([1, 5, 20, 100, steps])
+    horizons, shares = jnp.array([1, 5, 20, 100, steps]), jnp.array([1.0, 0.3])
 
     @jax.jit
     def measure(key):
         problem = random_quadratic(key, dim, 1e6)
         path = minimize(problem, optax.sgd(1 / problem.L), steps=steps)
         distance = jnp.linalg.norm(problem.start - problem.minimiser)
-        worst = jax.vmap(lambda h: minimize(huber(1 / (2 * h + 1)), optax.sgd(1.0), steps=steps).value[h])(horizons)
+
+        def slowest(share, horizon):
+            return minimize(huber(1 / (2 * share * horizon + 1)), optax.sgd(share), steps=steps).value[horizon]
+
+        worst = jax.vmap(lambda s: jax.vmap(lambda h: slowest(s, h))(horizons))(shares)
         steep = minimize(quadratic(jnp.ones(1)), optax.sgd(1.9), steps=1)
         return path.value[1:] - problem.minimum, problem.L, distance, worst, steep.value[1]
 
@@ -106,13 +157,40 @@ def convex_rate(key, *, dim: Size = 40, steps: Count = 300):
         x=k,
         along="iteration",
     )
-    attained = rates.gradient_descent.convex_tight(1.0, 1.0, horizons)
-    yield equal("Huber function at its horizon: attained", worst, attained, rtol=1e-12, x=horizons, along="horizon")
-    yield at_most(
-        "Huber function at its horizon, bound of the texts",
+    attained = jnp.stack([rates.gradient_descent.convex_tight(1.0, 1.0, horizons, step=s) for s in shares])
+    yield equal(
+        "Huber function at its horizon, steps 1/L and 0.3/L: attained",
         worst,
-        rates.gradient_descent.convex(1.0, 1.0, horizons),
+        attained,
+        rtol=1e-12,
         x=horizons,
         along="horizon",
     )
+    printed = jnp.stack([rates.gradient_descent.convex(1.0, 1.0, horizons, step=s) for s in shares])
+    yield at_most("the same, bound of the texts", worst, printed, x=horizons, along="horizon")
+    yield at_least("share of the texts' bound, longest horizon", worst[:, -1] / printed[:, -1], 0.495)
     yield control("a step of 1.9/L", at_most("value after one step", steep, 1 / (2 * 1.9)))
+
+
+@claim(
+    rows=("M17.11",),
+    erratum="Lemma 17.11 assumes smoothness alone; without convexity descent may stay near a maximum for long.",
+)
+def convexity_left_out(key, *, steps: Count = 12):
+    r"""As printed: gradient descent on every smooth function comes within O(1/k) of the minimum.
+
+    Lemma 17.11: under Assumption 17.6 ($\nabla\Lambda$ is $L$-Lipschitz) and $\eta L\le1$,
+    $\Lambda(\theta_k)-\Lambda(\theta^*)\le\frac{\|\theta_0-\theta^*\|^2}{2\eta k}$. For $1-\cos\theta$, $L=1$, from a
+    start close to $\pi$ the value stays near 2, while $\frac{\pi^2}{2k}$ is less for $k\ge3$. Lemma 17.9, from which it
+    follows, has the convexity.
+    """
+    k = jnp.arange(1, steps + 1)
+
+    @jax.jit
+    def measure(key):
+        start = jnp.pi - 10.0 ** -jax.random.uniform(key, (1,), minval=4.0, maxval=6.0)
+        path = minimize(cosine_wells(start), optax.sgd(1.0), steps=steps)
+        return path.value[1:], start[0]
+
+    value, start = measure(key)
+    yield at_most("excess value", value, rates.gradient_descent.convex(1.0, start, k), x=k, along="iteration")

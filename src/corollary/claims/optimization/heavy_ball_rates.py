@@ -122,7 +122,8 @@ def guarantees(key, *, dim: Size = 20, n: Size = 100, steps: Count = 300):
 
     Let $f$ be convex and $L$-smooth, $\rho\in[0,1)$, $\eta\le\frac{1-\rho}L$. Then
     $\frac1k\sum_{i<k}f(\theta_i)-f^*\le\frac{\|\theta_0-\theta^*\|^2}{2k}\bigl(\frac{1-\rho}\eta+\frac{L\rho}{1-\rho}\bigr)$,
-    and order $\frac1k$ is the best: the Huber function at its horizon. If $f$ is $\mu$-strongly convex, $\eta\le1/L$
+    attained for $\rho=0$, $\eta=\frac1L$ by $\frac L2\theta^2$ at every $k$, and order $\frac1k$ is the best for every
+    $\rho$: the Huber function at its horizon. If $f$ is $\mu$-strongly convex, $\eta\le1/L$
     and $\rho=\sqrt{(1-\eta\mu)(1-\eta L)}$ then $f(\theta_k)-f^*\le(1-\eta\mu)^k(f(\theta_0)-f^*)$. (Both are Ghadimi,
     Feyzmahdavian and Johansson's; M's Remark 17.17 promises the rates of Nesterov instead.)
     """
@@ -155,13 +156,16 @@ def guarantees(key, *, dim: Size = 20, n: Size = 100, steps: Count = 300):
         rhos = jnp.array([0.0, 0.5, 0.9])
         means = jax.vmap(lambda r: mean(flat, r))(rhos)
         small = jax.vmap(lambda r: mean(huber(0.05), r))(rhos)
+        bowl = mean(quadratic(jnp.ones(1)), 0.0)
         bent = minimize(bent_line(), heavy_ball(*polyak_parameters(25.0, 1.0)), steps=steps).value
-        return means, small, far, mean(flat, 0.5, 6.6), strong, bent, rhos, shares
+        return means, small, bowl, far, mean(flat, 0.5, 6.6), strong, bent, rhos, shares
 
-    means, small, far, long, strong, bent, rhos, shares = measure(key)
+    means, small, bowl, far, long, strong, bent, rhos, shares = measure(key)
     bounds = _average_bounds(1.0, far, k, rhos)
     yield at_most("mean excess, ill-conditioned quadratic", means, bounds, x=k, along="iteration")
     yield at_most("mean excess, Huber function", small, _average_bounds(1.0, 1.0, k, rhos), x=k, along="iteration")
+    attained = rates.momentum.heavy_ball_average(1.0, 1.0, k, step=1.0, momentum=0.0)
+    yield equal("mean excess without momentum, parabola: attained", bowl, attained, x=k, along="iteration")
     horizons, excess, _ = _excess_at_horizon(key, 4000)
     yield rate("excess of the Huber function at its horizon", horizons, excess, -1.0, tolerance=0.15, along="steps")
     for name, (gap, L, mu) in strong.items():

@@ -138,12 +138,13 @@ def convex_rate(key, *, dim: Size = 300, steps: Count = 200):
     Let $f$ be convex and $L$-smooth, $\eta=1/L$ and the momentum of step $k$ either $\frac{k-1}{k+2}$ or
     $\frac{t_{k-1}-1}{t_k}$ with $t_0=1$, $t_{k+1}=\frac{1+\sqrt{1+4t_k^2}}2$. Then
     $f(\theta_k)-f^*\le\frac{2L\|\theta_0-\theta^*\|^2}{(k+1)^2}$. The best constant for the first schedule is
-    $\frac{2L\|\theta_0-\theta^*\|^2}{k^2+5k+6}$, attained by a Huber function. (T and E only say that the guarantee is
+    $\frac{2L\|\theta_0-\theta^*\|^2}{k^2+5k+6}$, attained by a Huber function: for large $k$ the factor 2 of the bound
+    cannot be improved. (T and E only say that the guarantee is
     better than gradient descent's $\frac{L\|\theta_0-\theta^*\|^2}{2k}$.) On the quadratic of the lower bounds the
     exponent of gradient descent doubles.
     """
     k = jnp.arange(1, steps + 1)
-    horizons = np.array([1, 3, 10, 50, steps])
+    horizons = np.array([1, 3, 10, 50, 500])
 
     @jax.jit
     def measure(key):
@@ -153,10 +154,10 @@ def convex_rate(key, *, dim: Size = 300, steps: Count = 200):
             methods = (nesterov(1.0, convex_momentum), nesterov(1.0), optax.sgd(1.0))
             return jnp.stack([minimize(problem, m, steps=steps).value[1:] for m in methods])
 
-        far = minimize(huber(1.0, start=1e9), nesterov(1.0, convex_momentum), steps=steps).theta
+        far = minimize(huber(1.0, start=1e9), nesterov(1.0, convex_momentum), steps=500).theta
         driven = (far[0] - far)[horizons]
         worst = jax.vmap(
-            lambda s, h: minimize(huber(1 / (2 * s + 1)), nesterov(1.0, convex_momentum), steps=steps).value[h]
+            lambda s, h: minimize(huber(1 / (2 * s + 1)), nesterov(1.0, convex_momentum), steps=500).value[h]
         )(driven, jnp.asarray(horizons))
         steep = minimize(quadratic(jnp.ones(1)), nesterov(1.9, convex_momentum), steps=steps).value[1:]
         distances = [jnp.linalg.norm(p.start - p.minimiser) for p in (chain, flat)]
@@ -171,6 +172,7 @@ def convex_rate(key, *, dim: Size = 300, steps: Count = 200):
     attained = rates.momentum.nesterov_convex_tight(1.0, 1.0, horizons)
     # the drift of the far start is a difference of numbers of size 1e9
     yield equal("Huber function at its horizon: attained", worst, attained, rtol=1e-6, x=horizons, along="horizon")
+    yield at_least("the same at 500 steps: share of the bound", worst[-1] / bound(1.0, 1.0, 500), 0.99)
     # over a decade of a chain of finite length the two exponents, near 1/2 and 1, are known to a few percent
     late = np.asarray(k) > 10
     slopes = [np.polyfit(np.log(k[late]), np.log(gap[late]), 1)[0] for gap in (chain[0], chain[2])]

@@ -148,13 +148,14 @@ def gradients_vanish(key, *, runs: Size = 256, steps: Count = 20_000):
 
 
 @claim(
-    rows=("M07.11",),
-    erratum="Theorem 7.3 says nothing of the noise: with gradients of infinite variance the conclusion fails.",
+    rows=("M07.11", "M18.19"),
+    erratum="Theorems 7.3 and 18.11 say nothing of the noise: with gradients of infinite variance they fail.",
 )
 def theorem_as_printed(key, *, runs: Size = 512, steps: Count = 10_000):
     r"""Theorem 7.3: the gradients of stochastic gradient descent go to zero almost surely.
 
-    As printed: if $\nabla\Lambda$ is globally Lipschitz and bounded, $\Lambda$ bounded and (7.8) holds, then
+    As printed there, and again as Theorem 18.11: if $\nabla\Lambda$ is globally Lipschitz and bounded, $\Lambda$
+    bounded and (7.8) holds, then
     $\|\nabla\Lambda(\theta_k)\|\to0$ with probability one. Take $\lambda_\xi(\theta)=\sin\theta+\xi\theta$ with a
     symmetric $\xi$, $P(|\xi|>t)=t^{-3/2}$ for $t\ge1$: $\Lambda=\sin\theta$, and all premises hold. With
     $\eta_k=(1+k)^{-0.6}$ infinitely many steps are longer than one, $P(\eta_k|\xi_k|>1)=(1+k)^{-0.9}$, which throw the

@@ -24,7 +24,7 @@ from corollary.optimization import (
 gd = rates.gradient_descent
 
 
-@claim(rows=("B05.21", "E03.08"), no_control="a quantity; functions without a constant are among the checks")
+@claim(rows=("B05.21", "E03.08"))
 def constants(key, *, points: Count = 5000):
     r"""Which functions are Polyak-Łojasiewicz, and with which constant.
 
@@ -70,6 +70,9 @@ def constants(key, *, points: Count = 5000):
     yield equal("waves: curvature from -4 to 8", jnp.stack([low, high]), jnp.array([-4.0, 8.0]), rtol=1e-4)
     yield rate("fourth power: the ratio vanishes", 10.0 ** -jnp.arange(1, 6), found["quartic"], 2.0, tolerance=0.01)
     yield equal("double well: zero at the maximum between", found["well"], 0.0)
+    yield control("a fourth power, convex, not strongly", at_least("ratio", found["quartic"], 1e-6))
+    yield control("a double well", at_least("ratio at the maximum between", found["well"], 1e-6))
+    yield control("a constant 1 % above", at_least("least squares: ratio over it", attained / (1.01 * least), 1.0))
 
 
 @claim(rows=("B05.22", "E03.09"))

@@ -159,10 +159,31 @@ def best_rate(key, *, dim: Size = 10):
     yield equal("best step by search", searched, best, rtol=1e-3)
     yield equal("extreme axes: factor of every step", exact[:, 1:11] / exact[:, :10], rho[:, None], rtol=1e-8)
     yield at_most("all axes: factor of every step", (spread[:, 1:11] / spread[:, :10]).max(1), rho)
-    yield at_most("the bound with 1/kappa", rho, (1 - 1 / kappas) ** 2)
+    yield at_most("extreme axes: the bound with 1/kappa", exact[:, 1] / exact[:, 0], (1 - 1 / kappas) ** 2)
     yield rate("steps to accuracy against the condition number", many, counts, 1.0, tolerance=0.05, along="condition")
     yield equal("condition of a multiple, a rotation, the inverse", same, 25.0, rtol=1e-8)
     yield control("a step 10 % longer", at_most("factor of the value", (longer[:, 11] / longer[:, 10]), rho, rtol=1e-9))
+
+
+@claim(
+    rows=("B05.13",),
+    erratum="The best step is written as the least factor instead of where it is taken, and the second line drops the "
+    "square.",
+)
+def best_step_is_the_least_factor(key, *, dim: Size = 6):
+    r"""As printed: the best step is the least value of the largest squared factor, with or without the square.
+
+    $\eta^*=\min_\eta\max_i(1-\eta\lambda_i)^2=\min_\eta\max\{\eta\lambda_{\max}-1,1-\eta\lambda_{\min}\}$, and
+    $\eta^*=\frac2{\lambda_{\max}+\lambda_{\min}}$. The last is where the minimum is; the other two are its values,
+    $(\frac{\kappa-1}{\kappa+1})^2$ and $\frac{\kappa-1}{\kappa+1}$. Searched on a fine grid of steps.
+    """
+    spectrum = jax.random.uniform(key, (dim,), minval=0.5, maxval=4.0)
+    best = best_step(spectrum)
+    grid = best * jnp.linspace(0.5, 1.5, 2001)
+    factors = quadratic_factor(spectrum, grid)
+    yield equal("where the least factor is", grid[jnp.argmin(factors)], best, rtol=1e-3)
+    yield equal("the least factor, squared", (factors**2).min(), best, rtol=1e-3)
+    yield equal("the least factor, against its square", factors.min(), (factors**2).min(), rtol=1e-3)
 
 
 @claim(

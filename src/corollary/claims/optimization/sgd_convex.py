@@ -102,8 +102,10 @@ def decreasing_step(key, *, dim: Size = 6, instances: Count = 20, steps: Count =
 
     In the setting of the constant step let $\eta_k=\frac{C_0}{C_1+k}$ with $\gamma C_0>1$, $C_1>0$,
     $\eta_1\le\frac1{L\kappa_2}$. For $k\ge1$, $\mathbb Ef(\theta_k)-f^*\le\frac\tau{C_1+k}$ with
-    $\tau=\max\{\frac{C_0^2L\kappa_1}{2(\gamma C_0-1)},(C_1+1)(f(\theta_1)-f^*)\}$ (Lemma 18.7, start $\theta_1$). The
-    condition on $C_0$ matters: on a quadratic with $\gamma C_0<\frac12$ the slope is only $-2\gamma C_0$.
+    $\tau=\max\{\frac{C_0^2L\kappa_1}{2(\gamma C_0-1)},(C_1+1)(f(\theta_1)-f^*)\}$ (Lemma 18.7, start $\theta_1$). On
+    the line with $C_0L=C_1+1$, where only noise is left after the first step, it is attained at $k=2$ up to
+    $(C_0L)^{-2}$. The condition on $C_0$ matters: on a quadratic with $\gamma C_0<\frac12$ the slope is only
+    $-2\gamma C_0$.
     """
     k = jnp.arange(1, steps + 2)
 
@@ -125,12 +127,16 @@ def decreasing_step(key, *, dim: Size = 6, instances: Count = 20, steps: Count =
             (spectra, noise, c0, c1),
             jax.vmap(gap)(spectra, noise, starts, c0, c1),
             jax.vmap(lambda c: gap(jnp.ones(1), jnp.ones(1), jnp.ones(1), c, 1.0))(slow),
+            gap(jnp.ones(1), jnp.ones(1), jnp.zeros(1), 20.0, 19.0),
         )
 
-    (spectra, noise, c0, c1), gaps, slow = measure(key)
+    (spectra, noise, c0, c1), gaps, slow, line = measure(key)
     L, mu, kappa1 = (a[:, None] for a in (spectra.max(1), spectra.min(1), noise.sum(1)))
     bounds = rates.sgd.strongly_convex_decreasing(L, mu, gaps[:, :1], k, kappa1=kappa1, c0=c0[:, None], c1=c1[:, None])
     yield at_most("expected excess value, random quadratics", gaps[:, 1:], bounds[:, 1:], x=k[1:], along="iteration")
+    tight = rates.sgd.strongly_convex_decreasing(1.0, 1.0, 0.0, k, kappa1=1.0, c0=20.0, c1=19.0)
+    yield at_most("on the line", line[1:], tight[1:], x=k[1:], along="iteration")
+    yield at_least("on the line after the first step: share of the bound", line[1] / tight[1], 0.99)
     late = slice(steps // 3, None, 50)
     # k + C1 is what the bound falls with; C1 is a few tens
     yield rate("slope of one of them", k[late] + c1[0], gaps[0, late], -1.0, tolerance=0.1, along="iteration")
@@ -212,7 +218,8 @@ def one_step(key, *, dim: Size = 4, n: Size = 30, points: Count = 200, runs: Cou
 
     $\mathbb E\|\theta_{k+1}-\theta^*\|^2=\|\theta_k-\theta^*\|^2-2\eta(\theta_k-\theta^*)\cdot\nabla
     f(\theta_k)+\eta^2\mathbb E\|\nabla f_i(\theta_k)\|^2$; for a $\mu$-strongly convex $f$ twice the inner product is
-    at least $\mu\|\theta_k-\theta^*\|^2+2(f(\theta_k)-f^*)$. With a constant step a floor remains: on a line with
+    at least $\mu\|\theta_k-\theta^*\|^2+2(f(\theta_k)-f^*)$, with equality along an eigenvector to $\mu$ of a
+    quadratic. The draws are uniform; others are biased. With a constant step a floor remains: on a line with
     curvature $h$ and noise variance $s^2$ the variance $\frac{\eta s^2}{h(2-\eta h)}$.
     """
     eta, h, s = 0.3, 1.5, 0.8
@@ -222,18 +229,20 @@ def one_step(key, *, dim: Size = 4, n: Size = 30, points: Count = 200, runs: Cou
         data_key, point_key, run_key = jax.random.split(key, 3)
         x, y, _ = regression(data_key, n, dim)
         problem = least_squares_sum(x, y)
-        at = problem.minimiser + jax.random.normal(point_key, (points, dim))
+        flattest = jnp.linalg.eigh(x.T @ x)[1][:, 0]
+        at = problem.minimiser + jnp.concatenate([jax.random.normal(point_key, (points, dim)), flattest[None]])
+        uneven = jnp.arange(1.0, n + 1) / (n * (n + 1) / 2)
 
         def sides(theta):
             each, away = problem.gradients(theta), theta - problem.minimiser
-            after = jax.vmap(lambda g: jnp.sum((away - 0.1 * g) ** 2))(each).mean()
             progress = 2 * away @ problem.gradient(theta)
-            return (
-                after,
-                away @ away - 0.1 * progress + 0.01 * jnp.mean(jnp.sum(each**2, 1)),
-                progress,
-                problem.mu * away @ away + 2 * (problem(theta) - problem.minimum),
-            )
+
+            def drawn(weights):
+                after = weights @ jax.vmap(lambda g: jnp.sum((away - 0.1 * g) ** 2))(each)
+                return after, away @ away - 0.1 * progress + 0.01 * weights @ jnp.sum(each**2, 1)
+
+            least = problem.mu * away @ away + 2 * (problem(theta) - problem.minimum)
+            return drawn(jnp.full(n, 1 / n)), drawn(uneven), progress, least
 
         line = coin(quadratic(h * jnp.ones(1), jnp.zeros(1)), s)
         ends = jax.vmap(lambda k: minimize(line, optax.sgd(eta), steps=steps, key=k).theta[-1, 0])(
@@ -241,13 +250,14 @@ def one_step(key, *, dim: Size = 4, n: Size = 30, points: Count = 200, runs: Cou
         )
         return *jax.vmap(sides)(at), ends
 
-    after, predicted, progress, least, ends = measure(key)
+    (after, predicted), uneven, progress, least, ends = measure(key)
     yield equal("squared distance after a step, all draws", after, predicted, rtol=1e-11)
     yield at_least("progress", progress, least)
+    yield equal("progress along the flattest eigenvector: attained", progress[-1], least[-1])
     # after 60 steps the memory of the start is (1 - eta h)^120, below 1e-30
     floor = eta * s**2 / (h * (2 - eta * h))
     yield estimate("variance that remains on the line", ends**2, floor, wrong=eta * s**2 / (2 * h))
-    yield control("without the variance term", equal("squared distance", after, predicted - 0.01 * progress))
+    yield control("uneven draws", equal("squared distance after a step", *uneven, rtol=1e-11))
 
 
 @claim(rows=("B05.28", "E03.16"))

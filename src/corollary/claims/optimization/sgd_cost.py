@@ -3,11 +3,14 @@
 import jax
 import jax.numpy as jnp
 import numpy as np
+import optax
 
 from corollary.evidence import Count, Positive, Size, at_least, at_most, claim, control, equal, rate
 from corollary.optimization import (
     expected_value,
     inverse_time,
+    minimize,
+    quadratic,
     quadratic_law,
     quadratic_moments,
     rates,
@@ -64,7 +67,7 @@ def crossing(key, *, dim: Size = 80):
     of the order $\frac1M$ up to logarithms. Merely convex, with a bias that falls like $(\eta k)^{-1.1}$ and the best
     constant step for each $\epsilon$: $M\epsilon^{-0.91}$ and $\epsilon^{-1.91}$, the orders 1 and 2 of M in the limit.
     """
-    examples = np.array([50.0, 100.0, 300.0, 1000.0, 3000.0])
+    examples = np.geomspace(50.0, 3000.0, 10)
     fine = np.geomspace(1e-5, 1e-1, 400)
     coarse = np.geomspace(1e-3, 1e-2, 8)
 
@@ -74,8 +77,7 @@ def crossing(key, *, dim: Size = 80):
         steps = 200_000
         etas = step_sizes(inverse_time(2.0, 2.0), steps)
         strong = expected_value(jnp.ones(1), quadratic_moments(jnp.ones(1), jnp.ones(1), start[None], etas))
-        # gradient descent with step 1/2: the value falls by four
-        plain = jnp.log(0.5 * start**2 / fine) / jnp.log(4.0)
+        plain = _descent_steps(start, jnp.asarray(fine))
         spectrum = jnp.geomspace(1e-7, 1.0, dim)
         away = start * jnp.sqrt(spectrum**0.1 / dim)
         counts, rates_of = jnp.geomspace(1.0, 1e8, 500), jnp.geomspace(1e-5, 1.0, 120)
@@ -111,8 +113,8 @@ def crossing(key, *, dim: Size = 80):
 def strongly_convex_printed(key):
     r"""As printed: on a strongly convex function gradient descent needs 1/ε steps and the stochastic method 1/ε^2.
 
-    On a parabola with noise of variance 1 gradient descent with step $\frac12$ needs $\log_4\frac1\epsilon$ steps and
-    the stochastic one with $\eta_k=\frac2{2+k}$ of the order $\frac1\epsilon$.
+    On a parabola with noise of variance 1 gradient descent with step $\frac14$ needs of the order
+    $\log\frac1\epsilon$ steps and the stochastic one with $\eta_k=\frac2{2+k}$ of the order $\frac1\epsilon$.
     """
     accuracies = np.geomspace(1e-4, 1e-2, 10)
 
@@ -124,5 +126,11 @@ def strongly_convex_printed(key):
 
     start = 1 + jax.random.uniform(key, (1,))
     yield rate("stochastic, steps", accuracies, measure(start), -2.0, tolerance=0.25, along="accuracy")
-    plain = np.log(0.5 * float(start[0]) ** 2 / accuracies) / np.log(4.0)
+    plain = _descent_steps(start[0], jnp.asarray(accuracies))
     yield rate("gradient descent, steps", accuracies, plain, -1.0, tolerance=0.25, along="accuracy")
+
+
+def _descent_steps(start, accuracies):
+    """Steps of gradient descent with step 1/4 on a parabola until the value is at most each of these."""
+    value = minimize(quadratic(jnp.ones(1)), optax.sgd(0.25), steps=60, start=start[None]).value
+    return jax.vmap(lambda accuracy: jnp.argmax(value <= accuracy))(accuracies)

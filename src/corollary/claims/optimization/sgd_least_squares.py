@@ -143,3 +143,38 @@ def confusion(key, *, m: Size = 12, steps: Count = 300, runs: Count = 2000):
     yield at_most("gradient descent: distance at the end", jnp.abs(plain[-1] - zone.minimiser), 1e-6)
     yield at_most("one solution for all: distance at the end", jnp.abs(agree[-1] - 2.0), 1e-6)
     yield control("more than twice the longest step", at_most("highest point", long.max(), high))
+
+
+@claim(
+    rows=("M18.25",),
+    erratum="The zone is said to be entered and kept with any fixed step; beyond one over the largest squared input it "
+    "is left for ever.",
+)
+def confusion_with_any_step(key, *, m: Size = 12, steps: Count = 300, runs: Count = 256):
+    r"""As printed: with a fixed learning rate stochastic gradient descent ends in the confusion zone and stays there.
+
+    M, 18.4.3: from outside, after a few steps $w_k\in(w_{\min}^*,w_{\max}^*)$, and "consequently, SGD will oscillate in
+    the confusion zone". No limit for $\eta$ is given; with $\eta=\frac4{\min x_m^2}$ every step multiplies the distance
+    to some $w_m^*$ by at least 7.
+    """
+
+    @jax.jit
+    def measure(key):
+        x_key, y_key, run_key = jax.random.split(key, 3)
+        x = jax.random.uniform(x_key, (m,), minval=0.5, maxval=1.5)
+        y = 2 * x + 0.5 * jax.random.normal(y_key, (m,))
+        zone = confusion_zone(x, y, 0.5 / jnp.max(x**2))
+        problem = least_squares_sum(x[:, None], y, jnp.full(1, zone.high + 1.0))
+
+        def run(key, eta, at):
+            last = minimize(problem, sgd(2 * eta), steps=steps, key=key).theta[at, 0]
+            return jnp.maximum(last - zone.high, zone.low - last) / (zone.high - zone.low)
+
+        # twenty of the long steps are as far as the numbers go
+        etas, at = jnp.stack([0.5 / jnp.max(x**2), 4 / jnp.min(x**2)]), jnp.array([steps, 20])
+        keys = jax.random.split(run_key, runs)
+        return jax.vmap(lambda e, a: jax.vmap(lambda k: run(k, e, a))(keys))(etas, at)
+
+    short, long = measure(key)
+    yield at_most("distance to the zone over its length, step 1/(2 max x^2)", short, 0.0, atol=1e-9)
+    yield at_most("distance to the zone over its length after 20 steps of 4/min x^2", long, 0.0, atol=1e-9)

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from corollary.evidence import Count, Positive, Size, at_least, at_most, claim, control, monotone, rate
-from corollary.optimization import inverse_power, inverse_time, rates, step_sizes
+from corollary.optimization import inverse_power, inverse_time, quadratic_moments, rates, step_sizes
 
 
 @claim(rows=("M18.16", "M18.17"))
@@ -13,7 +13,8 @@ def decreasing_steps(key, *, starts: Count = 5, runs: Count = 400, steps: Count 
     r"""With steps that sum to infinity and whose squares do not, the gradient vanishes in the mean.
 
     In the setting of the constant step let all $\eta_m\le\frac1{L\kappa_2}$. Then $\sum_{m\le k}\eta_m\mathbb E\|\nabla
-    f(\theta_m)\|^2\le2(f(\theta_1)-f^*)+L\kappa_1\sum_{m\le k}\eta_m^2$ (Lemma 18.9). If $\sum\eta_m=\infty$ and
+    f(\theta_m)\|^2\le2(f(\theta_1)-f^*)+L\kappa_1\sum_{m\le k}\eta_m^2$ (Lemma 18.9), attained up to $\frac1k$ on the
+    line with all $\eta_m=\frac1L$. If $\sum\eta_m=\infty$ and
     $\sum\eta_m^2<\infty$, the average weighted by the steps tends to 0, and so does $\liminf\mathbb E\|\nabla
     f(\theta_k)\|^2$ (Theorem 18.10). Measured for $f=1-\cos$ with noise $\pm0.7$ from several starts, the maximum among
     them.
@@ -50,6 +51,13 @@ def decreasing_steps(key, *, starts: Count = 5, runs: Count = 400, steps: Count 
     sums, error = sums[0], error[0]
     bounds = jnp.stack([rates.sgd.weighted_sum(1.0, g, etas[0], kappa1=spread**2) for g in gap])
     yield at_most("weighted sum of squared gradients", sums[:, 1:] + 5 * error[:, 1:], bounds[:, 1:], along="step")
+    # the line with curvature and noise 1: from the second iterate on the squared gradient is that of the noise
+    ones = jnp.ones(200)
+    line = quadratic_moments(jnp.ones(1), jnp.ones(1), jnp.ones(1), ones[:-1])
+    square = jnp.cumsum((line.mean**2 + line.variance)[:, 0])
+    bound = rates.sgd.weighted_sum(1.0, 0.5, ones, kappa1=1.0)
+    yield at_most("the line: weighted sum", square, bound, along="step")
+    yield at_least("the line: share of the bound after 200 steps", square[-1] / bound[-1], 0.99)
     weighted = (sums / jnp.cumsum(etas[0]))[:, at]
     yield monotone("weighted average, steps 2/(5+k)", weighted, "decreasing", x=at + 1, along="step")
     yield monotone("mean squared gradient, worst start", falling[:, at].max(0), "decreasing", x=at + 1, along="step")

@@ -24,7 +24,8 @@ def expected_change(key, *, dim: Size = 3, n: Size = 20, points: Count = 500):
     stochastic gradient $g$: $\mathbb E f(\theta_{k+1})-f(\theta_k)\le\eta(\frac{L\eta}2\mathbb E\|g\|^2-\|\nabla
     f\|^2)$ (Lemma 18.3), and with $\mathbb E\|g\|^2\le\kappa_1+\kappa_2\|\nabla f\|^2$ at most
     $\eta(\frac{L\eta\kappa_1}2-(1-\frac{L\eta\kappa_2}2)\|\nabla f\|^2)$ (Lemma 18.5). The first of the two is an
-    equality where $f$ has curvature $L$ in all directions. At the minimiser the value must rise.
+    equality where $f$ has curvature $L$ in all directions. So no step below $\frac{2\|\nabla f\|^2}{L\mathbb E\|g\|^2}$
+    raises the expected value. At the minimiser the value must rise.
     """
     etas = 2.0 ** -jnp.arange(2, 11)
 
@@ -48,6 +49,12 @@ def expected_change(key, *, dim: Size = 3, n: Size = 20, points: Count = 500):
             plain = problem(theta - eta * full) - problem(theta)
             return expected, plain, jnp.linalg.norm(full), jnp.mean(jnp.sum(each**2, 1))
 
+        def longest(problem, theta):
+            """The expected change at the step below which the lemma promises that it is no rise."""
+            each, full = problem.gradients(theta), problem.gradient(theta)
+            eta = decreasing_step(problem.L, jnp.linalg.norm(full), jnp.mean(jnp.sum(each**2, 1)))
+            return one_step(problem, theta, eta)[0] / problem(theta)
+
         problem = least_squares_sum(x, y)
         flat = least_squares_sum(round_x, jax.random.normal(data_key, (n * dim,)))
         at = problem.minimiser + 3 * jax.random.normal(point_key, (points, dim))
@@ -58,11 +65,13 @@ def expected_change(key, *, dim: Size = 3, n: Size = 20, points: Count = 500):
             jax.vmap(lambda t, e: one_step(problem, t, e))(at, eta),
             jax.vmap(lambda t, e: one_step(flat, t, e * problem.L / flat.L))(at, eta),
             one_step(problem, problem.minimiser, 0.1),
+            jax.vmap(lambda t: longest(problem, t))(at),
+            jax.vmap(lambda t: longest(flat, t))(at),
             (eta, problem.L, flat.L, eta * problem.L / flat.L),
             constants,
         )
 
-    remainder, found, round_found, still, (eta, L, flat_L, flat_eta), constants = measure(key)
+    remainder, found, round_found, still, steep, level, (eta, L, flat_L, flat_eta), constants = measure(key)
     yield rate("gradient descent: rest after the second order", etas, remainder, 3.0, tolerance=0.1, along="step")
     change, plain, norm, second = found
     rounding = 1e-12 * float(jnp.abs(change).max())
@@ -84,10 +93,9 @@ def expected_change(key, *, dim: Size = 3, n: Size = 20, points: Count = 500):
     rise, _, _, noise = still
     yield at_least("rise in expectation at the minimiser", rise, 0.0)
     yield at_most("rise at the minimiser", rise, L * 0.1**2 / 2 * noise)
-    below = jnp.minimum(1.0, 0.999 * decreasing_step(flat_L, norm, second) / flat_eta) * flat_eta
-    yield at_most(
-        "no rise below the step that the lemma gives", rates.sgd.expected_change(flat_L, norm, second, step=below), 0.0
-    )
+    # relative to values that are sums of squares, rounded at 1e-16 of themselves
+    yield at_most("no rise at the longest step that the lemma allows, of the value", steep, 0.0, atol=1e-12)
+    yield equal("level there with the same curvature in all directions, of the value", level, 0.0, atol=1e-12)
     short = rates.sgd.expected_change(0.8 * flat_L, norm, second, step=flat_eta)
     yield control("four fifths of the curvature", at_most("expected change", change, short))
 

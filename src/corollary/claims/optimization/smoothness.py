@@ -9,7 +9,9 @@ from corollary.optimization import (
     Problem,
     curvature_range,
     huber,
+    isotropic_model,
     log_squares,
+    quadratic,
     random_cosines,
     random_quadratic,
     ridge_logistic,
@@ -73,6 +75,32 @@ def smooth_iff_bounded_hessian(key, *, pairs: Count = 4000):
     )
     yield equal("two separate intervals: no curvature at all", curvature, 0.0)
     yield control("a set that is not convex", at_most("slope of the gradient", apart, curvature))
+
+
+@claim(
+    rows=("E03.05",),
+    erratum="The two conditions are called equivalent on any set; a bound of the curvature says nothing about points "
+    "that the set does not connect.",
+)
+def bounded_hessian_on_any_set(key, *, points: Count = 50):
+    r"""As printed: a bound of the Hessian on a set is a Lipschitz constant of the gradient on it.
+
+    E, Definition 3.1: $\|\nabla h(\theta_1)-\nabla h(\theta_2)\|\le L\|\theta_1-\theta_2\|$ on $\Theta$ "is equivalent"
+    to $\|\nabla^2h\|_2\le L$ on $\Theta$. Take $\Theta=[-3,-1]\cup[1,3]$ and a function with slope $-2$ on the left and
+    $2$ on the right, smooth in between: its curvature on $\Theta$ is 0.
+    """
+
+    @jax.jit
+    def measure(key):
+        h = huber(0.9, L=2 / 0.9)
+        right, left = jax.random.uniform(key, (2, points), minval=1.0, maxval=3.0)
+        curvature = jax.vmap(h.hessian)(jnp.concatenate([right, -left]))
+        return curvature, pair_slopes(h.gradient, right, left), pair_slopes(h.gradient, right, -left)
+
+    curvature, within, across = measure(key)
+    yield equal("curvature on the set", curvature, 0.0)
+    yield at_most("slope of the gradient within a piece", within, 0.0, atol=1e-12)
+    yield at_most("slope of the gradient on the set", across, 0.0, atol=1e-12)
 
 
 @claim(rows=("B05.11", "B05.15", "B05.32", "M17.07", "T02.07"))
@@ -155,3 +183,28 @@ def upper_bound_is_smoothness(key):
     # differences of fourth powers up to 12^4 round at 1e-11
     yield at_most("-x^4 is below its tangents", gap, 0.0, atol=1e-10)
     yield at_most("slopes of its gradient, L = 1", pair_slopes(jax.grad(f), *points), 1.0)
+
+
+@claim(
+    rows=("B05.11",),
+    erratum="Gradient descent is recovered for a Hessian of I over the step, not for the identity.",
+)
+def identity_hessian(key, *, dim: Size = 4):
+    r"""As printed: if the Hessian is the identity, the second-order model has the step in its quadratic term.
+
+    B, 5.3: "if $\nabla^2f(x)=I$, then $f(x+\Delta x)\approx f(x)+\nabla f(x)\cdot\Delta x+\frac1{2\eta}\|\Delta
+    x\|^2$". For $f=\frac12\|x\|^2$ the second-order model is $f$ itself, with $\frac12\|\Delta x\|^2$: the two agree
+    for $\eta=1$ only.
+    """
+
+    @jax.jit
+    def measure(key):
+        x, delta = jax.random.normal(key, (2, dim))
+        f = quadratic(jnp.ones(dim))
+        models = jnp.stack([isotropic_model(f, x, eta)(x + delta) for eta in (1.0, 0.3)])
+        return f.hessian(x), models, f(x + delta)
+
+    hessian, models, value = measure(key)
+    yield equal("Hessian", hessian, jnp.eye(dim))
+    yield equal("model with the step 1", models[0], value)
+    yield equal("model with the step 0.3", models[1], value)

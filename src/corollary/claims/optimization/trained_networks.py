@@ -1,16 +1,13 @@
-"""What comes out of a training: other parameters every time, no mean of them, nothing at all, and a loss in stairs."""
+"""What comes out of a training: other parameters every time, no mean of them, or nothing at all."""
 
-import altair as alt
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-import numpy as np
 import optax
 from jax.flatten_util import ravel_pytree
 
-from corollary.data import digits
-from corollary.evidence import Count, Size, at_least, at_most, claim, control, equal, picture
-from corollary.nets import MLP, ShallowNetwork, flip_hidden, he_normal, identity, leaky_relu, relu, tanh, train
+from corollary.evidence import Count, Size, at_least, at_most, claim, control, equal
+from corollary.nets import MLP, ShallowNetwork, flip_hidden, identity, leaky_relu, relu, tanh, train
 
 
 def _squared(network, x, y):
@@ -139,103 +136,3 @@ def dead_unit(key, *, steps: Count = 1000):
         yield equal(f"parameters after {steps} steps of {name}", end, start, rtol=0.0, atol=0.0)
     yield at_most("leaky ReLU: loss after gradient descent and Adam", jnp.stack([l for _, _, l in leaky]), 1e-3)
     yield control("a leaky ReLU", equal("parameters after Adam", leaky[1][1], leaky[1][0]))
-
-
-@claim(rows=("T02.36",))
-def loss_in_stairs(
-    key,
-    *,
-    runs: Size = 8,
-    examples: Size = 500,
-    width: Size = 64,
-    batch: Size = 5,
-    first: Size = 15,
-    second: Size = 30,
-):
-    r"""When the step of SGD is divided both losses fall; later the held-out one rises while the other falls.
-
-    A small counterpart of the figure for PreResNet32 on CIFAR10 (rate 1, divided by 10 at epochs 80 and 300, batches of
-    128): 64 tanh units on 500 of the 8 by 8 digits, a tenth of the labels drawn at random, rate 0.5 divided by 10 at
-    epochs 15 and 30 of 40, batches of 5 drawn with replacement, the other 1,297 digits held out. Within two epochs of
-    the first division the training loss has fallen by more than 30 % of its mean over the five epochs before, and the
-    held-out loss too (in the mean of the runs); after it, every run has stretches of five epochs in which the training
-    loss falls and the held-out loss rises. With a constant rate some runs fall as far by chance, but not all.
-    How deep the stair is depends on the noise of the steps: with ReLU units and other rates and batches it was between
-    a few per cent and a half.
-    """
-    epochs, per = second + 10, examples // batch
-    data = digits()
-
-    def loss(model, x, y):
-        logits = jax.nn.log_softmax(jax.vmap(model)(x))
-        return -jnp.take_along_axis(logits, y[:, None], axis=1).mean()
-
-    @jax.jit
-    def measure(key, x, y):
-        def one(key, factor):
-            order_key, which_key, label_key, net_key, run_key = jax.random.split(key, 5)
-            order = jax.random.permutation(order_key, x.shape[0])
-            inside, outside = order[:examples], order[examples:]
-            wrong = jax.random.uniform(which_key, (examples,)) < 0.1
-            labels = jnp.where(wrong, jax.random.randint(label_key, (examples,), 0, 10), y[inside])
-            network = MLP((64, width, 10), tanh, key=net_key, initialisation=he_normal)
-            # single precision is enough for noise of this size, and twice as fast
-            network = jax.tree.map(lambda a: a.astype(jnp.float32), network)
-
-            def look(model):
-                return jnp.stack([loss(model, x[inside], labels), loss(model, x[outside], y[outside])])
-
-            def rate(count):
-                return 0.5 * factor ** ((count >= first * per).astype(float) + (count >= second * per))
-
-            return train(
-                network,
-                loss,
-                (x[inside], labels),
-                optax.sgd(rate),
-                steps=epochs * per,
-                key=run_key,
-                batch=batch,
-                measure=look,
-                every=per,
-            ).record
-
-        keys = jax.random.split(key, runs)
-        keys, factor = jnp.concatenate([keys, keys]), jnp.repeat(jnp.array([0.1, 1.0]), runs)
-        # one after the other: small matrices are faster alone than batched
-        return jax.lax.map(lambda arguments: one(*arguments), (keys, factor))
-
-    record = np.asarray(measure(key, jnp.asarray(data.x, jnp.float32), jnp.asarray(data.y)), float)
-    training, held_out = np.moveaxis(record, -1, 0)
-
-    def fall(curves):
-        return curves[:, first + 2] / curves[:, first - 4 : first + 1].mean(1)
-
-    yield at_most("training loss after the first division over before", fall(training[:runs]), 0.7)
-    divided, constant = training[:runs, first + 2].mean(), training[runs:, first + 2].mean()
-    yield at_most("training loss two epochs later, mean, against a constant rate", divided, constant)
-    yield at_most("held-out loss after the first division over before, mean", fall(held_out[:runs]).mean(), 0.7)
-    down = training[:runs, first + 5 :] < training[:runs, first:-5]
-    up = held_out[:runs, first + 5 :] > held_out[:runs, first:-5]
-    yield at_least("stretches in which one falls and the other rises", (down & up).sum(1), 1.0)
-    yield control("a constant rate", at_most("training loss later over before", fall(training[runs:]), 0.7))
-    yield _stairs(training[0], held_out[0], (first, second))
-
-
-def _stairs(training, held_out, divisions):
-    rows = [
-        {"epoch": e, "loss": float(v), "of": name}
-        for name, curve in (("training", training), ("held out", held_out))
-        for e, v in enumerate(curve)
-    ]
-    lines = alt.Chart(alt.Data(values=rows)).mark_line(strokeWidth=1.5)
-    lines = lines.encode(
-        alt.X("epoch:Q"),
-        alt.Y("loss:Q", scale=alt.Scale(type="log"), title="loss"),
-        alt.Color("of:N", sort=["training", "held out"], legend=alt.Legend(title=None, orient="bottom")),
-    )
-    marks = alt.Chart(alt.Data(values=[{"epoch": e} for e in divisions])).mark_rule(strokeDash=[4, 3], color="#777")
-    return picture(
-        "both losses, rate divided at the marks",
-        (lines + marks.encode(alt.X("epoch:Q"))).properties(width=300, height=190),
-    )

@@ -14,12 +14,15 @@ def convex(L, distance, k, *, step=None):
     return positive("distance", real("distance", distance)) ** 2 / (2 * step * k)
 
 
-def convex_tight(L, distance, k):
-    r"""The best possible constant for $\eta=1/L$: $f(\theta_k)-f^*\le\frac{L\|\theta_0-\theta^*\|^2}{4k+2}$, attained
-    by Huber.
+def convex_tight(L, distance, k, *, step=None):
+    r"""The best possible constant, convex, $\eta\le1/L$:
+    $f(\theta_k)-f^*\le\frac{L\|\theta_0-\theta^*\|^2}{4\eta Lk+2}$, attained by `huber` with the threshold
+    $\frac{\|\theta_0-\theta^*\|}{2\eta Lk+1}$.
+
+    $\frac{L\|\theta_0-\theta^*\|^2}{4k+2}$ at $\eta=1/L$, the default (Drori and Teboulle).
     """
-    L, k = positive("L", real("L", L)), within("k", real("k", k), 0.0)
-    return L * real("distance", distance) ** 2 / (4 * k + 2)
+    step, L, k = _step(step, L, 1.0), real("L", L), within("k", real("k", k), 0.0)
+    return L * real("distance", distance) ** 2 / (4 * step * L * k + 2)
 
 
 def strongly_convex(L, mu, distance, k, *, step=None):
@@ -42,6 +45,19 @@ def strongly_convex_cocoercive(L, mu, distance, k, *, step=None):
     return (1 - step * 2 * mu * L / (L + mu)) ** real("k", k) * real("distance", distance) ** 2
 
 
+def strongly_convex_tight(L, mu, first, k, *, step=None):
+    r"""The best possible factor, $\mu$-strongly convex, $\eta<2/L$: $\max\{(1-\eta\mu)^2,(1-\eta L)^2\}^k$ times what
+    it was, for $\|\theta_k-\theta^*\|^2$, $\|\nabla f(\theta_k)\|^2$ and $f(\theta_k)-f^*$ alike.
+
+    `first` is that at the start, $\eta=1/L$ unless given. Attained along an extreme eigenvector of a quadratic (Taylor,
+    Hendrickx and Glineur); at $\eta\le\frac2{L+\mu}$ the factor is the square of the one in B Theorem 34.
+    """
+    L, mu = positive("L", real("L", L)), within("mu", real("mu", mu), 0.0)
+    step = _step(step, L, 2.0) if step is not None else 1 / L
+    factor = jnp.maximum((1 - step * mu) ** 2, (1 - step * L) ** 2)
+    return factor ** within("k", real("k", k), 0.0) * within("first", real("first", first), 0.0)
+
+
 def polyak_lojasiewicz(L, mu, gap, k, *, step=None):
     r"""$\mu$-PL, $\eta\le1/L$: $f(\theta_k)-f^*\le(1-2\mu\eta(1-\frac{\eta L}2))^k(f(\theta_0)-f^*)$ (B Theorem 40, E
     Lemma 3.4).
@@ -59,6 +75,17 @@ def stationary(L, gap, k, *, step=None):
     """
     step = _step(step, L, 1.0)
     return 2 * real("gap", gap) / (step * (real("k", k) + 1))
+
+
+def stationary_tight(L, gap, n, *, step=None):
+    r"""The best possible constant for $\eta\le1/L$:
+    $\min_{i\le n}\|\nabla f(\theta_i)\|^2\le\frac{4L(f(\theta_0)-f^*)}{\eta L(4-\eta L)n+2}$, attained by `washboard`.
+
+    At $\eta=1/L$, the default, $\frac{4L(f(\theta_0)-f^*)}{3n+2}$ (Abbaszadehpeivasti, de Klerk and Zamani).
+    """
+    step, L = _step(step, L, 1.0), real("L", L)
+    gap, n = within("gap", real("gap", gap), 0.0), within("n", real("n", n), 0.0)
+    return 4 * L * gap / (step * L * (4 - step * L) * n + 2)
 
 
 def stationary_sum(L, drop, *, step=None):
