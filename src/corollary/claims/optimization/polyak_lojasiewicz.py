@@ -162,3 +162,20 @@ def weaker_than_convexity(key, *, points: Count = 100):
     x = jnp.linspace(1e-6, 1.0, points) + 1e-9 * jax.random.uniform(key, ())
     ratio = jax.vmap(lambda t: pl_ratio(lambda u: u**4, 0.0, t))(x)
     yield at_least("ratio of the fourth power above a small constant", ratio, 1e-6, x=x, along="x")
+
+
+@claim(
+    rows=("E03.09",),
+    erratum="The proof of Lemma 3.4 ends with the excess after the step on both sides; on the right it must be the "
+    "excess before the step.",
+)
+def excess_below_itself(key, *, dim: Size = 6, steps: Count = 20):
+    r"""The last line of the proof of Lemma 3.4 as printed: the excess is below a fraction of itself.
+
+    $h(\theta^T)-h^*\le(1-\frac\mu L)(h(\theta^T)-h^*)$ along gradient descent with $\eta=1/L$ on an $L$-smooth and
+    $\mu$-PL function; here a quadratic.
+    """
+    problem = random_quadratic(key, dim, 20.0)
+    path = minimize(problem, optax.sgd(1 / problem.L), steps=steps)
+    excess = (path.value - problem.minimum)[1:]
+    yield at_most("excess after the step", excess, (1 - problem.mu / problem.L) * excess, along="iteration")

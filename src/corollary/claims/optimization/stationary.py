@@ -228,6 +228,24 @@ def distances(key, *, dim: Size = 6, steps: Count = 200):
     yield control("a step of 2.05/L", monotone("distance", jnp.abs(beyond), "decreasing"))
 
 
+@claim(
+    rows=("M17.09",),
+    erratum="The third line of the display in the proof of Lemma 17.9 has lost the gradient inside the square; what is "
+    "left is negative.",
+)
+def printed_square(key, *, dim: Size = 6, steps: Count = 20):
+    r"""The proof of Lemma 17.9 as printed: the excess after a step is below what the third line says.
+
+    $\Lambda(\theta_{k+1})-\Lambda(\theta^*)\le-\frac1{2\eta}\|\theta_k-\theta^*\|^2-\eta\|\nabla\Lambda(\theta_k)\|^2+
+    \frac1{2\eta}\|\theta_k-\theta^*\|^2$ for convex, $L$-smooth $\Lambda$ and $\eta L\le1$; here a quadratic.
+    """
+    problem = random_quadratic(key, dim, 20.0)
+    path = minimize(problem, optax.sgd(1 / problem.L), steps=steps)
+    slope = jax.vmap(jax.grad(problem))(path.theta[:-1])
+    printed = -jnp.sum(slope**2, axis=1) / problem.L
+    yield at_most("excess after the step", (path.value - problem.minimum)[1:], printed, along="iteration")
+
+
 @claim(rows=("M17.14", "M17.16"))
 def decreasing_steps(key, *, dim: Size = 3, runs: Size = 16, steps: Count = 20000):
     r"""Steps whose sum is infinite and whose squares can be summed lead to critical points, convex or not.
