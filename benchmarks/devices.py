@@ -17,6 +17,8 @@ import optax
 from corollary import data
 from corollary.nets import Classifier, mean_loss, relu, train_epochs
 
+OPTIMISER = optax.sgd(0.1)
+
 
 def epoch(device, width, x, y, batches):
     with jax.default_device(device):
@@ -25,7 +27,7 @@ def epoch(device, width, x, y, batches):
         seconds = []
         for _ in range(2):
             began = time.perf_counter()
-            trained = train_epochs(model, loss, examples, optax.sgd(0.1), epochs=1, batch=100, key=jax.random.key(1))
+            trained = train_epochs(model, loss, examples, OPTIMISER, epochs=1, batch=100, key=jax.random.key(1))
             losses = np.asarray(trained.losses)
             seconds.append(time.perf_counter() - began)
     return seconds[-1], losses

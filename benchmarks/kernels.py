@@ -5,7 +5,7 @@
 - dense: empirical kernel of a ReLU network 784-512-512-10 at 256 points, traced over the outputs. The peer is taken at
   the best of its three implementations. Bar: 100 times faster.
 - convolutional: the same of two layers of 32 channels and a read-out on 64 images of 28 x 28. The peer gets `--memory`
-  GiB, and what became of it is printed. Bar: ours runs.
+  GiB, and what became of each of its implementations is printed. Bar: ours runs.
 - analytic: the infinite-width kernel of depth 3 at 2,000 points of 784 coordinates. Bar: twice as fast.
 
 float32, best of several repetitions after a first call, which compiles and is printed beside it; results are compared

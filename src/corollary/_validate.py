@@ -28,10 +28,9 @@ def real(name: str, value, shape: str | None = None, dims: dict | None = None, *
         out = out.astype(jnp.result_type(float))
     _match(name, out.shape, shape, dims)
     # look at what came: in a trace even the conversion of a constant is traced
-    if finite and all(map(concrete, jax.tree.leaves(value))):
-        good = np.isfinite(seen := np.asarray(value, float))
-        if not good.all():
-            raise ValueError(f"{name} must be finite, got {_offender(seen, ~good)}.")
+    if finite and all(map(concrete, jax.tree.leaves(value))) and not _finite(value):
+        seen = np.asarray(value, float)
+        raise ValueError(f"{name} must be finite, got {_offender(seen, ~np.isfinite(seen))}.")
     return out
 
 
@@ -100,6 +99,14 @@ def interval(low, high, open: str = "") -> str:
     if np.isinf(low):
         return f"less than {high:g}" if right == ")" else f"at most {high:g}"
     return f"in {left}{low:g}, {high:g}{right}"
+
+
+def _finite(value) -> bool:
+    if isinstance(value, jax.Array) and value.size > 2**16 and next(iter(value.devices())).platform != "cpu":
+        with jax.ensure_compile_time_eval():  # look at it where it is: on an accelerator copying takes longest
+            return bool(jnp.isfinite(value).all())
+    seen = np.asarray(value)
+    return bool(np.isfinite(seen if seen.dtype.kind == "f" else np.asarray(value, float)).all())
 
 
 def _array(name, value):
