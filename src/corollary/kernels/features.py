@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from corollary._validate import positive, real, whole, within
+from corollary._validate import one_of, positive, real, whole, within
 from corollary.catalog import implements
 from corollary.kernels.gram import gram
 
@@ -24,7 +24,7 @@ class Expansion(NamedTuple):
     functions: jax.Array
 
 
-@implements("M04.08")
+@implements("M04.08", "B07.01")
 def quadratic_features(x):
     r"""$\psi(a,b)=(a^2,\sqrt2\,ab,b^2)$ of a point in the plane: $\psi(x)\cdot\psi(x')=(x\cdot x')^2$."""
     a, b = real("x", x, "2")
@@ -40,6 +40,43 @@ def monomial_features(x, degree: int):
     x, degree = real("x", x, "d"), whole("degree", degree)
     picks, weights = _monomials(x.shape[0], degree)
     return jnp.asarray(weights, x.dtype) * jnp.prod(x[jnp.asarray(picks)], axis=1)
+
+
+@implements("T03.11")
+def polynomial_features(x, degree: int, offset=1.0):
+    r"""Features of $(x\cdot x'+c)^p$ at one point: the monomials of degree $p$ of $(\sqrt c,x)$.
+
+    For $p=2$, $c=1$: the constant 1, $\sqrt2x_i$, $\sqrt2x_ix_j$ for $i<j$ and $x_i^2$, in all $\binom{d+2}2$.
+    """
+    x = real("x", x, "d")
+    offset = within("offset", real("offset", offset, ""), 0.0).astype(x.dtype)
+    return monomial_features(jnp.concatenate([jnp.sqrt(offset)[None], x]), degree)
+
+
+@implements("T03.12")
+def sphere_series(kernel: str, terms: int):
+    r"""The first coefficients $c_k$ of $K(x,x')=\sum_kc_k(x\cdot x')^k$ on unit vectors.
+
+    `"gaussian"`: $e^{-\|x-x'\|^2}$, $c_k=e^{-2}2^k/k!$. `"laplace"`: $g=e^{-\|x-x'\|_2}$ as a function of
+    $u=x\cdot x'$ solves $(2-2u)g''=g'+g$, so that $c_{k+2}=\frac{(k+1)(2k+1)c_{k+1}+c_k}{2(k+1)(k+2)}$ from
+    $c_0=e^{-\sqrt2}$, $c_1=c_0/\sqrt2$: all positive, hence a kernel with features $\sqrt{c_k}\,x^{\otimes k}$.
+    `"growing"`: $e^{+\|x-x'\|_2}$ has the same recursion from $c_0=e^{\sqrt2}$, $c_1=-c_0/\sqrt2$, and is no kernel.
+    """
+    one_of("kernel", kernel, ("gaussian", "laplace", "growing"))
+    terms = whole("terms", terms)
+    if kernel == "gaussian":
+        k = jnp.arange(1, terms, dtype=jnp.result_type(float))
+        return jnp.exp(-2.0 + jnp.concatenate([jnp.zeros(1, k.dtype), jnp.cumsum(jnp.log(2 / k))]))
+    sign = 1.0 if kernel == "laplace" else -1.0
+    first = jnp.exp(-sign * jnp.sqrt(2.0))
+
+    def advance(pair, k):
+        a, b = pair
+        c = ((k + 1) * (2 * k + 1) * b + a) / (2 * (k + 1) * (k + 2))
+        return (b, c), a
+
+    start = first, sign * first / jnp.sqrt(2.0)
+    return jax.lax.scan(advance, start, jnp.arange(terms, dtype=first.dtype))[1]
 
 
 @implements("M04.08")

@@ -12,7 +12,7 @@ from corollary._validate import positive, real, whole, within
 from corollary.catalog import implements
 
 
-@implements("M04.09")
+@implements("M04.09", "T03.10")
 class LinearKernel(eqx.Module):
     r"""$K(x,x')=x\cdot x'$."""
 
@@ -21,7 +21,7 @@ class LinearKernel(eqx.Module):
         return x @ y
 
 
-@implements("M04.08", "M04.09")
+@implements("M04.08", "M04.09", "B07.01", "T03.11", "T03.12")
 class PolynomialKernel(eqx.Module):
     r"""$K(x,x')=(x\cdot x'+c)^p$; `degree` 2 and `offset` 0 give the quadratic kernel of the features $x_ix_j$."""
 
@@ -37,7 +37,7 @@ class PolynomialKernel(eqx.Module):
         return (x @ y + self.offset.astype(x.dtype)) ** self.degree
 
 
-@implements("M04.09")
+@implements("M04.09", "B07.01", "T03.12")
 class GaussianKernel(eqx.Module):
     r"""$K(x,x')=\exp(-\|x-x'\|^2/2h^2)$ of this `width` $h$."""
 
@@ -51,18 +51,25 @@ class GaussianKernel(eqx.Module):
         return jnp.exp(-jnp.sum((x - y) ** 2) / (2 * self.width.astype(x.dtype) ** 2))
 
 
-@implements("M04.09")
+@implements("M04.09", "T03.12")
 class LaplaceKernel(eqx.Module):
-    r"""$K(x,x')=\exp(-\|x-x'\|_1/h)$ of this `width` $h$."""
+    r"""$K(x,x')=\exp(-\|x-x'\|_1/h)$ of this `width` $h$; `order` 2 takes the Euclidean norm instead."""
 
     width: jax.Array
+    order: int = eqx.field(static=True)
 
-    def __init__(self, width=1.0):
+    def __init__(self, width=1.0, order: int = 1):
         self.width = positive("width", real("width", width, ""))
+        self.order = whole("order", order, 1, 2)
 
     def __call__(self, x, y):
         x, y = _pair(x, y)
-        return jnp.exp(-jnp.sum(jnp.abs(x - y)) / self.width.astype(x.dtype))
+        if self.order == 1:
+            return jnp.exp(-jnp.sum(jnp.abs(x - y)) / self.width.astype(x.dtype))
+        square = jnp.sum((x - y) ** 2)
+        # the root has no derivative where the points coincide; the cone's tip gets slope zero
+        distance = jnp.sqrt(jnp.where(square > 0, square, 1)) * (square > 0)
+        return jnp.exp(-distance / self.width.astype(x.dtype))
 
 
 @implements("M04.09")
@@ -98,7 +105,7 @@ class BrownianKernel(eqx.Module):
         return jnp.minimum(x, y)[0]
 
 
-@implements("M04.09")
+@implements("M04.09", "B07.01", "T03.10")
 class FeatureKernel(eqx.Module):
     r"""$K(x,x')=\psi(x)\cdot\psi(x')$ of a feature map $\psi$ from points to vectors."""
 

@@ -31,7 +31,7 @@ class Cost(NamedTuple):
     memory: int
 
 
-@implements("M04.09")
+@implements("M04.09", "B07.01", "T03.10")
 def gram(kernel, x, y=None):
     r"""$G_{ij}=K(x_i,y_j)$ for the points in the rows; one set with itself unless `y` is given.
 

@@ -21,7 +21,7 @@ class Flow(NamedTuple):
     dissipated: jax.Array
 
 
-@implements("B05.08", "M17.01", "M17.23", "T09.03")
+@implements("B05.08", "M17.01", "M17.23", "T09.03", "E09.05")
 def gradient_flow(problem: Problem, times, *, start=None, substeps: int = 20) -> Flow:
     r"""Follow $\dot\theta=-\nabla f(\theta)$ from $t=0$ to each of the increasing `times`.
 

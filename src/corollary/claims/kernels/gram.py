@@ -37,7 +37,7 @@ KERNELS = {
 }
 
 
-@claim(rows=("M04.09", "M04.10"))
+@claim(rows=("M04.09", "M04.10", "B07.01", "T03.10"))
 def gram_is_semidefinite(key, *, sets: Count = 30, n: Size = 25, dim: Size = 3):
     r"""Every Gram matrix is positive semidefinite.
 

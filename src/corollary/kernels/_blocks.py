@@ -1,0 +1,119 @@
+"""A kernel matrix in blocks of examples, written straight into its place.
+
+Beside the result there are never more than the features of two blocks and what contracting them needs; features of
+all examples are held where the workspace has room for them, since they are then computed only once.
+"""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from corollary.kernels._tangents import Tangents, forward_contract
+
+BLOCK = 2048
+
+
+def workspace() -> int:
+    """Bytes to work with: an eighth of an accelerator's memory, 1 GiB where the device does not tell."""
+    stats = jax.local_devices()[0].memory_stats() or {}
+    return stats.get("bytes_limit", 2**33) // 8
+
+
+class Blocks(NamedTuple):
+    """Examples per block, outputs per pass, and whether the features of all examples are held at once."""
+
+    examples: int
+    outputs: int
+    held: bool
+
+
+def block_sizes(tangents: Tangents, n1: int, n2: int, batch: int | None) -> Blocks:
+    """What fits into the workspace."""
+    per_example, per_pair = tangents.bytes()
+    room, n, outputs = workspace(), max(n1, n2), tangents.outputs
+    pairs = max(1, int((room / max(per_pair, 1)) ** 0.5))
+    held = batch is None and (n1 + n2) * per_example <= room and not tangents.forward
+    if held:
+        # blocks only serve to leave out one triangle of a symmetric matrix
+        fit = min(pairs, n if n <= BLOCK else BLOCK)
+    else:
+        fit = max(1, min(room // (2 * per_example), pairs))
+        if tangents.traced and fit < min(n, 16):
+            # small blocks repeat too much work: fewer outputs at a time make larger ones
+            outputs = max(1, outputs * fit // 16)
+            fit = min(16, fit * tangents.outputs // outputs)
+    wanted = min(n, batch or fit)
+    return Blocks(-(-n // -(-n // wanted)), outputs, held)
+
+
+def kernel_matrix(tangents: Tangents, leaves, x1, x2, batch: int | None):
+    """The matrix for lists of arrays `x1` and `x2` with the examples in their first axes; x2 None: both are x1."""
+    same = x2 is None
+    x2 = x1 if same else x2
+    n1, n2 = x1[0].shape[0], x2[0].shape[0]
+    k = () if tangents.traced else (tangents.outputs,) * 2
+    if not tangents.weights and not tangents.whole:
+        return jnp.zeros((n1, n2, *k), tangents.dtype)
+    block, outputs, held = block_sizes(tangents, n1, n2, batch)
+    features, contract = _steps(tangents, leaves, outputs)
+    if held or block >= max(n1, n2):
+        f = features(x1)
+        g = f if same else features(x2)
+        if block >= max(n1, n2):
+            return contract(f, g)
+        x1, x2, features = f, g, lambda part: part
+    b1, b2 = min(block, n1), min(block, n2)
+    result = jnp.zeros((n1, n2, *k), tangents.dtype)
+    # the last block is moved back to end with the examples: what it repeats, it repeats equally
+    starts1, starts2 = (jnp.asarray(np.minimum(np.arange(0, n, b), n - b)) for n, b in ((n1, b1), (n2, b2)))
+
+    def row(result, start):
+        f = features(_taken(x1, start, b1))
+
+        def tile(result, column):
+            found = contract(f, features(_taken(x2, column, b2)))
+            result = lax.dynamic_update_slice(result, found, (start, column, *(0,) * len(k)))
+            if same:
+                mirrored = found.transpose(1, 0, *(3, 2)[: len(k)])
+                result = lax.dynamic_update_slice(result, mirrored, (column, start, *(0,) * len(k)))
+            return result
+
+        def visit(result, column):
+            if not same:
+                return tile(result, column), None
+            # below the diagonal a symmetric matrix is known already
+            return lax.cond(column + b2 > start, tile, lambda r, _: r, result, column), None
+
+        return lax.scan(visit, result, starts2)[0], None
+
+    return lax.scan(row, result, starts1)[0]
+
+
+def _steps(tangents, leaves, outputs):
+    """Features of a block and the contraction of two, with this many outputs at a time."""
+    k = tangents.outputs
+    shape = tangents.program.shape(tangents.program.output)
+    dtype = tangents.program.avals[tangents.program.output].dtype
+    if tangents.forward:
+        return (lambda x: x), lambda a, b: forward_contract(tangents, leaves, a, b)
+    if outputs == k:
+        basis = jnp.eye(k, dtype=dtype).reshape(k, *shape)
+        return (lambda x: tangents.features(leaves, x, basis)), tangents.contract
+
+    def contract(a, b):
+        def some(total, start):
+            # rows beyond the last output are zero and add nothing
+            basis = jax.nn.one_hot(start + jnp.arange(outputs), k, dtype=dtype).reshape(outputs, *shape)
+            return total + tangents.contract(*(tangents.features(leaves, x, basis) for x in (a, b))), None
+
+        zero = jnp.zeros((a[0].shape[0], b[0].shape[0]), tangents.dtype)
+        return lax.scan(some, zero, jnp.arange(0, k, outputs))[0]
+
+    return (lambda x: x), contract
+
+
+def _taken(arrays, start, size):
+    return jax.tree.map(lambda a: lax.dynamic_slice_in_dim(a, start, size), arrays)

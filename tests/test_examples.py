@@ -1,0 +1,30 @@
+"""Every script under examples/ runs, at a small size."""
+
+import runpy
+import sys
+from pathlib import Path
+
+import pytest
+
+EXAMPLES = Path(__file__).resolve().parent.parent / "examples"
+SMALL = {
+    "kernels/all_of_mnist.py": ["--train", "300", "--test", "100"],
+    "kernels/quickstart.py": ["--width", "32", "--time", "2"],
+    "kernels/flax_model.py": ["--images", "4", "--channels", "4"],
+    "kernels/large_cnn.py": ["--images", "6", "--width", "4", "--size", "16"],
+    "kernels/many_points.py": [],
+    "kernels/pooled_convolution.py": ["--images", "8", "--channels", "8"],
+}
+
+
+def test_every_example_is_tested():
+    assert {str(path.relative_to(EXAMPLES)) for path in EXAMPLES.rglob("*.py")} == set(SMALL)
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_example_runs(name, monkeypatch, capsys):
+    if "flax" in name:
+        pytest.importorskip("flax")
+    monkeypatch.setattr(sys, "argv", [name, *SMALL[name]])
+    runpy.run_path(str(EXAMPLES / name), run_name="__main__")
+    assert capsys.readouterr().out.strip()
