@@ -1,5 +1,12 @@
 """Kernels: functions of two points, their Gram matrices and features, and the methods that need no more than that."""
 
+from corollary.kernels.alignment import (
+    centred_kernel,
+    effective_rank,
+    kernel_alignment,
+    kernel_drift,
+    label_alignment,
+)
 from corollary.kernels.analytic import first_layer_ntk, nngp, ntk
 from corollary.kernels.architecture import Architecture
 from corollary.kernels.dual import (
@@ -184,6 +191,7 @@ __all__ = [
     "brownian_eigenfunctions",
     "brownian_eigenvalues",
     "cadlag_modulus",
+    "centred_kernel",
     "classifier_loss",
     "definiteness",
     "descent_predictions",
@@ -193,6 +201,7 @@ __all__ = [
     "dual_derivative",
     "dual_kernel",
     "dual_objective",
+    "effective_rank",
     "empirical_ntk",
     "empirical_ntk_matvec",
     "feature_cost",
@@ -209,13 +218,16 @@ __all__ = [
     "gram_cost",
     "graph_ntk",
     "is_kernel",
+    "kernel_alignment",
     "kernel_change_bound",
     "kernel_coefficients",
     "kernel_descent",
     "kernel_deviation",
+    "kernel_drift",
     "kernel_perceptron",
     "kernel_ridge_dual",
     "kernel_sgd",
+    "label_alignment",
     "label_energy",
     "limit_kernel",
     "limit_parts",

@@ -32,7 +32,7 @@ class Law(NamedTuple):
     covariance: jax.Array
 
 
-@implements("B07.05", "B07.08", "E09.07", "B07.14")
+@implements("B07.05", "B07.08", "E09.07", "B07.14", "M19.15")
 def flow_predictions(k, y, times, *, cross=None, start=None, start_cross=None, loss: str = "sum") -> Predictions:
     r"""Predictions after training for each of `times` by gradient flow, in closed form.
 

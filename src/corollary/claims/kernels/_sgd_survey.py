@@ -28,13 +28,13 @@ def probe(c, w):
     return jnp.sin(c) * jnp.tanh(w[0])
 
 
-def push(x, c, w):
-    r"""$\partial_cf\,\sigma(w\cdot x)$ and $c\,\sigma'(w\cdot x)\nabla_wf\cdot x$ at each point: how a unit's
-    `probe` moves, for a residual of 1; (2, points).
+def push(x, outer, inner):
+    r"""$\partial_cf\,\sigma(w\cdot x)$ and $c\,\sigma'(w\cdot x)\nabla_wf\cdot x$ of every unit at each point: how its
+    `probe` moves, for a residual of 1; (2, points, units).
     """
-    by_c, by_w = jax.grad(probe, (0, 1))(c, w)
-    z = x @ w
-    return jnp.stack([by_c * jax.lax.erf(z), c * 2 / jnp.sqrt(jnp.pi) * jnp.exp(-(z**2)) * (x @ by_w)])
+    by_c, by_w = jax.vmap(jax.grad(probe, (0, 1)))(outer, inner)
+    z = x @ inner.T
+    return jnp.stack([by_c * jax.lax.erf(z), outer * 2 / jnp.sqrt(jnp.pi) * jnp.exp(-(z**2)) * (x @ by_w.T)])
 
 
 class Run(NamedTuple):
@@ -56,7 +56,7 @@ class Run(NamedTuple):
 
 
 @partial(jax.jit, static_argnums=1)
-def survey(key, repetitions: int, gamma=0.5):
+def survey(key, repetitions: int, gamma):
     """x, y, and runs (widths, repetitions, ...)."""
     x_key, y_key, run_key = jax.random.split(key, 3)
     # points at right angles, labels of one size: all seeds are about equally hard
@@ -80,7 +80,7 @@ def survey(key, repetitions: int, gamma=0.5):
                 net(x),
                 tangent_parts(net, x),
                 net.measure.pair(probe),
-                net.measure.pair(partial(push, x)),
+                push(x, net.outer, net.inner) @ mean,
                 net.outer[:4],
                 size @ mean,
                 (furthest[:, None] > BOXES).T @ mean,

@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from corollary.claims.kernels._sgd_survey import BOXES, ETA, GAPS, TIMES, WIDTHS, survey
+from corollary.claims.kernels._sgd_survey import BOXES, ETA, GAPS, WIDTHS, survey
 from corollary.evidence import Count, at_most, claim, control, equal, estimate, monotone, rate
 from corollary.kernels import (
     ShallowNetwork,
@@ -14,16 +14,18 @@ from corollary.kernels import (
     limit_parts,
     martingale_variance,
     outer_weight_bound,
+    shallow_sgd,
     shallow_step,
     start_covariance,
     tangent_parts,
     trained_law,
 )
 
-# 200 runs give a root mean square or a mean to 5 %, hence a slope over these widths to 0.03, its interval (five degrees
-# of freedom) to 0.12; the next order in 1/N, an eighth at the smallest width, counts for as much again
-FITS = {"tolerance": 0.25, "along": "width"}
-REPETITIONS = 200
+# 300 runs give a root mean square or a mean to 5 %, hence a slope over these widths to 0.03, its interval (five degrees
+# of freedom) to 0.12; the next order in 1/N, an eighth at the smallest width, counts for as much again. Where the slope
+# is a half, such errors leave a tenth of the variance unexplained
+FITS = {"tolerance": 0.3, "fit": 0.85, "along": "width"}
+REPETITIONS = 300
 
 
 def _rms(a):
@@ -48,10 +50,13 @@ def one_step_expansion(key, *, repetitions: Count = 1000):
 
     @jax.jit
     def measure(key):
+        data_key, run_key = jax.random.split(key)
+        # two points at 45 degrees, a label that no start comes near: all runs are about equally hard
+        frame = jax.random.orthogonal(data_key, 3)
+        x, seen, y = 1.2 * (frame[0] + frame[1]) / jnp.sqrt(2), 1.2 * frame[0], 4.0
+
         def run(key, width):
-            x_key, y_key, net_key = jax.random.split(key, 3)
-            (x, seen), y = jax.random.normal(x_key, (2, 3)), jax.random.normal(y_key)
-            net = draw_shallow(512, 3, key=net_key, width=width)
+            net = draw_shallow(512, 3, key=key, width=width)
             outer, inner = (p[0, 0] for p in tangent_parts(net, x[None], seen[None]))
             miss = y - net(seen)
 
@@ -66,10 +71,9 @@ def one_step_expansion(key, *, repetitions: Count = 1000):
             two = one - eta / width * miss * inner
             return one, two, two - eta**2 * width**-2.5 * miss**2 * net.measure.pair(second)
 
-        keys = jax.random.split(key, (len(widths), repetitions))
+        keys = jax.random.split(run_key, (len(widths), repetitions))
         return jax.lax.map(lambda a: jax.vmap(lambda k: run(k, a[1]))(a[0]), (keys, jnp.asarray(widths)))
 
-    # medians: the data are drawn anew for every run, and a few long inputs would rule a mean
     only_outer, first, second = (jnp.median(jnp.abs(a), axis=1) for a in measure(key))
     # the median of 1000 is known to 5 %, the slope over a factor 32 to 0.02, its interval to 0.1; the next order in 1/N
     # counts for as much again, and for more in the second order
@@ -91,7 +95,7 @@ def preliminary_bounds(key):
     $C_0/L$ and $C_0/L^2$ for all $N$ and $t\le T$: the processes stay in a compact set. A label of
     twice the size leaves the bound.
     """
-    _, _, runs = survey(key, REPETITIONS)
+    _, _, runs = survey(key, REPETITIONS, 0.5)
     yield at_most("largest outer weight over its bound", jnp.max(runs.against_bound, 1), np.ones(7), x=WIDTHS)
 
     @jax.jit
@@ -126,7 +130,7 @@ def regularity(key):
     with the gap, uniformly in $N$: relative compactness in the space of right-continuous paths with left limits. In the
     scaling $\gamma=1$ the units move by order one. Two jumps of size 1 at distance $\frac1N$ keep $w'=1$ at every gap.
     """
-    _, _, runs = survey(key, REPETITIONS)
+    _, _, runs = survey(key, REPETITIONS, 0.5)
     units = _mean(jnp.abs(runs.outer[:, :, -1] - runs.outer[:, :, 0]))
     yield rate("movement of an outer weight", WIDTHS, units, -0.5, **FITS)
     lags = np.array([1, 2, 4, 8])
@@ -153,7 +157,7 @@ def regularity(key):
     units = _mean(jnp.abs(mean_field.outer[:, :, -1] - mean_field.outer[:, :, 0]))
     yield control("the mean-field scaling", rate("movement of an outer weight", WIDTHS, units, -0.5, **FITS))
     near = jnp.where(jnp.arange(32) < 16, 0.0, 2.0).at[15].set(1.0)
-    jumps = jnp.stack([cadlag_modulus(near, g) for g in GAPS])
+    jumps = jax.jit(lambda path: jnp.stack([cadlag_modulus(path, g) for g in (GAPS[0], GAPS[-1])]))(near)
     yield equal("two close jumps: modulus", jumps, 1.0)
     yield control("two close jumps", at_most("modulus at the smallest gap", jumps[0], jumps[-1] / 2))
 
@@ -169,7 +173,7 @@ def drift_and_martingale(key):
     K^i(\cdot,x')]ds$ along the limit. M bounds the remainder by $N^{-1/2}$; here it is of the order $N^{-2}$. Without
     centring, the sums have the mean of the drift.
     """
-    x, y, runs = survey(key, REPETITIONS)
+    x, y, runs = survey(key, REPETITIONS, 0.5)
     parts = runs.parts
 
     @jax.jit
@@ -208,7 +212,7 @@ def drift_and_martingale(key):
     # quadratic in what is missing, hence with twice the spread
     yield rate("remainder", WIDTHS, _rms(parts.remainder[:, :, -1]), -2.0, tolerance=0.5, along="width")
     sampled = (parts.drift + parts.outer_martingale)[-1, :, -1]
-    yield control("the sums as they are sampled, not centred", estimate("mean", sampled, 0.0, wrong=1e3))
+    yield control("the sums as they are sampled, not centred", estimate("mean", sampled, 0.0, wrong=10.0))
 
 
 @claim(rows=("M19.31", "M19.32"))
@@ -223,7 +227,7 @@ def identification(key):
     obeys the equation. Without the drift the functional does not vanish, and without the inner weights $R$ is as
     large as the change itself.
     """
-    _, _, runs = survey(key, REPETITIONS)
+    _, _, runs = survey(key, REPETITIONS, 0.5)
     change = runs.pairing[:, :, -1] - runs.pairing[:, :, 0]
     yield rate("change of a pairing", WIDTHS, _rms(change), -0.5, side="at most", **FITS)
     rest = _rms(change - jnp.sum(runs.first_order, -1))
@@ -241,7 +245,7 @@ def identification(key):
     )
     yield control(
         "without the inner weights",
-        rate("remainder", WIDTHS, _rms(change - runs.first_order[..., 0]), -1.0, side="at most", **FITS),
+        rate("remainder", WIDTHS, _rms(change - runs.first_order[..., 0]), -2.0, side="at most", **FITS),
     )
 
 
@@ -256,8 +260,21 @@ def printed_dirac(key):
     over initialisations would vanish; it tends to the trace of $e^{-At}\Sigma e^{-At}$. (The proof shows that $(\mu,h)$
     obeys the equation, for which it need not be one path.)
     """
-    x, y, runs = survey(key, REPETITIONS)
-    law = trained_law(limit_kernel(x), start_covariance(x), y, ETA / 2, loss="mean")
-    at = list(TIMES).index(0.5)
-    apart = runs.outputs[-1, :, at] - jnp.mean(runs.outputs[-1, :, at], 0)
-    yield estimate("variance of the outputs", jnp.sum(apart**2, -1), 0.0, wrong=2 * jnp.trace(law.covariance))
+
+    @jax.jit
+    def measure(key):
+        x_key, run_key = jax.random.split(key)
+        x, y = 1.5 * jax.random.orthogonal(x_key, 3), jnp.array([1.0, -1.0, 1.0])
+
+        def run(key):
+            net_key, order_key = jax.random.split(key)
+            order = jax.random.randint(order_key, (64,), 0, 3)
+            net = draw_shallow(128, 3, key=net_key)
+            return shallow_sgd(net, x, y, ETA, order, jnp.array([64]))[0][0]
+
+        law = trained_law(limit_kernel(x), start_covariance(x), y, ETA / 2, loss="mean")
+        return jax.vmap(run)(jax.random.split(run_key, 400)), jnp.trace(law.covariance)
+
+    outputs, spread = measure(key)
+    apart = jnp.sum((outputs - jnp.mean(outputs, 0)) ** 2, -1)
+    yield estimate("variance of the outputs at time 1/2, width 128", apart, 0.0, wrong=2 * spread)

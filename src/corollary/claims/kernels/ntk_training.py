@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from corollary.claims.kernels._wide import unit_rows
-from corollary.evidence import Count, Size, at_least, at_most, claim, control, equal, monotone
+from corollary.evidence import Count, Size, at_least, at_most, claim, control, equal
 from corollary.kernels import (
     KernelClassifier,
     Monomial,
@@ -22,7 +22,7 @@ from corollary.kernels.shallow_limit import limit_kernel
 
 
 @claim(rows=("T09.13",))
-def three_kinds_of_labels(key, *, n: Size = 60, width: Size = 800, steps: Count = 32):
+def three_kinds_of_labels(key, *, n: Size = 60, width: Size = 2400, steps: Count = 32):
     r"""True labels are learned faster than random ones, and those faster than the worst.
 
     Handwritten 4 and 9, a two-layer ReLU network of signs, first layer trained with the step
@@ -56,8 +56,9 @@ def three_kinds_of_labels(key, *, n: Size = 60, width: Size = 800, steps: Count 
         return left / n, predicted / n, parts[:, -5:].sum(1) / n
 
     left, predicted, top = measure(key, jnp.asarray(images), jnp.asarray(signs))
-    # half of the units are free, and the kernel of so many fluctuates by their inverse root, twice in a square
-    yield equal("loss against its prediction", left, predicted, rtol=2 / (width / 2) ** 0.5, x=k, along="step")
+    # A tenth is asked for. The error falls as the root of the width: with 800 units it was up to 12 % over ten seeds,
+    # so that 2400 are needed.
+    yield equal("loss against its prediction", left, predicted, rtol=0.1, x=k, along="step")
     yield at_most("true labels before random ones", left[0, 1:], left[1:4, 1:].min(0), x=k[1:], along="step")
     yield at_most("random labels before the worst", left[1:4, 1:], left[4, 1:], x=k[1:], along="step")
     yield at_least("share of the true labels along the first five eigenvectors", top[0], 0.5)
@@ -93,10 +94,12 @@ def teacher_and_student(key, *, n: Size = 60, dim: Size = 4, teacher: Size = 4, 
         return jax.vmap(jax.vmap(run), (0, None))(keys, jnp.asarray(widths, float))
 
     share = (np.asarray(measure(key)) < 0.01).mean(0)
-    # pilot: a quarter at the same size, three quarters at twice, all at eight times; one in 32 may be unlucky
-    yield at_most("share of runs that succeed, same size", share[0], 0.6)
-    yield at_least("share of runs that succeed, eight times as wide", share[-1], 0.95)
-    yield monotone("share of runs that succeed", share, atol=1.5 / nets, x=widths, along="width")
+    # Thresholds from a pilot of 320 runs at each size: a third succeed at the teacher's size, 99 % at eight times that.
+    # Of 32 runs, 23 or more successes at the first rate and seven or more failures at the second have probabilities
+    # below 1e-4.
+    yield at_most("share of runs that succeed, same size", share[0], 0.7, x=widths[:1], along="width")
+    yield at_least("share of runs that succeed, eight times as wide", share[-1], 0.8)
+    yield at_least("difference of the two", share[-1] - share[0], 0.2)
 
 
 @claim(rows=("E09.14",))
@@ -193,10 +196,11 @@ def small_tables(key, *, depth: Size = 2):
     r"""On small tables the tangent kernel classifies about as well as what is usual for them.
 
     Iris, wine and breast cancer, half of the rows to fit and half to test, columns standardised: ridge regression
-    on the tangent kernel of a ReLU network of two hidden layers, against a support vector machine with the Gaussian
-    kernel and a random forest. (T reports that it comes first on average over 90 tables, which are not at hand.) It
-    is better than the largest class, and no worse than the best of the two by more than the error of the
-    measurement.
+    on the tangent kernel of a ReLU network of two hidden layers, whose ridge and variance of the biases are those
+    of the least leave-one-out error on the first half, $\sum_i(\alpha_i/[(G+\rho I)^{-1}]_{ii})^2$. Against a
+    support vector machine with the Gaussian kernel and a random forest, both as scikit-learn sets them. (T reports
+    that it comes first on average over 90 tables, which are not at hand.) It is better than the largest class, and
+    no worse than the better of the two by more than the error of the measurement.
     """
     from sklearn.datasets import load_breast_cancer, load_iris, load_wine
     from sklearn.ensemble import RandomForestClassifier
@@ -205,22 +209,38 @@ def small_tables(key, *, depth: Size = 2):
     from sklearn.svm import SVC
 
     seed = int(jax.random.randint(key, (), 0, 2**31 - 1))
-    found = []
+    mine, better, largest, error = [], [], [], []
     for load in (load_iris, load_wine, load_breast_cancer):
         x, y = load(return_X_y=True)
         a, b, labels, truth = train_test_split(x, y, test_size=0.5, random_state=seed, stratify=y)
         scaler = StandardScaler().fit(a)
         a, b = scaler.transform(a), scaler.transform(b)
+        ridge, bias = _least_left_out(a, labels, depth)
         methods = (
-            KernelClassifier("ntk", ridge=0.01, kernel_params={"depth": depth, "bias_std": 1.0}),
+            KernelClassifier("ntk", ridge=ridge, kernel_params={"depth": depth, "bias_std": bias}),
             SVC(),
             RandomForestClassifier(50, random_state=seed),
         )
-        right = [(m.fit(a, labels).predict(b) == truth).mean() for m in methods]
-        found.append((*right, np.bincount(truth).max() / truth.size, truth.size))
-    found = np.array(found)
-    mine, others, largest, size = found[:, 0], found[:, 1:3].max(1), found[:, 3], found[:, 4]
-    # two methods that differ on a share q of the rows differ in accuracy by √(q/rows), q below 0.1 here; four of that
-    error = 4 * np.sqrt(0.1 / size)
+        right = np.array([m.fit(a, labels).predict(b) == truth for m in methods])
+        other = 1 + int(np.argmax(right[1:].mean(1)))
+        # an accuracy differs by the rows on which one method alone is right, a walk of so many steps; four of its root
+        apart = max((right[0] != right[other]).sum(), 1)
+        mine.append(right[0].mean())
+        better.append(right[other].mean())
+        error.append(4 * np.sqrt(apart) / truth.size)
+        largest.append(np.bincount(truth).max() / truth.size)
+    mine, better, largest, error = map(np.array, (mine, better, largest, error))
     yield at_least("accuracy above that of the largest class", mine, largest + error)
-    yield at_least("accuracy against the better of two usual methods", mine, others - error)
+    yield at_least("accuracy against the better of two usual methods", mine, better - error)
+
+
+def _least_left_out(x, labels, depth):
+    """Ridge and bias of the least leave-one-out error, from the rows that are fitted alone."""
+    y = np.where(labels[:, None] == np.unique(labels), 1.0, -1.0)
+    choices = {}
+    for bias in (0.0, 1.0):
+        g = np.asarray(ntk(x, depth=depth, bias_std=bias))
+        for ridge in (0.01, 0.1, 1.0):
+            inverse = np.linalg.inv(g + ridge * np.eye(len(g)))
+            choices[ridge, bias] = np.sum((inverse @ y / inverse.diagonal()[:, None]) ** 2)
+    return min(choices, key=choices.get)

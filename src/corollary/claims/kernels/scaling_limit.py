@@ -168,7 +168,7 @@ def units_stand_still(key, *, repetitions: Count = 200):
     yield rate("distance from the frozen kernel", WIDTHS, _rms(frozen[:n], (1, 2)), -0.5, side="at most", **fits)
     # the network whose kernel is frozen is the nearer one, at every width
     yield at_most("frozen kernel against limit kernel", _rms(frozen[:n], (1, 2)), _rms(away[:n], (1, 2)), x=WIDTHS)
-    for name, values in {"change of a pairing": paired, "change of the kernel": drift}.items():
+    for name, values in {"largest displacement of an outer weight": moved, "change of the kernel": drift}.items():
         still = rate(name, WIDTHS, _rms(values[n:], 1), -0.5, side="at most", **fits)
         yield control(f"the mean-field scaling, {name}", still)
 
