@@ -103,7 +103,9 @@ def kernel_regression(key, *, n: Size = 6, tests: Size = 20, dim: Size = 4, nets
     )
     yield at_most("own kernel against limit kernel, widest", _typical(own[:nets])[-1], _typical(limit[:nets])[-1])
     yield equal("pairs of opposite signs: outputs at the start", start, 0.0)
-    yield rate("pairs: distance from kernel regression", WIDTHS, _typical(printed[nets:]), -0.5, tolerance=0.25)
+    yield rate(
+        "pairs: distance from kernel regression", WIDTHS, _typical(printed[nets:]), -0.5, tolerance=0.25, along="width"
+    )
     yield control(
         "no pairs, and the start left out",
         rate("distance", WIDTHS, _typical(printed[:nets]), -0.5, tolerance=0.25, along="width"),

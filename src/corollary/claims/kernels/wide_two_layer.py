@@ -207,12 +207,11 @@ def weights_move_little(key, *, n: Size = 8, dim: Size = 6, nets: Count = 10, st
     yield at_most("largest movement of a unit", most[:nets], bound[:nets], atol=1e-12, x=k, along="step")
     yield at_most("largest change of the kernel", change[:nets], change_bound[:nets], atol=1e-12, x=k, along="step")
     yield at_most("loss at the end over that at the start", loss[:nets, :, -1] / loss[:nets, :, 0], 1.0)
-    # Means over ten networks that vary by a tenth or so: the slope over four doublings is uncertain by a few hundredths
-    # (five times its standard error, for three degrees of freedom), and 0.15 is what tells -1/2 from 0
+    # pairs make the networks so much alike that the slopes are known to a hundredth
     total, end = np.asarray(together)[:nets].mean(0), np.asarray(change)[:nets, :, -1].mean(0)
-    yield rate("movement of all units together", widths, total, 0.0, tolerance=0.15, along="width")
+    yield rate("movement of all units together", widths, total, 0.0, tolerance=0.05, along="width")
     per_unit = total / np.sqrt(widths)
-    yield rate("movement of a unit, root mean square", widths, per_unit, -0.5, tolerance=0.15, along="width")
+    yield rate("movement of a unit, root mean square", widths, per_unit, -0.5, tolerance=0.05, along="width")
     yield rate("change of the kernel", widths, end, -0.5, tolerance=0.05, side="at most", along="width")
     averaged = np.asarray(change)[nets:, :, -1].mean(0)
     yield control(
@@ -268,7 +267,7 @@ def parameters_stay(key, *, n: Size = 8, dim: Size = 4, nets: Count = 48, steps:
         for part in (slice(nets), slice(nets, None))
     )
     yield at_most("share of the loss that is left", np.asarray(left)[:nets].mean(0), 0.2, x=widths, along="width")
-    # as for `weights_move_little`
+    # Without pairs the intervals are ±0.1 for the movement and ±0.15 for the kernel
     yield rate("relative movement", widths, typical[0], -0.5, tolerance=0.15, along="width")
     yield rate("change of the kernel", widths, typical[1], -0.5, tolerance=0.1, side="at most", along="width")
     yield monotone("change of the kernel falls", typical[1], "decreasing", x=widths, along="width")
