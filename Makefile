@@ -1,14 +1,17 @@
-# Two commands do everything on a machine with Python and make: `make verify` and `make test`.
+# Three commands do everything on a machine with Python and make: `make audit`, `make verify` and `make test`.
 
 PYTHON ?= python3
 BIN := .venv/bin
 JOBS ?= $(shell $(PYTHON) -c "import os; print(min(os.cpu_count() or 1, 8))")
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: verify test lint format clean
+.PHONY: audit verify test lint format clean
 
 # what `make verify` measures; CLAIMS='*' measures everything
 CLAIMS ?= linear.*
+
+audit: .venv/.installed
+	$(BIN)/corollary audit --out report.html
 
 verify: .venv/.installed
 	$(BIN)/corollary verify '$(CLAIMS)' --jobs $(JOBS)

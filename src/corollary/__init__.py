@@ -9,14 +9,17 @@ import importlib as _importlib
 __version__ = "0.1.0"
 
 ROOMS = ("data", "foundations", "linear", "nets", "autodiff", "kernels", "optimization", "landscape")
-_PARTS = (*ROOMS, "catalog", "claims", "evidence")
+_PARTS = (*ROOMS, "catalog", "claims", "evidence", "audit")
+_NAMES = {"Subject": "audit", "SubjectError": "audit"}  # what is at hand without the name of its part
 
 
 def __getattr__(name: str):
     if name in _PARTS:
         return _importlib.import_module(f"{__name__}.{name}")
+    if name in _NAMES:
+        return getattr(_importlib.import_module(f"{__name__}.{_NAMES[name]}"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    return sorted([*_PARTS, "ROOMS", "__version__"])
+    return sorted([*_PARTS, *_NAMES, "ROOMS", "__version__"])

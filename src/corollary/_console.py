@@ -5,6 +5,7 @@ import shutil
 import sys
 import time
 from collections import Counter, defaultdict
+from contextlib import contextmanager
 
 from rich.console import Console
 from rich.markup import escape
@@ -170,3 +171,44 @@ def _reasons(evidence: Evidence) -> list[str]:
 
 def _count(number: int, noun: str) -> str:
     return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
+MARKS = {
+    "fine": "[green]fine          [/]",
+    "look": "[yellow]look at this  [/]",
+    "problem": "[red]problem       [/]",
+    "not applicable": "[dim]not applicable[/]",
+}
+
+
+@contextmanager
+def audit_progress(steps: int):
+    """A bar that names what is being done; the function it gives is called at the start of each step."""
+    columns = TextColumn("{task.description}"), BarColumn(bar_width=24), MofNCompleteColumn(), TimeElapsedColumn()
+    with Progress(*columns, console=console(stderr=True), transient=True) as bar:
+        task = bar.add_task("", total=steps)
+        begun = []
+
+        def progress(title: str) -> None:
+            if begun:
+                bar.advance(task)
+            begun.append(title)
+            bar.update(task, description=escape(title))
+
+        yield progress
+
+
+def audit_lines(report, path) -> None:
+    """The subject and one line a section."""
+    out = console()
+    subject = report.subject
+    word = "error" if subject["classes"] else "mean squared error"
+    shares = [
+        f"{split} {word} {subject[split]['error']:.4g} ({subject[split]['examples']} examples)"
+        for split in ("train", "test")
+        if split in subject and subject[split]["error"] is not None
+    ]
+    out.print(f"{subject['parameters']} parameters, {subject['loss']} loss; " + ", ".join(shares))
+    for section in report.sections:
+        out.print(f"{MARKS[section.mark]}  [bold]{escape(section.title)}[/]  {escape(section.line)}")
+    out.print(f"[dim]report in {escape(str(path))}, {report.seconds:.0f} s[/]")

@@ -50,6 +50,46 @@ def _options(version: Annotated[bool, typer.Option("--version", callback=_versio
     pass
 
 
+@app.command()
+def audit(
+    network: Annotated[
+        str | None,
+        typer.Argument(
+            help="An ONNX file, or file.py:function that makes a Subject. Default: digits.", show_default=False
+        ),
+    ] = None,
+    train: Annotated[Path | None, typer.Option(help="Training data: NPZ with arrays x and y.")] = None,
+    test: Annotated[Path | None, typer.Option(help="Test data: NPZ with arrays x and y.")] = None,
+    loss: Annotated[str | None, typer.Option(help="cross_entropy or squared.")] = None,
+    learning_rate: Annotated[float | None, typer.Option(help="The step of the training, if known.")] = None,
+    batch_size: Annotated[int | None, typer.Option(help="The batch of the training, if known.")] = None,
+    budget: Annotated[str, typer.Option(help="quick or full.")] = "quick",
+    out: Annotated[Path, typer.Option(help="Where the report goes.")] = Path("report.html"),
+    as_json: Json = False,
+) -> None:
+    """What the theory says about a trained network: will it train, what did it find, and so on, as a report."""
+    from corollary._console import audit_lines, audit_progress
+    from corollary.audit import SubjectError
+    from corollary.audit import audit as measure
+    from corollary.audit.load import load
+    from corollary.audit.run import BUDGETS, SECTIONS
+
+    if budget not in BUDGETS:
+        raise SubjectError(f"--budget must be one of {', '.join(BUDGETS)}, got {budget!r}.")
+    if out.parent != Path() and not out.parent.is_dir():
+        raise SubjectError(f"--out: {out.parent} is not a directory.")
+    known = {k: v for k, v in (("learning_rate", learning_rate), ("batch_size", batch_size)) if v is not None}
+    with audit_progress(len(SECTIONS) + 1) as progress:
+        progress("Reading the network" if network else "Training a network on the digits")
+        subject = load(network, train, test, loss, **known)
+        report = measure(subject, budget=budget, progress=progress)
+    report.save(out)
+    if as_json:
+        print(json.dumps(report.as_dict(), default=str))
+    else:
+        audit_lines(report, out)
+
+
 @app.command("list")
 def list_(patterns: Patterns = None, as_json: Json = False) -> None:
     """List the claims."""

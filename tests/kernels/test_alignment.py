@@ -1,11 +1,20 @@
 """Alignment, drift, centring and effective rank against explicit features and the formulas written out in NumPy."""
 
+import itertools
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from corollary.kernels import centred_kernel, effective_rank, kernel_alignment, kernel_drift, label_alignment
+from corollary.kernels import (
+    centred_kernel,
+    chance_alignment,
+    effective_rank,
+    kernel_alignment,
+    kernel_drift,
+    label_alignment,
+)
 
 RNG = np.random.default_rng(0)
 PHI, PSI = RNG.normal(size=(9, 4)) + 1, RNG.normal(size=(9, 6))
@@ -39,6 +48,13 @@ def test_label_alignment_is_the_normalised_dependence_of_features_and_labels():
     assert float(label_alignment(labels @ labels.T + 5, labels)) == pytest.approx(1, rel=1e-12)
 
 
+def test_chance_is_the_mean_over_all_orders_of_the_labels():
+    labels, k = np.eye(3)[np.arange(6) % 3], K[:6, :6]
+    orders = np.array(list(itertools.permutations(range(6))))
+    every = jax.vmap(lambda order: label_alignment(k, jnp.asarray(labels)[order]))(jnp.asarray(orders))
+    assert float(chance_alignment(k, labels)) == pytest.approx(float(every.mean()), rel=1e-10)
+
+
 def test_effective_rank_counts():
     assert float(effective_rank(jnp.ones(7))) == pytest.approx(7)
     assert float(effective_rank(jnp.array([2.0, 0, -1e-17]))) == pytest.approx(1)
@@ -57,6 +73,8 @@ def test_effective_rank_counts():
         (lambda: label_alignment(K, np.ones((9, 2, 2))), "y must have shape"),
         (lambda: label_alignment(K, np.ones(8)), "y must have shape"),
         (lambda: label_alignment(K, np.ones(9)), "k2 must not be zero everywhere."),
+        (lambda: chance_alignment(K, np.ones(9)), "y, centred, must not be zero everywhere."),
+        (lambda: chance_alignment(np.ones((9, 9)), np.arange(9)), "k, centred, must not be zero everywhere."),
         (lambda: effective_rank(np.zeros(3)), "values must not be zero everywhere."),
         (lambda: effective_rank(np.ones((3, 3))), "values must have shape"),
     ],

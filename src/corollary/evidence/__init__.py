@@ -5,7 +5,7 @@ from corollary.evidence._claim import SCALES, Claim, claim, claims, select
 from corollary.evidence._errors import ParameterError, StoreError, UnknownClaim, UserError
 from corollary.evidence._evidence import SCHEMA, Evidence, from_json, summary, to_json, verdict
 from corollary.evidence._exact import at_least, at_most, equal, monotone
-from corollary.evidence._figures import draw, picture, save
+from corollary.evidence._figures import draw, picture, save, svg
 from corollary.evidence._parameters import Count, Parameter, Positive, Probability, Range, Real, Size
 from corollary.evidence._run import run
 from corollary.evidence._statistical import estimate, frequency_at_most, rate, same_law
@@ -48,6 +48,7 @@ __all__ = [
     "save",
     "select",
     "summary",
+    "svg",
     "to_json",
     "verdict",
 ]

@@ -34,6 +34,14 @@ def draw(thing: Check | Evidence) -> dict:
     return _themed({"title": title, "concat": panels, "columns": 3, "resolve": {"scale": {"color": "independent"}}})
 
 
+def svg(figure: Figure) -> str:
+    """A figure as an SVG document."""
+    import vl_convert
+
+    spec = {k: v for k, v in figure.spec.items() if k not in ("$schema", "config")}
+    return vl_convert.vegalite_to_svg(_themed(spec))
+
+
 def save(evidence: Evidence, directory: Path | str, *, formats: tuple[str, ...] = ("png", "svg")) -> list[Path]:
     """Write the picture of `evidence` into `directory`, one file a format."""
     import vl_convert

@@ -2,6 +2,7 @@
 
 from corollary.kernels.alignment import (
     centred_kernel,
+    chance_alignment,
     effective_rank,
     kernel_alignment,
     kernel_drift,
@@ -192,6 +193,7 @@ __all__ = [
     "brownian_eigenvalues",
     "cadlag_modulus",
     "centred_kernel",
+    "chance_alignment",
     "classifier_loss",
     "definiteness",
     "descent_predictions",

@@ -45,15 +45,25 @@ def kernel_drift(k1, k2):
 def label_alignment(k, y):
     r"""$\langle HKH,YY^\top\rangle/\|HKH\|_F\|HYY^\top H\|_F$: whether points with like labels are alike to the kernel.
 
-    `y` is (n,) or (n, q), such as one-hot labels. Between 0 and 1 for semidefinite `k`.
+    `y` is (n,) or (n, q), such as one-hot labels. Between 0 and 1 for semidefinite `k`; see `chance_alignment` for what
+    few points give to any labels.
     """
-    dims = {}
-    k, y = real("k", k, "n n", dims), real("y", y)
-    if y.ndim not in (1, 2):
-        raise ValueError(f"y must have shape (n,) or (n, q), got {y.shape}.")
-    y = real("y", y, "n" if y.ndim == 1 else "n q", dims).reshape(y.shape[0], -1).astype(k.dtype)
-    y = y - y.mean(0)
+    k, y = _labelled(k, y)
     return kernel_alignment(centred_kernel(k), y @ y.T)
+
+
+def chance_alignment(k, y):
+    r"""The mean of `label_alignment(k, y)` over all orders of the labels: what it is where labels mean nothing.
+
+    The mean of $\langle A,PBP^\top\rangle$ over permutations is $\mathrm{tr}A\,\mathrm{tr}B/(n-1)$ for centred $A$
+    and $B$, and the norms do not change.
+    """
+    k, y = _labelled(k, y)
+    a, b = centred_kernel(k), y @ y.T
+    for name, matrix in (("k, centred,", a), ("y, centred,", b)):
+        _not_zero(name, matrix)
+    share = [jnp.trace(m) / jnp.linalg.norm(m) for m in (a, b)]
+    return share[0] * share[1] / (k.shape[0] - 1)
 
 
 def effective_rank(values):
@@ -65,6 +75,16 @@ def effective_rank(values):
     _not_zero("values", values)
     values = jnp.maximum(values / jnp.abs(values).max(), 0)
     return jnp.sum(values) ** 2 / jnp.sum(values**2)
+
+
+def _labelled(k, y):
+    """The kernel, and the labels less their mean in columns."""
+    dims = {}
+    k, y = real("k", k, "n n", dims), real("y", y)
+    if y.ndim not in (1, 2):
+        raise ValueError(f"y must have shape (n,) or (n, q), got {y.shape}.")
+    y = real("y", y, "n" if y.ndim == 1 else "n q", dims).reshape(y.shape[0], -1).astype(k.dtype)
+    return k, y - y.mean(0)
 
 
 def _pair(k1, k2):

@@ -81,6 +81,7 @@ from corollary.landscape.glm import (
     matching_loss,
     span_quadrature,
 )
+from corollary.landscape.gradient_noise import GradientNoise, SGDPromise, gradient_noise, sgd_promise
 from corollary.landscape.initialisation import (
     delta_method_variance,
     layer_variance_bound,
@@ -89,6 +90,7 @@ from corollary.landscape.initialisation import (
     variance_profile,
 )
 from corollary.landscape.lanczos import Eigenpairs, eigenpairs
+from corollary.landscape.layer_signals import LayerSignal, layer_signals
 from corollary.landscape.linear_classifier import Passes, classifier_loss, classifier_passes
 from corollary.landscape.linear_network import (
     Moments,
@@ -157,8 +159,10 @@ __all__ = [
     "Escape",
     "FactorCriticalPoints",
     "FixedTopNetwork",
+    "GradientNoise",
     "Improvement",
     "Inertia",
+    "LayerSignal",
     "MatrixDerivative",
     "Moments",
     "Nearby",
@@ -167,6 +171,7 @@ __all__ = [
     "Point",
     "Principal",
     "Propagation",
+    "SGDPromise",
     "Search",
     "SecondOrder",
     "SharpnessPath",
@@ -221,6 +226,7 @@ __all__ = [
     "glm_gradient",
     "glm_loss",
     "glm_tron",
+    "gradient_noise",
     "he_variance",
     "hessian",
     "hessian_inertia",
@@ -234,6 +240,7 @@ __all__ = [
     "inertia",
     "is_second_order_stationary",
     "is_strict_saddle",
+    "layer_signals",
     "layer_variance_bound",
     "layers_of",
     "least_squares_map",
@@ -262,6 +269,7 @@ __all__ = [
     "second_order_stationary",
     "segment",
     "separation_time",
+    "sgd_promise",
     "sharpness_path",
     "signal_propagation",
     "singular_value_time",

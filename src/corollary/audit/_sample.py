@@ -1,0 +1,74 @@
+"""Some of the data, and what that costs in certainty."""
+
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from scipy import stats
+
+
+def some(data, count: int, key):
+    """At most `count` examples, drawn without replacement; all of them, in order, when there are no more."""
+    n = jax.tree.leaves(data)[0].shape[0]
+    if n <= count:
+        return data
+    rows = np.sort(np.asarray(jax.random.permutation(key, n)[:count]))
+    return jax.tree.map(lambda a: a[rows], data)
+
+
+def interval(values, total: int | None = None, z: float = 1.96) -> tuple[float, float]:
+    """The 95 % interval of the mean of `values`, drawn without replacement out of `total`: exact when all were seen."""
+    values = np.asarray(values, float)
+    n = len(values)
+    rest = 1.0 if total is None else max(0.0, 1 - n / total)
+    error = z * np.sqrt(values.var(ddof=1) / n * rest) if n > 1 else np.inf
+    return float(values.mean() - error), float(values.mean() + error)
+
+
+def quadratic_forms(objective, params, data, vector, batch: int = 256):
+    """v · ∇²ℓ v for every example, `vector` like `params`: what the Rayleigh quotient of a mean averages over."""
+
+    def one(example):
+        example = jax.tree.map(lambda a: a[None], example)
+        slope = jax.grad(lambda p: objective(p, example))
+        turned = jax.jvp(slope, (params,), (vector,))[1]
+        return sum(jnp.sum(a * b) for a, b in zip(jax.tree.leaves(turned), jax.tree.leaves(vector), strict=True))
+
+    return jax.lax.map(one, data, batch_size=min(batch, jax.tree.leaves(data)[0].shape[0]))
+
+
+def jackknife(statistics, pairs: dict, rows: dict, total: int | None = None, groups: int = 20):
+    """Functions of a sample with their 95 % intervals, from leaving out a group of examples at a time.
+
+    `statistics(pairs, rows)` returns a dictionary of numbers; `pairs` holds matrices over pairs of examples, `rows`
+    arrays over examples (or None). Returns a dictionary from names to (value, (low, high)): the sample is one of
+    `total` without replacement, and its numbers are exact when it is all of them.
+    """
+    n = jax.tree.leaves(pairs)[0].shape[0]
+    groups = max(min(groups, n), 1)
+    out = n // groups if n > 1 else 0
+    # groups of one size, scattered, so that all of them go through one program
+    order = np.random.default_rng(0).permutation(n)[: groups * out].reshape(groups, out)
+    kept = np.array([np.setdiff1d(np.arange(n), left) for left in order])
+    values, without = _left_out(statistics, pairs, rows, jnp.asarray(kept))
+    rest = 1.0 if total is None else max(0.0, 1 - n / total)
+    # Student's t at 95 %, as many degrees of freedom as groups less one
+    quantile = stats.t.ppf(0.975, groups - 1) if groups > 1 else np.inf
+    result = {}
+    for name, value in values.items():
+        value, others = float(value), np.asarray(without[name], float)
+        # leaving out d of n: the squared deviations count (n - d)/d over the number of groups
+        variance = (n - out) / max(out, 1) * np.mean((others - others.mean()) ** 2)
+        error = float(quantile * np.sqrt(variance * rest)) if rest else 0.0
+        result[name] = value, (value - error, value + error)
+    return result
+
+
+@partial(jax.jit, static_argnums=0)
+def _left_out(statistics, pairs, rows, kept):
+    def without(keep):
+        few = jax.tree.map(lambda a: a[keep][:, keep], pairs)
+        return statistics(few, jax.tree.map(lambda a: a[keep], rows))
+
+    return statistics(pairs, rows), jax.lax.map(without, kept)

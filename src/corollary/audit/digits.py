@@ -1,0 +1,70 @@
+"""The subject of a plain `corollary audit`: a small network, trained on scikit-learn's digits here and now."""
+
+import itertools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from sklearn.datasets import load_digits
+
+from corollary.audit.subject import Subject
+
+SIZES = (64, 64, 64, 10)
+STEP, BATCH, EPOCHS = 0.2, 64, 30
+
+
+def digits_subject(seed: int = 0) -> Subject:
+    """A ReLU network 64-64-64-10, 30 epochs of plain stochastic gradient descent; its start and its losses are kept."""
+    digits = load_digits()
+    order = np.random.default_rng(seed).permutation(len(digits.data))
+    x, y = (digits.data[order] / 16).astype(np.float32), digits.target[order]
+    train, test = (x[:1437], y[:1437]), (x[1437:], y[1437:])
+    init_key, batch_key = jax.random.split(jax.random.key(seed))
+    start = _init(init_key)
+    params, losses = _train(start, *map(jnp.asarray, train), batch_key)
+    return Subject(
+        _apply,
+        params,
+        "cross_entropy",
+        train,
+        test,
+        init=_init,
+        initial_params=start,
+        learning_rate=STEP,
+        batch_size=BATCH,
+        history=np.asarray(losses),
+    )
+
+
+def _init(key):
+    keys = jax.random.split(key, len(SIZES) - 1)
+    shapes = itertools.pairwise(SIZES)
+    return [
+        {"weight": jax.random.normal(k, (a, b), jnp.float32) * (2 / a) ** 0.5, "bias": jnp.zeros(b, jnp.float32)}
+        for k, (a, b) in zip(keys, shapes, strict=True)
+    ]
+
+
+def _apply(params, x):
+    for layer in params[:-1]:
+        x = jax.nn.relu(x @ layer["weight"] + layer["bias"])
+    return x @ params[-1]["weight"] + params[-1]["bias"]
+
+
+@jax.jit
+def _train(params, x, y, key):
+    n = x.shape[0]
+
+    def loss(params, rows):
+        return -jnp.mean(jnp.take_along_axis(jax.nn.log_softmax(_apply(params, x[rows])), y[rows][:, None], 1))
+
+    def step(params, rows):
+        value, slope = jax.value_and_grad(loss)(params, rows)
+        return jax.tree.map(lambda p, g: p - STEP * g, params, slope), value
+
+    def epoch(params, key):
+        rows = jax.random.permutation(key, n)[: n // BATCH * BATCH].reshape(-1, BATCH)
+        params, values = jax.lax.scan(step, params, rows)
+        return params, values.mean()
+
+    return jax.lax.scan(epoch, params, jax.random.split(key, EPOCHS))

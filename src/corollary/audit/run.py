@@ -1,0 +1,109 @@
+"""The audit itself: every section in turn, what fails in one of them delivered beside the rest."""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib import import_module
+
+import jax
+
+from corollary import __version__
+from corollary._validate import one_of
+from corollary.audit.finding import Finding, Section
+from corollary.audit.subject import Subject
+
+#: Modules with a `TITLE` and `findings(subject, budget, key)`, an iterator of findings. A new section is a new file.
+SECTIONS = ("trainability", "regime", "minimum", "noise")
+
+
+@dataclass(frozen=True)
+class Budget:
+    """How much may be spent: examples for curvature, for kernels, and for whole-data passes; products of Lanczos."""
+
+    name: str
+    curvature: int
+    kernel: int
+    pass_: int
+    products: int
+
+
+BUDGETS = {
+    "quick": Budget("quick", curvature=2048, kernel=256, pass_=4096, products=120),
+    "full": Budget("full", curvature=16384, kernel=1024, pass_=65536, products=1000),
+}
+
+
+@dataclass(frozen=True)
+class Report:
+    """What the audit found: a summary of the subject and the sections, in order."""
+
+    subject: dict
+    sections: tuple[Section, ...]
+    budget: str
+    seconds: float
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        return tuple(f for section in self.sections for f in section.findings)
+
+    def as_dict(self) -> dict:
+        fields = {"corollary": __version__, "budget": self.budget, "seconds": round(self.seconds, 2)}
+        return fields | {"subject": self.subject, "sections": [s.as_dict() for s in self.sections]}
+
+    def save(self, path) -> None:
+        """Write the report as one HTML file that needs nothing else."""
+        from corollary.audit.report import html
+
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(html(self))
+
+
+def audit(
+    subject: Subject, *, budget: str = "quick", seed: int = 0, progress: Callable[[str], None] | None = None
+) -> Report:
+    """Audit a network: all sections, with `progress` told the title of each before it starts."""
+    one_of("budget", budget, tuple(BUDGETS))
+    if not isinstance(subject, Subject):
+        raise TypeError(f"subject must be a Subject, got {type(subject).__name__}.")
+    began = time.perf_counter()
+    sections = []
+    for i, name in enumerate(SECTIONS):
+        module = import_module(f"corollary.audit.sections.{name}")
+        if progress is not None:
+            progress(module.TITLE)
+        sections.append(_section(module, subject, BUDGETS[budget], jax.random.fold_in(jax.random.key(seed), i)))
+    return Report(summary(subject), tuple(sections), budget, time.perf_counter() - began)
+
+
+def _section(module, subject, budget, key) -> Section:
+    """The section's findings; what it had found before it failed is kept."""
+    began, found = time.perf_counter(), []
+    failed = None
+    try:
+        for finding in module.findings(subject, budget, key):
+            found.append(finding)
+    except Exception as error:  # a network may break in ways nobody thought of: the other sections must not suffer
+        first = str(error).strip().splitlines()
+        failed = f"This section stopped: {first[0] if first else type(error).__name__}"
+    return Section(module.TITLE, tuple(found), failed, time.perf_counter() - began)
+
+
+def summary(subject: Subject) -> dict:
+    """What stands at the top of a report."""
+    out = {
+        "parameters": subject.size,
+        "leaves": len(jax.tree.leaves(subject.params)),
+        "inputs": list(subject.train[0].shape[1:]),
+        "loss": subject.loss_name,
+        "classes": subject.classes,
+        "learning_rate": subject.learning_rate,
+        "batch_size": subject.batch_size,
+        "notes": list(subject.notes),
+    }
+    for split in subject.splits:
+        out[split] = {"examples": int(subject.data(split)[0].shape[0]), "loss": subject.mean_loss(split)}
+        try:
+            out[split]["error"] = subject.error(split)
+        except ValueError:  # a loss of one's own may not say what an error is
+            out[split]["error"] = None
+    return out

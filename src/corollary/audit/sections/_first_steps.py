@@ -1,0 +1,260 @@
+"""The first steps: the longest that is stable, and what a constant tangent kernel says of their number."""
+
+import math
+
+import altair as alt
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.flatten_util import ravel_pytree
+
+from corollary import kernels, landscape
+from corollary.audit._sample import interval, quadratic_forms, some
+from corollary.audit.finding import Finding, Premise, short
+from corollary.evidence import picture
+
+# Beyond 2/λ a step overshoots. Networks can survive up to about twice that by jumping to a flatter place first, so that
+# only what is longer is certain trouble.
+LOOK, PROBLEM = 1.0, 2.0
+# more steps than most trainings have: a hundred epochs of a thousand batches
+MANY = 1e5
+STEPS = np.unique(np.round(np.geomspace(1, 1e6, 61)).astype(np.int32))
+# so many that all directions are done which the precision of the numbers can tell from those that are never learned
+END = np.int32(2_000_000_000)
+TENTH = 0.1
+# examples times parameters in a product with the Hessian, of which dozens are made, and examples at least
+WORK, FEWEST = 2**26, 64
+# outputs of an example beyond which residuals of all steps are not kept
+MOST_OUTPUTS = 2048
+
+CONSTANT = Premise("the kernel stays what it is", None, "exact in the limit of infinite width only")
+NAMES = ("largest stable step", "condition of the tangent kernel", "steps to fit")
+
+
+def without_start():
+    reason = "Neither initial_params nor init was given, so that nothing is known of where training started."
+    for name in NAMES:
+        yield Finding(name, "not applicable", reason)
+
+
+def stable_step(subject, start, budget, sample_key, top_key) -> Finding:
+    total = subject.train[0].shape[0]
+    data = some(subject.train, min(budget.curvature, max(FEWEST, WORK // subject.size)), sample_key)
+    count = data[0].shape[0]
+    # the call of the section on minima, so that one compiled program serves both; 1 % is enough here
+    try:
+        operator = landscape.hessian(subject.objective, start.params, data, batch_size=1024)
+    except ValueError as error:
+        return Finding(NAMES[0], "not applicable", f"The curvature could not be computed: {error}")
+    ends = operator.top(2, which="both", products=budget.products, key=top_key, tolerance=1e-2)
+    sharpness, residual = float(ends.values[0]), float(ends.residuals[0])
+    eta = subject.learning_rate
+    if not 0 < sharpness < math.inf:
+        flat = "the loss curves upwards in no direction: curvature limits no step there."
+        beyond = "the curvature is beyond what the precision of the numbers can hold."
+        reason = f"{start.where} {flat if sharpness <= 0 else beyond}"
+        return Finding(NAMES[0], "not applicable", reason)
+    vector = ravel_pytree(start.params)[1](jnp.asarray(ends.vectors[0]))
+    low, high = interval(np.asarray(_forms(subject.objective, start.params, data, vector)), total)
+    # Lanczos' error, and rounding in sums of some ten thousand terms
+    error = residual + 1e2 * float(jnp.finfo(operator.dtype).eps) * sharpness
+    low, high = max(low - error, 1e-3 * sharpness), high + error
+    step = 2 / sharpness
+    mark, text = _of_step(eta, sharpness)
+    full = subject.batch_size is None or subject.batch_size >= total
+    return Finding(
+        NAMES[0],
+        mark,
+        f"{start.where} the largest curvature is {short(sharpness)}: plain gradient descent is stable up to a step of "
+        f"{short(step)}. {text}",
+        step,
+        (2 / high, 2 / low),
+        theorem="On a quadratic, gradient descent multiplies every axis by 1 − ηλ: it diverges along directions of "
+        "curvature above 2/η.",
+        claim="optimization.quadratics.dynamics",
+        premises=(
+            start.premise,
+            Premise("all training examples were used", count == total, f"{count} of {total}"),
+            Premise("the loss is near its quadratic model", None, "holds for the first steps only"),
+            Premise(
+                "full-batch gradient descent without momentum",
+                full if subject.batch_size else None,
+                f"batch of {subject.batch_size or 'unknown size'}",
+            ),
+        ),
+    )
+
+
+def _of_step(eta, sharpness):
+    if eta is None:
+        return "fine", "The step used in training was not given."
+    ratio = eta * sharpness / 2
+    given = f"The step given, {short(eta)}, is {short(ratio)} of that: "
+    if ratio > PROBLEM:
+        return "problem", given + "the first steps overshoot and the loss rises, perhaps for good."
+    if ratio > LOOK:
+        return "look", given + "the first steps overshoot; training goes on only if it finds a flatter place at once."
+    return "fine", given + "the first steps go down."
+
+
+@eqx.filter_jit
+def _forms(objective, params, data, vector):
+    return quadratic_forms(objective, params, data, vector)
+
+
+def kernel(subject, start, outputs, budget, key):
+    """Condition of the tangent kernel on some examples, and the number of steps that it predicts."""
+    total = subject.train[0].shape[0]
+    rows = some((np.arange(total),), budget.kernel, key)[0]
+    n, out = len(rows), outputs[rows]
+    width = max(1, out[0].size)
+    if width > MOST_OUTPUTS:
+        reason = f"The network has {width} outputs for an example, too many for the kernel of all of them."
+        yield from (Finding(name, "not applicable", reason) for name in NAMES[1:])
+        return
+    x, y = (a[rows] for a in subject.train)
+    # what a single output sees on average
+    try:
+        theta = kernels.empirical_ntk(subject.apply, start.params, x) / width
+        reason = "The tangent kernel is beyond what the precision of the numbers can hold."
+    except ValueError as error:
+        theta, reason = None, f"The tangent kernel could not be computed: {error}"
+    if theta is None or not np.isfinite(theta).all():
+        yield from (Finding(name, "not applicable", reason) for name in NAMES[1:])
+        return
+    values = np.linalg.eigvalsh(np.asarray(theta, float))
+    top, rounding = float(values[-1]), n * float(jnp.finfo(theta.dtype).eps) * float(values[-1])
+    seen = Premise("all training examples were used", n == total, f"{n} of {total}")
+    shared = Premise(
+        "all outputs share one kernel and do not mix", True if width == 1 else None, f"mean over {width} outputs"
+    )
+    if not top > 0:
+        yield Finding(
+            NAMES[1],
+            "problem",
+            f"{start.where} no parameter changes any output: nothing can be learned from there.",
+            0.0,
+            exact=True,
+            theorem="A step of gradient descent moves every prediction by the tangent kernel.",
+            claim="kernels.empirical.moves_predictions",
+            premises=(start.premise, seen),
+        )
+        return
+    yield _condition(start, values, rounding, seen, shared)
+    residual = -n * jax.grad(subject.loss)(out, y)
+    yield _steps(subject, start, theta, residual.reshape(n, width), top, seen, shared)
+
+
+def _condition(start, values, rounding, seen, shared) -> Finding:
+    n, top, least = len(values), float(values[-1]), float(values[0])
+    resolved = least > rounding
+    condition = top / max(least, rounding)
+    text = (
+        f"If it stays so, the slowest direction needs {short(condition)} times as many steps as the fastest, "
+        "and with more examples no fewer."
+        if resolved
+        else "Some directions are slower than the precision of the numbers can tell: labels that lie there are not "
+        "learned in any reasonable time."
+    )
+    rows = [{"rank": i + 1, "eigenvalue": float(max(v, rounding))} for i, v in enumerate(values[::-1])]
+    chart = (
+        alt.Chart(alt.Data(values=rows))
+        .mark_line()
+        .encode(
+            x=alt.X("rank:Q", scale=alt.Scale(type="log"), title="rank"),
+            y=alt.Y("eigenvalue:Q", scale=alt.Scale(type="log"), axis=alt.Axis(format="~e")),
+        )
+        .properties(width=320, height=180)
+    )
+    return Finding(
+        NAMES[1],
+        # bad condition alone is the rule: what matters is where the labels lie, which the number of steps tells
+        "fine",
+        f"{start.where} the largest and the smallest eigenvalue of the tangent kernel on {n} examples are "
+        f"{'' if resolved else 'at least '}a factor of {short(condition)} apart. {text}",
+        condition,
+        exact=True,
+        theorem="With a constant kernel each eigenvector of it is learned at the rate of its eigenvalue. The extreme "
+        "eigenvalues of a part of the examples lie between those of all.",
+        claim="kernels.wide_limits.eigenbasis",
+        premises=(start.premise, seen, shared, CONSTANT),
+        figure=picture("spectrum of the tangent kernel at the start", chart),
+    )
+
+
+def _steps(subject, start, theta, residual, top, seen, shared) -> Finding:
+    """Steps until the part of the residual that the kernel can take away has fallen tenfold, between two of `STEPS`.
+
+    The rest is there whatever the number of steps: noise that a model with few parameters cannot fit.
+    """
+    n, eta = theta.shape[0], subject.learning_rate
+    squared = subject.loss_name == "squared"
+    given = eta is not None and eta * top / n < 2
+    step = eta if given else n / top
+    moved = kernels.descent_predictions(theta, residual, step, np.append(STEPS, END), loss="mean").train
+    size = float(jnp.linalg.norm(moved[-1]))
+    facts = dict(
+        theorem="With a constant kernel K, gradient descent on the squared loss leaves (I − ηK/n)ᵗ of the residual "
+        "after t steps.",
+        claim="kernels.dynamics.closed_form",
+        premises=(
+            start.premise,
+            seen,
+            shared,
+            CONSTANT,
+            Premise("squared loss", squared, subject.loss_name),
+            Premise("full-batch gradient descent", _full(subject), f"batch of {subject.batch_size or 'unknown size'}"),
+        ),
+    )
+    if not size > 0:
+        return Finding(
+            NAMES[2], "not applicable", f"{start.where} there is no residual that the kernel could take away."
+        )
+    left = np.asarray(jnp.linalg.norm((moved[-1] - moved[:-1]).reshape(len(STEPS), -1), axis=1), float) / size
+    never = float(jnp.linalg.norm(residual - moved[-1]) / jnp.linalg.norm(residual))
+    rows = [{"step": int(t), "left": float(v)} for t, v in zip(STEPS, left, strict=True)]
+    chart = (
+        alt.Chart(alt.Data(values=rows))
+        .mark_line()
+        .encode(
+            x=alt.X("step:Q", scale=alt.Scale(type="log"), title="step", axis=alt.Axis(format="~e")),
+            y=alt.Y("left:Q", title="share of the residual left"),
+        )
+        .properties(width=320, height=180)
+    )
+    facts["figure"] = picture("residual that a constant kernel leaves", chart)
+    at = f"at the step {short(step)}" + ("" if given else " that suits the fastest direction")
+    if left[-1] > TENTH:
+        return Finding(
+            "residual left after a million steps",
+            # with the step given, or after more steps than anyone makes
+            "look",
+            f"Were the tangent kernel to stay as it is {start.where.lower()}, {short(100 * left[-1])} % of the "
+            f"residual that it can take away would be left after a million steps {at} on {n} examples: either the "
+            "kernel changes on the way, or these labels are not learned.",
+            float(left[-1]),
+            exact=True,
+            **facts,
+        )
+    i = int(np.argmax(left <= TENTH))
+    low, high = float(STEPS[i - 1] if i else 0), float(STEPS[i])
+    value = math.sqrt(low * high) if low > 0 else high
+    mark = "fine" if value <= MANY else "look"
+    more = "" if squared else " For another loss than the squared one this is an order of magnitude at best."
+    if never > TENTH:
+        more = f" (It cannot take away {short(100 * never)} % of the residual, whatever the number of steps.)" + more
+    return Finding(
+        NAMES[2],
+        mark,
+        f"Were the tangent kernel to stay as it is {start.where.lower()}, gradient descent {at} would bring the "
+        f"residual of {n} examples down to a tenth in about {short(round(value))} steps.{more}",
+        value,
+        (low, high),
+        unit="steps",
+        **facts,
+    )
+
+
+def _full(subject):
+    return None if subject.batch_size is None else subject.batch_size >= subject.train[0].shape[0]

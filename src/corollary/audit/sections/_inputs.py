@@ -1,0 +1,129 @@
+"""The scale of the inputs, and of the outputs before anything was learned."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from corollary.audit._sample import interval
+from corollary.audit.finding import Finding, Premise, short
+from corollary.audit.sections._start import thinned
+
+# Initialisations presume inputs of mean square 1: sharpness grows with the mean square, and the first layer's signal is
+# proportional to it. Up to a factor of 30, about 5 in size, is what pixels in [0, 1] and mild imbalance come to; a
+# thousand changes the stable step by a thousand. Inputs may be smaller than larger, as sparse ones are.
+LOOK, PROBLEM, TINY = 30.0, 1e3, 1e-4
+# the share of curvature of a column goes with the square of its size: a hundred is a condition number of 1e4 at least
+COLUMN_LOOK, COLUMN_PROBLEM = 100.0, 1000.0
+# a class of probability above this leaves the softmax flat: its slope p(1 - p) is below 0.01
+SURE = 0.99
+
+SCORING = dict(
+    theorem="Features of mean 0 and variance 1 make the level curves of the loss rounder: gradient descent needs fewer "
+    "steps the less the sizes of the inputs differ.",
+    claim="linear.scoring.conditioning",
+)
+
+
+def scale(subject, data, first, start, total) -> Finding:
+    """Mean square and largest column of the inputs; `first` is the signal of the first layer, None if not known."""
+    x = data[0]
+    if not jnp.issubdtype(x.dtype, np.floating):
+        return Finding(
+            "scale of the inputs", "not applicable", "The inputs are whole numbers, such as words: they have no scale."
+        )
+    x = np.asarray(thinned(x, 2**25), float)
+    each = np.mean(x.reshape(len(x), -1) ** 2, axis=1)
+    size = float(each.mean())
+    columns = np.sqrt(np.mean(x**2, axis=0)) if x.ndim == 2 else np.ones(1)
+    kept = columns[columns > 0]
+    widest = float(kept.max() / np.median(kept)) if kept.size else 1.0
+    mark, text = _verdict(size, widest, int(columns.argmax()))
+    # a network that scales its inputs itself is not hurt by their size
+    scaled = first is not None and 1 / LOOK <= first <= LOOK
+    if mark != "fine" and scaled:
+        mark, text = "fine" if widest < COLUMN_LOOK else "look", f"{text} The first layer's own scale is unharmed."
+    if mark == "problem" and start.kind == "trained":
+        mark = "look"  # training may have made up for it
+    partly = len(x) < total
+    return Finding(
+        "scale of the inputs",
+        mark,
+        f"The mean square of the inputs is {short(size)}. {text}",
+        size,
+        interval(each, total) if partly else None,
+        exact=not partly,
+        premises=(
+            Premise("inputs of mean square near 1", 1 / LOOK <= size <= LOOK, short(size)),
+            Premise("columns of about the same size", widest < COLUMN_LOOK, f"largest over median {short(widest)}"),
+        ),
+        **SCORING,
+    )
+
+
+def _verdict(size, widest, column):
+    if size == 0:
+        return "problem", "All inputs are zero: the network sees nothing."
+    if widest >= COLUMN_LOOK:
+        mark = "problem" if widest >= COLUMN_PROBLEM else "look"
+        text = f"Column {column} is {short(widest)} times as large as the median one and drowns the others: "
+        return mark, text + "bring the columns to one scale."
+    if size > LOOK:
+        mark = "problem" if size > PROBLEM else "look"
+        return mark, "That is large: usual initialisations presume about 1, and the stable step shrinks with it."
+    if size < 1 / LOOK:
+        mark = "problem" if size < TINY else "look"
+        return mark, "That is small: usual initialisations presume about 1, and the first layer's gradient shrinks."
+    return "fine", "That is near enough to 1, which usual initialisations presume."
+
+
+def broken_start(losses, start) -> Finding | None:
+    """The finding that the loss is not a finite number where training starts, None if it is."""
+    share = float(np.mean(~np.isfinite(losses)))
+    if share == 0:
+        return None
+    return Finding(
+        "examples without a finite loss",
+        "problem",
+        f"{start.where} the loss is infinite or not a number for {short(100 * share)} % of the training examples: the "
+        "signal explodes on its way, and no step can be taken from there.",
+        100 * share,
+        exact=True,
+        unit="% of examples",
+        theorem="Through linear layers the mean square of the signal is multiplied by width times variance of the "
+        "weights, layer by layer.",
+        claim="landscape.propagation.linear_layers",
+        premises=(start.premise,),
+    )
+
+
+def confidence(subject, outputs, losses, start) -> Finding:
+    """How sure the network is before it has learned, and whether with reason."""
+    out = jnp.asarray(outputs, jnp.float32).reshape(len(losses), -1)
+    out = jnp.concatenate([jnp.zeros_like(out), out], 1) if out.shape[1] == 1 else out
+    sure = np.asarray(jax.nn.softmax(out).max(1)) > SURE
+    share, loss, guess = float(sure.mean()), float(np.mean(losses)), float(np.log(out.shape[1]))
+    early = start.kind != "trained"
+    # worse than not to look at the input at all, and sure of it: the outputs have to come down before anything is
+    # learned. Twice the loss of a guess is what logits of mean square 2 log C, far beyond a usual start, cost.
+    if share > 0.5 and loss > guess:
+        mark, text = (
+            "problem",
+            "The softmax is saturated and wrong: the outputs are too large, and it must unlearn first.",
+        )
+    elif early and (share > 0.5 or loss > 2 * guess):
+        mark, text = "look", "That is more than a start should be sure of: the outputs are larger than they should be."
+    else:
+        mark, text = "fine", "The softmax is not saturated." if share <= 0.5 else "That is what training has led to."
+    return Finding(
+        "confidence of the softmax",
+        mark,
+        f"{start.where} the network gives some class more than 99 % on {short(100 * share)} % of the examples, at a "
+        f"loss of {short(loss)} (a blind guess has {short(guess)}). {text}",
+        100 * share,
+        exact=True,
+        unit="% of examples",
+        theorem="The slope of the logistic function, p(1 − p), vanishes exponentially in its input: where a "
+        "probability is near 0 or 1, outputs have to move far before it changes.",
+        claim="nets.depth.saturation",
+        premises=(start.premise,),
+    )

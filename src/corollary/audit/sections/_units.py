@@ -1,0 +1,143 @@
+"""What the layers lose where training starts, and by its end: dead units, saturated ones, directions."""
+
+import math
+
+from corollary.audit.finding import MARKS, Finding, short
+from corollary.audit.sections._signals import Measured
+
+# A unit of random sign is off with chance 1/2. Where the signals of all examples are parallel, half of the units are
+# always off and half always on: the layer no longer bends. A quarter is halfway there.
+DEAD_LOOK, DEAD_PROBLEM = 0.25, 0.5
+# a saturated unit still learns from some examples: it takes most of a layer to block it
+FLAT_LOOK, FLAT_PROBLEM = 0.5, 0.9
+# A participation ratio below 1.1 leaves 5 % of the variance outside of a single direction; 3 is clearly more than one.
+ONE, NEARLY_ONE, SEVERAL = 1.1, 1.5, 3.0
+
+
+def findings(m: Measured):
+    yield _lost(m, "dead", DEAD_LOOK, DEAD_PROBLEM)
+    yield _lost(m, "saturated", FLAT_LOOK, FLAT_PROBLEM)
+    yield _rank(m)
+
+
+LOST = {
+    "dead": dict(
+        name="dead units",
+        what="give zero on every example, and get no gradient",
+        none="No layer is short of live units.",
+        theorem="A rectified unit whose pre-activations are negative on all data never moves again.",
+        claim="nets.activations.dead_units",
+    ),
+    "saturated": dict(
+        name="saturated units",
+        what="are flat (slope below 0.01) on nearly all examples, and hardly learn",
+        none="No layer is blocked by them.",
+        theorem="The slope of a sigmoid vanishes exponentially in its input, and large weights saturate the units.",
+        claim="landscape.initialisation.deterministic_weights",
+    ),
+}
+
+
+def _lost(m: Measured, kind: str, look: float, problem: float) -> Finding:
+    words = LOST[kind]
+    worst, value = _shares(m.layers, kind)
+    if worst is None:
+        return Finding(words["name"], "not applicable", "No nonlinearity acts on single units here.")
+    share = float(getattr(worst, kind))
+    mark = "problem" if share >= problem else "look" if share >= look else "fine"
+    sentence = f"{m.start.where} {short(100 * value)} % of the units {words['what']}; most in {worst.name}, "
+    sentence += f"{short(100 * share)} %."
+    if m.trained is not None:
+        late, overall = _shares(m.trained, kind)
+        after = float(getattr(late, kind))
+        # a dead unit stays dead, so that the end of training counts too; units that saturate late have learned first
+        limits = (look, problem) if kind == "dead" else (problem, math.inf)
+        ending = "problem" if after >= limits[1] else "look" if after >= limits[0] else "fine"
+        mark = max(mark, ending, key=MARKS.index)
+        sentence += f" After training it is {short(100 * overall)} %, and {short(100 * after)} % in {late.name}."
+    if mark == "fine":
+        sentence += f" {words['none']}"
+    return Finding(
+        words["name"],
+        mark,
+        sentence,
+        100 * value,
+        exact=True,
+        unit="% of units",
+        theorem=words["theorem"],
+        claim=words["claim"],
+        premises=(m.start.premise, m.seen),
+    )
+
+
+def _shares(layers, kind):
+    """The layer that has lost most, and the share over all layers."""
+    counted = [layer for layer in layers if getattr(layer, kind) is not None]
+    if not counted:
+        return None, 0.0
+    units = sum(layer.units for layer in counted)
+    return max(counted, key=lambda a: float(getattr(a, kind))), sum(
+        float(getattr(layer, kind)) * layer.units for layer in counted
+    ) / units
+
+
+# --- rank
+
+
+def _rank(m: Measured) -> Finding:
+    ranked = [a for a in m.layers[:-1] if a.rank is not None and a.units > 1 and math.isfinite(a.rank)]
+    if not ranked:
+        reason = "There is no hidden layer of two to 4096 units with a signal that can be squared."
+        return Finding("rank of the layers", "not applicable", reason)
+    least = min(ranked, key=lambda layer: float(layer.rank))
+    # a trained layer need not vary in more directions than it takes to tell the outputs apart
+    mark, bad = _collapse(m.layers[:-1], m.inputs, m.needed if m.start.kind == "trained" else math.inf)
+    when = ""
+    if mark == "fine" and m.trained is not None:
+        mark, bad = _collapse(m.trained[:-1], m.inputs, m.needed)
+        when = "After training, in" if bad is not None else ""
+    if bad is not None:
+        text = (
+            f"{when or 'In'} {bad.name} the signal varies in {short(float(bad.rank))} directions of {bad.units}, and "
+            "in several before it: next to nothing of the others is left for the layers that follow."
+        )
+    else:
+        same = max(float(layer.common) for layer in m.layers[:-1])
+        text = "No layer collapses."
+        # signals that agree to 99 % differ by a tenth of their size
+        if same > 0.99 and m.start.kind != "trained":
+            mark = "look"
+            text = f"Yet {short(100 * same)} % of the signal is the same for all examples: they are hard to tell apart."
+    return Finding(
+        "rank of the layers",
+        mark,
+        f"{m.start.where} the signal varies in {short(float(least.rank))} directions where it varies in the fewest, "
+        f"{least.name} with {least.units} units (inputs: {short(m.inputs)}). {text}",
+        float(least.rank),
+        exact=True,
+        unit="directions",
+        theorem="What has passed through r directions has rank at most r, whatever linear map follows.",
+        claim="nets.linear_networks.bottleneck",
+        premises=(m.start.premise, m.seen),
+    )
+
+
+def _collapse(layers, inputs: float, needed: float):
+    """The mark, and the first layer in which several directions become one, though more are `needed`.
+
+    A convolution sees patches, which vary in fewer directions than whole inputs: its first layer has nothing to be
+    compared with.
+    """
+    before = inputs if layers and len(layers[0].shape) <= 1 else 1.0
+    for layer in layers:
+        if layer.rank is None or layer.units < SEVERAL:
+            # a bottleneck that was meant
+            before = min(before, layer.units) if layer.units > 0 else before
+            continue
+        rank = float(layer.rank)
+        if rank == 0 or (rank < ONE and min(before, needed) >= SEVERAL):
+            return "problem", layer
+        if rank < NEARLY_ONE and min(before, needed) >= SEVERAL:
+            return "look", layer
+        before = rank
+    return "fine", None

@@ -1,0 +1,286 @@
+"""What did it find? The point at which training ended: slope, curvature, kind, margins."""
+
+import altair as alt
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.flatten_util import ravel_pytree
+
+from corollary import landscape
+from corollary.audit._sample import interval, quadratic_forms, some
+from corollary.audit.finding import Finding, Premise, short
+from corollary.evidence import picture
+
+TITLE = "What did it find?"
+
+
+def findings(subject, budget, key):
+    sample_key, top_key, trace_key, density_key = jax.random.split(key, 4)
+    total = subject.train[0].shape[0]
+    data = some(subject.train, budget.curvature, sample_key)
+    count = data[0].shape[0]
+    partly = count < total
+    seen = Premise("measured on all training data", not partly, f"{count} of {total} examples")
+    operator = landscape.hessian(subject.objective, subject.params, data, batch_size=1024)
+    slope, _ = ravel_pytree(operator.gradient())
+    ends = operator.top(2, which="both", products=budget.products, key=top_key, tolerance=1e-4)
+    ends = jax.tree.map(np.asarray, ends)
+    largest, least = float(ends.values[0]), float(ends.values[-1])
+    unravel = ravel_pytree(subject.params)[1]
+    forms = [np.asarray(_forms(subject.objective, subject.params, data, unravel(jnp.asarray(v)))) for v in ends.vectors]
+
+    yield _slope(subject, operator, slope, data, seen)
+    yield _sharpness(subject, largest, _bounds(forms[0], total, ends.residuals[0]), seen, count)
+    yield _least(subject, least, largest, _bounds(forms[-1], total, ends.residuals[-1]), ends, data, seen)
+    yield _spectrum(operator, density_key, largest, least, seen)
+    yield _trace(operator, trace_key, seen, partly)
+    if subject.classes is not None:
+        yield _margins(subject)
+
+
+def _bounds(forms, total, residual):
+    """Chance over the examples that were not seen, the residual of Lanczos, and the rounding of a mean."""
+    low, high = interval(forms, total)
+    error = float(residual) + 16 * float(np.finfo(forms.dtype).eps) * float(np.mean(np.abs(forms)))
+    return low - error, high + error
+
+
+@eqx.filter_jit
+def _forms(objective, params, data, vector):
+    return quadratic_forms(objective, params, data, vector)
+
+
+@eqx.filter_jit
+def _squares(objective, params, data):
+    def one(example):
+        slope = jax.grad(objective)(params, jax.tree.map(lambda a: a[None], example))
+        return sum(jnp.sum(leaf**2) for leaf in jax.tree.leaves(slope))
+
+    return jax.lax.map(one, data, batch_size=min(128, data[0].shape[0]))
+
+
+def _slope(subject, operator, slope, data, seen):
+    """The gradient against the noise with which the data know it: a slope below that is none that they can see."""
+    norm = float(jnp.linalg.norm(slope))
+    squares = np.asarray(_squares(subject.objective, subject.params, data))
+    n = len(squares)
+    # E|mean of n gradients - its expectation|^2
+    variance = max(squares.mean() - norm**2, 0.0)
+    noise = float(np.sqrt(variance / n))
+    batch = subject.batch_size
+    still = norm <= 2 * noise
+    settled = batch is not None and norm <= np.sqrt(variance / batch)
+    if still:
+        sentence = (
+            f"The gradient ({short(norm)}) is no larger than what chance makes of {n} examples ({short(noise)}): "
+            "training has come to rest as far as these data can tell."
+        )
+    elif settled:
+        sentence = (
+            f"The gradient ({short(norm)}) is not zero, but below the noise of a batch of {batch} "
+            f"({short(np.sqrt(variance / batch))}): with this batch, only a smaller step would come closer to rest."
+        )
+    else:
+        sentence = (
+            f"The gradient ({short(norm)}) is well above what chance makes of {n} examples ({short(noise)}): "
+            "this is not a stationary point of the training loss, and more training would still lower it."
+        )
+    return Finding(
+        "gradient norm",
+        "fine" if still or settled else "look",
+        sentence,
+        norm,
+        exact=True,
+        theorem="At a minimum the gradient vanishes; a point is ε-stationary if its norm is at most ε.",
+        claim="landscape.conditions.second_order_conditions",
+        premises=(seen,),
+    )
+
+
+def _sharpness(subject, largest, bounds, seen, count):
+    eta, n = subject.learning_rate, subject.train[0].shape[0]
+    facts = dict(
+        theorem="On a quadratic, gradient descent with step η diverges along every direction of curvature above 2/η; "
+        "on networks it holds the sharpness near 2/η.",
+        claim="landscape.edge_of_stability.edge_of_stability_on_digits",
+        interval=bounds,
+    )
+    if eta is None:
+        return Finding(
+            "sharpness",
+            "fine",
+            f"The largest curvature is {short(largest)}: plain gradient descent is stable here up to a step of "
+            f"{short(2 / largest) if largest > 0 else 'any size'}. The step used in training was not given.",
+            largest,
+            premises=(seen,),
+            **facts,
+        )
+    ratio = largest * eta / 2
+    full = subject.batch_size is None or subject.batch_size >= n
+    premises = (
+        seen,
+        Premise(
+            "full-batch gradient descent without momentum",
+            full if subject.batch_size else None,
+            f"batch of {subject.batch_size or 'unknown size'}",
+        ),
+    )
+    if ratio > 1.5:
+        mark, text = "problem", "A step of gradient descent from here overshoots: the step is too long for this point."
+    elif ratio > 0.9:
+        mark, text = "look", "This is the edge of stability: a shorter step would find a sharper point."
+    else:
+        mark, text = "fine", "The step is well within what this point can bear."
+    sentence = f"The largest curvature is {short(largest)}, {short(ratio)} of 2/η = {short(2 / eta)}. {text}"
+    return Finding("sharpness against 2/η", mark, sentence, largest, premises=premises, **facts)
+
+
+def _least(subject, least, largest, bounds, ends, data, seen):
+    vector = ravel_pytree(subject.params)[1](jnp.asarray(ends.vectors[-1]))
+    size = float(np.sqrt(sum(float(jnp.sum(p**2)) for p in jax.tree.leaves(subject.params))))
+    steps = np.linspace(-0.05, 0.05, 41) * max(size, 1e-12)
+    values = np.asarray(_along(subject.objective, subject.params, data, vector, jnp.asarray(steps, subject.dtype)))
+    falls = float(values[20] - values.min())
+    relative = -least / max(largest, 1e-30)
+    down = bounds[1] < 0
+    if not down:
+        mark = "fine"
+        sentence = "No direction of negative curvature was found: as far as second derivatives tell, this is a minimum."
+    elif relative < 0.05:
+        mark = "fine"
+        sentence = (
+            f"There is a direction of negative curvature, but a slight one, {short(relative)} of the largest: "
+            f"following it lowers the loss by {short(falls)} at most. This is how training usually ends."
+        )
+    else:
+        mark = "problem" if relative > 0.5 else "look"
+        sentence = (
+            f"There is a direction of clearly negative curvature, {short(relative)} of the largest: this is a saddle "
+            f"or a slope, and following it lowers the loss by {short(falls)} within 5 % of the weights' norm."
+        )
+    rows = [{"distance": float(s), "loss": float(v)} for s, v in zip(steps, values, strict=True)]
+    chart = (
+        alt.Chart(alt.Data(values=rows))
+        .mark_line()
+        .encode(
+            x=alt.X("distance:Q", title="distance along the direction"), y=alt.Y("loss:Q", scale=alt.Scale(zero=False))
+        )
+    )
+    return Finding(
+        "least curvature",
+        mark,
+        sentence,
+        least,
+        bounds,
+        theorem="A point with vanishing gradient and a direction of negative curvature is a strict saddle, from which "
+        "noise escapes; without one it is second-order stationary.",
+        claim="landscape.escape.finds_second_order_point",
+        premises=(seen, Premise("Lanczos has converged", bool(ends.converged), f"{int(ends.products)} products")),
+        figure=picture("loss along the direction of least curvature", chart.properties(width=320, height=180)),
+    )
+
+
+@eqx.filter_jit
+def _along(objective, params, data, vector, steps):
+    def value(t):
+        return objective(jax.tree.map(lambda p, v: p + (t * v).astype(p.dtype), params, vector), data)
+
+    return jax.lax.map(value, steps)
+
+
+def _spectrum(operator, key, largest, least, seen):
+    found = operator.density(key, probes=4, steps=min(48, operator.size))
+    nodes, weights = np.ravel(found.nodes), np.ravel(found.weights) / found.nodes.shape[0]
+    # the share of directions whose curvature is below a thousandth of the largest
+    flat = float(weights[np.abs(nodes) < 1e-3 * max(abs(largest), abs(least))].sum())
+    shares = np.asarray(
+        [
+            w[np.abs(n) < 1e-3 * max(abs(largest), abs(least))].sum()
+            for n, w in zip(np.asarray(found.nodes), np.asarray(found.weights), strict=True)
+        ]
+    )
+    spread = 1.96 * shares.std(ddof=1) / np.sqrt(len(shares))
+    edges = np.linspace(least - 0.05 * (largest - least), largest + 0.05 * (largest - least), 60)
+    mass, _ = np.histogram(nodes, edges, weights=weights)
+    rows = [
+        {"curvature": float(a), "end": float(b), "share": float(max(m, 1e-7))}
+        for a, b, m in zip(edges[:-1], edges[1:], mass, strict=True)
+    ]
+    chart = (
+        alt.Chart(alt.Data(values=rows))
+        .mark_bar()
+        .encode(
+            x=alt.X("curvature:Q", title="eigenvalue of the Hessian"),
+            x2="end:Q",
+            y=alt.Y("share:Q", scale=alt.Scale(type="log"), title="share of all directions"),
+            y2=alt.datum(1e-7),
+        )
+    )
+    return Finding(
+        "flat directions",
+        "fine",
+        f"{short(100 * flat)} % of all directions are flat, their curvature below a thousandth of the largest: "
+        "the loss hardly depends on them.",
+        flat,
+        (max(0.0, flat - spread), min(1.0, flat + spread)),
+        theorem="The spectral density is the mean over random directions of the quadrature that Lanczos' steps give.",
+        claim="landscape.curvature.spectrum_from_products",
+        premises=(seen,),
+        figure=picture("spectral density of the Hessian", chart.properties(width=320, height=180)),
+    )
+
+
+def _trace(operator, key, seen, partly):
+    found = operator.trace(key, probes=24)
+    value, error = float(found.value), float(found.error)
+    mean = value / operator.size
+    return Finding(
+        "trace of the Hessian",
+        "fine",
+        f"The curvatures of all {operator.size} directions add up to {short(value)}, {short(mean)} each on average.",
+        value,
+        (value - 2.26 * error, value + 2.26 * error),  # Student's t at 95 % with about nine degrees of freedom
+        theorem="The expectation of zᵀHz over random signs z is the trace of H.",
+        claim="landscape.curvature.spectrum_from_products",
+        premises=(seen,),
+    )
+
+
+def _margins(subject):
+    out, labels = np.asarray(subject.outputs("train"), float), np.asarray(subject.labels("train"))
+    if out.ndim == 1 or out.shape[1] == 1:
+        margins = out.reshape(-1) * np.where(labels == 1, 1, -1)
+    else:
+        own = out[np.arange(len(labels)), labels]
+        others = out.copy()
+        others[np.arange(len(labels)), labels] = -np.inf
+        margins = own - others.max(1)
+    wrong = float(np.mean(margins <= 0))
+    middle = float(np.median(margins))
+    counts, edges = np.histogram(margins, 40)
+    rows = [
+        {"margin": float(a), "end": float(b), "examples": int(c)}
+        for a, b, c in zip(edges[:-1], edges[1:], counts, strict=True)
+    ]
+    chart = (
+        alt.Chart(alt.Data(values=rows))
+        .mark_bar()
+        .encode(
+            x=alt.X("margin:Q", title="output of the true class above the next"),
+            x2="end:Q",
+            y="examples:Q",
+            y2=alt.datum(0),
+        )
+    )
+    return Finding(
+        "median margin",
+        "fine" if wrong < 0.5 else "look",
+        f"Half of the training examples have their true class ahead by {short(middle)} or more; "
+        f"{short(100 * wrong)} % are on the wrong side.",
+        middle,
+        exact=True,
+        theorem="An example is classified rightly when its margin is positive, and its loss falls with the margin.",
+        claim="foundations.likelihood.logistic_loss_of_the_margin",
+        figure=picture("margins of the training examples", chart.properties(width=320, height=180)),
+    )

@@ -1,0 +1,150 @@
+"""How noisy is the gradient? Its noise scale, the spectrum of its covariance, and what SGD can promise with it."""
+
+import altair as alt
+import jax
+import numpy as np
+
+from corollary import landscape
+from corollary.audit._sample import some
+from corollary.audit.finding import Finding, Premise, short
+from corollary.evidence import picture
+
+TITLE = "How noisy is the gradient?"
+EIGENVALUES = 10
+# the covariance is drawn from at most this many numbers of per-example gradients
+HELD = 1 << 25
+
+
+def findings(subject, budget, key):
+    sample_key, part_key, top_key = jax.random.split(key, 3)
+    total = subject.train[0].shape[0]
+    data = some(subject.train, min(budget.pass_, 2048), sample_key)
+    n = data[0].shape[0]
+    if n < 2:
+        yield Finding("noise scale", "not applicable", "One example has no spread: give more training data.")
+        return
+    noise = landscape.gradient_noise(subject.objective, subject.params, data)
+    seen = Premise("measured on all training data", n == total, f"{n} of {total} examples")
+    yield _scale(subject, noise, seen)
+    yield _spread(subject, noise, data, part_key, top_key, seen)
+    yield _promise(subject, noise, data, top_key, seen)
+
+
+def _scale(subject, noise, seen):
+    scale, (low, high) = float(noise.noise_scale), map(float, noise.interval)
+    batch = subject.batch_size
+    facts = dict(
+        theorem="The mean gradient of a batch of B examples, drawn at random, has the variance tr Σ / B; at B equal to "
+        "the noise scale tr Σ / |G|² noise and gradient are of one size.",
+        claim="optimization.sgd_noise.minibatch_gradient",
+        premises=(seen, Premise("examples are drawn independently", None)),
+    )
+    if not np.isfinite(scale):
+        return Finding(
+            "noise scale", "not applicable", "The gradient is exactly zero, so everything is noise.", **facts
+        )
+    reach = f"{short(scale)} examples" if np.isfinite(high) else f"{short(scale)} examples or more"
+    if batch is None:
+        text = (
+            f"A batch needs about {reach} for its gradient to stand out from its noise. The batch size was not given."
+        )
+        return Finding("noise scale", "fine", text, scale, (low, high), unit="examples", **facts)
+    if batch < low / 100:
+        mark = "look"
+        text = (
+            f"The batch of {batch} is more than a hundred times below the noise scale ({reach}): a single step here is "
+            "almost all noise, and progress comes only from averaging over many."
+        )
+    elif batch > 10 * high:
+        mark = "look"
+        text = (
+            f"The batch of {batch} is far above the noise scale ({reach}): most of its work repeats itself, and a "
+            "smaller batch would do as well per step."
+        )
+    else:
+        mark = "fine"
+        text = (
+            f"The noise scale is {reach}; the batch of {batch} is within the range where both noise and signal count."
+        )
+    return Finding("noise scale", mark, text, scale, (low, high), unit="examples", **facts)
+
+
+def _spread(subject, noise, data, part_key, top_key, seen):
+    """How many directions the noise has: eigenvalues of its covariance on as many examples as can be held."""
+    count = int(min(data[0].shape[0], max(8, HELD // subject.size)))
+    part = some(data, count, part_key)
+    k = min(EIGENVALUES, subject.size, count - 1)
+    found = landscape.gradient_noise(subject.objective, subject.params, part, top_key, top=k)
+    values = np.maximum(np.asarray(found.top.values, float), 0)
+    trace = float(found.trace)
+    if trace <= 0:
+        return Finding("share of the noise in its largest direction", "not applicable", "All gradients are equal.")
+    shares = values / trace
+    rows = [{"direction": i + 1, "share": float(s)} for i, s in enumerate(shares)]
+    chart = (
+        alt.Chart(alt.Data(values=rows))
+        .mark_bar()
+        .encode(
+            x=alt.X("direction:O", title="direction, the noisiest first"),
+            y=alt.Y("share:Q", title="share of the variance", scale=alt.Scale(domain=[0, max(0.1, shares.max())])),
+        )
+    )
+    first, error = float(shares[0]), float(found.top.residuals[0]) / trace
+    # the largest of n deviations alone would have 1/n: chance makes the estimate too large by about that
+    chance = 1.96 * np.sqrt(2 / count) * first + 1 / count
+    return Finding(
+        "share of the noise in its largest direction",
+        "fine",
+        f"{short(100 * first)} % of the variance of a gradient lies along one direction, "
+        f"{short(100 * shares.sum())} % in {k} of {subject.size}: the noise is far from equal in all directions."
+        if shares.sum() > 10 * k / subject.size
+        else f"The {k} noisiest directions of {subject.size} hold {short(100 * shares.sum())} % of the variance.",
+        first,
+        (max(0.0, first - error - chance), min(1.0, first + error + chance)),
+        theorem="SGD's noise is that of a diffusion with the covariance Σ of the per-example gradients.",
+        claim="optimization.diffusion.weak_order",
+        premises=(seen, Premise("eigenvalues of a covariance estimated from few examples", None, f"{count} examples")),
+        figure=picture("spectrum of the gradient noise", chart.properties(width=320, height=180)),
+    )
+
+
+def _promise(subject, noise, data, key, seen):
+    eta, batch = subject.learning_rate, subject.batch_size
+    name = "expected change of the loss in one step"
+    facts = dict(
+        theorem="If the loss is L-smooth, a step of SGD changes it in expectation by at most "
+        "-η|G|² + Lη²/2 (|G|² + tr Σ / B).",
+        claim="optimization.sgd_step.expected_change",
+    )
+    if eta is None or batch is None:
+        missing = " and ".join(w for w, v in (("learning rate", eta), ("batch size", batch)) if v is None)
+        return Finding(name, "not applicable", f"The {missing} of the training was not given.", **facts)
+    operator = landscape.hessian(subject.objective, subject.params, data, batch_size=1024)
+    top = operator.top(1, products=60, tolerance=1e-3, key=key)
+    sharp = max(float(top.values[0]), 1e-12)
+    promised = landscape.sgd_promise(noise, sharp, subject.mean_loss(), step=eta, batch=batch, steps=1)
+    change, longest = float(promised.change), float(promised.decreasing_step)
+    second = float(noise.gradient_norm) ** 2 + float(noise.batch_variance(batch))
+    error = float(top.residuals[0]) * eta**2 / 2 * second
+    noisy = change > 0
+    text = (
+        f"With step {short(eta)} and batch {batch} the bound lets the loss rise by {short(change)} a step: noise and "
+        f"curvature outweigh the gradient, and training is at its noise floor. A step below {short(longest)} "
+        "would still lower the loss."
+        if noisy
+        else f"With step {short(eta)} and batch {batch} a step still lowers the loss by {short(-change)} on average; "
+        f"so it does up to a step of {short(longest)}."
+    )
+    return Finding(
+        name,
+        "fine",
+        text,
+        change,
+        (change - error, change + error),
+        premises=(
+            seen,
+            Premise("the curvature does not grow along the step", None, f"L taken as {short(sharp)}"),
+            Premise("plain SGD, batches drawn with replacement", None),
+        ),
+        **facts,
+    )

@@ -1,0 +1,262 @@
+"""Which regime? The tangent kernel before and after training: lazy, feature-learning, or between."""
+
+import altair as alt
+import jax
+import numpy as np
+
+from corollary import kernels
+from corollary.audit._tangent import aims, known, measure, whole
+from corollary.audit.finding import Finding, Premise, short
+from corollary.audit.sections import _regime_predictions as predictions
+from corollary.evidence import picture
+
+TITLE = "Which regime?"
+
+# Drift and linearisation's error are relative, 0 for a kernel that never moves. Below a tenth the start explains 99 %
+# of the squared change; above a half the part that it does not explain is of the size of the part that it does.
+LAZY, LEARNING = 0.1, 0.5
+# A loss that fell by less than this share shows no training of which a regime could be told.
+FELL = 0.1
+# The share of the kernel that differs between examples. The ridge of the kernel regressions is 1e-3 of the kernel: less
+# than that is not seen by them; ten times as much is hardly seen.
+CONSTANT, NEARLY = 1e-3, 1e-2
+
+NO_START = "The parameters that training started from were not given: pass initial_params."
+WIDE = (
+    "In networks whose width tends to infinity, scaled by one over its root, the tangent kernel does not move in "
+    "training, and the network is its own linearisation at the start."
+)
+
+
+def findings(subject, budget, key):
+    found = measure(subject, budget, key)
+    total = subject.train[0].shape[0]
+    n = found.train.x.shape[0]
+    seen = Premise("the numbers are those of all training examples", n == total, f"{n} of {total} examples")
+    yield _regime(subject, found, seen)
+    yield _constant_outputs(subject)
+    yield _constant_kernel(found, n, seen)
+    yield _distance(subject)
+    yield _drift(found, seen)
+    yield _turn(found, seen)
+    yield _labels(found, seen)
+    yield _spectrum(found, n, seen)
+    yield from predictions.findings(subject, found, seen, NO_START)
+
+
+def _regime(subject, found, seen):
+    name, claim = "regime", "kernels.wide_limits.linearisation_gap"
+    if found.before is None:
+        return Finding(name, "not applicable", NO_START, theorem=WIDE, claim=claim)
+    if not known(found, "drift", "linearisation"):
+        why = "Training did not change the outputs, or the tangent kernel at the start is zero: there is no regime."
+        return Finding(name, "not applicable", why, theorem=WIDE, claim=claim)
+    error, bounds = found.numbers["linearisation"]
+    drift, ends = found.numbers["drift"]
+    before, after = found.losses
+    fell = after < before - FELL * abs(before)
+    # growth alone is no feature: the sine of the angle, once what all inputs have in common is taken out
+    turn = np.sqrt(max(1 - found.numbers["centred cosine"][0] ** 2, 0.0))
+    text = (
+        f"the tangent kernel changed by {short(drift)} times its size at the start, and the network linearised there "
+    )
+    text += f"misses {short(error)} of what training did to the outputs"
+    if not fell:
+        mark = "look"
+        sentence = (
+            f"The loss fell by less than {100 * FELL:.0f} % from where training is said to have started "
+            f"({short(before)}, now {short(after)}): no regime can be told ({text})."
+        )
+    elif max(ends[1], bounds[1]) < LAZY:
+        mark = "look"
+        sentence = (
+            f"Lazy: {text}. This is all but a linear model in features that were drawn at the start and never learned. "
+            "If it should learn its own, scale its outputs down and take longer steps."
+        )
+    elif min(ends[0], bounds[0]) > LEARNING and turn > LAZY:
+        mark = "fine"
+        sentence = (
+            f"Feature-learning: {text}. What holds for wide networks near their start does not describe this one."
+        )
+    else:
+        mark = "fine"
+        sentence = f"Between lazy and feature-learning: {text}. The start explains a part of this network only."
+    falls = Premise("the loss fell in training", fell, f"from {short(before)} to {short(after)} on these examples")
+    wide = Premise("as wide, and scaled, as the theorem asks", None, f"{subject.size} parameters")
+    return Finding(
+        name, mark, sentence, error, bounds, whole(bounds), theorem=WIDE, claim=claim, premises=(falls, wide, seen)
+    )
+
+
+def _constant_outputs(subject):
+    facts = dict(
+        exact=True,
+        theorem="A step of gradient descent moves the outputs at one input by the tangent kernel between it and the "
+        "training inputs: where the kernel does not tell inputs apart, no step makes the outputs do so.",
+        claim="kernels.empirical.moves_predictions",
+    )
+    if subject.classes is not None:
+        given = np.bincount(np.asarray(subject.predict("train"), int), minlength=subject.classes)
+        true = np.bincount(np.asarray(subject.labels("train"), int), minlength=subject.classes)
+        share, most = given.max() / given.sum(), true.max() / true.sum()
+        # one answer for all is right where nearly all examples are of one class
+        if share == 1 and most < 0.9:
+            mark, text = "problem", "This network is a constant: it does not look at its input."
+        elif share > (1 + most) / 2:
+            mark, text = "look", "It hardly tells its inputs apart."
+        else:
+            mark, text = "fine", "It tells its inputs apart."
+        sentence = (
+            f"The most frequent answer is given to {short(100 * share)} % of the training examples; the most frequent "
+            f"class has {short(100 * most)} % of them. {text}"
+        )
+        return Finding("most frequent answer", mark, sentence, float(share), **facts)
+    goals = aims(subject, "train")
+    out = np.asarray(subject.outputs("train"), float).reshape(-1, subject.outputs("train")[0].size)
+    against = out if goals is None else goals
+    name = "variation of the outputs"
+    scale = np.sqrt((against**2).mean()) if goals is None else against.std(axis=0).max()
+    if scale == 0:
+        return Finding(name, "not applicable", "All targets are the same: there is nothing to tell apart.")
+    spread = float(out.std(axis=0).max() / scale)
+    # outputs that vary by the share c of the targets explain at most 1 - (1 - c)^2 of their variance: 2 %, and 19 %
+    mark = "problem" if spread < 0.01 else "look" if spread < 0.1 else "fine"
+    than = "their own size" if goals is None else "the targets' standard deviation"
+    end = {"problem": "This network is all but a constant.", "look": "It hardly tells its inputs apart.", "fine": ""}
+    sentence = f"Over the training examples the outputs vary by {short(spread)} of {than}. {end[mark]}".strip()
+    return Finding(name, mark, sentence, spread, **facts)
+
+
+def _constant_kernel(found, n, seen):
+    value, bounds = found.numbers["varies"]
+    name, claim = "variation of the tangent kernel", "kernels.empirical.moves_predictions"
+    theorem = "A step of gradient descent moves the outputs at one input by the tangent kernel between it and the data."
+    if n < 2:
+        return Finding(name, "not applicable", "There is one training example alone.", theorem=theorem, claim=claim)
+    if not np.isfinite(value):
+        sentence = "The tangent kernel is zero: no parameter changes any output, and no training can go on from here."
+        return Finding(name, "problem", sentence, 0.0, exact=True, theorem=theorem, claim=claim, premises=(seen,))
+    if value < CONSTANT:
+        mark, text = "problem", "a step of training moves all outputs alike, and cannot come to tell inputs apart"
+    elif value < NEARLY:
+        mark, text = (
+            "look",
+            "nearly all of a step of training moves all outputs alike; inputs with a large mean do this",
+        )
+    else:
+        mark, text = "fine", "a step of training can move the output at one input and leave that at another"
+    sentence = f"{short(100 * value)} % of the tangent kernel differs between inputs: {text}."
+    return Finding(name, mark, sentence, value, bounds, whole(bounds), theorem=theorem, claim=claim, premises=(seen,))
+
+
+def _distance(subject):
+    name, claim = "distance travelled", "kernels.wide_two_layer.parameters_stay"
+    theorem = "In wide networks the parameters go a way that does not grow with the width, their norm does."
+    if subject.initial_params is None:
+        return Finding(name, "not applicable", NO_START, theorem=theorem, claim=claim)
+    ends = (jax.tree.leaves(t) for t in (subject.initial_params, subject.params))
+    pairs = [tuple(np.asarray(a, float) for a in pair) for pair in zip(*ends, strict=True)]
+    moved, size = (
+        np.sqrt(sum(np.sum(a**2) for a in part)) for part in ([b - a for a, b in pairs], [a for a, _ in pairs])
+    )
+    if size == 0:
+        return Finding(name, "not applicable", "All parameters started at zero.", theorem=theorem, claim=claim)
+    value = float(moved / size)
+    sentence = f"The parameters went {short(value)} of the norm they started with."
+    if value == 0:
+        sentence = "The parameters are those that training is said to have started from: nothing was trained."
+    return Finding(name, "fine" if value else "look", sentence, value, exact=True, theorem=theorem, claim=claim)
+
+
+def _drift(found, seen):
+    facts = dict(
+        theorem="In wide networks the relative change of the tangent kernel in training falls as the width grows.",
+        claim="kernels.wide_two_layer.parameters_stay",
+    )
+    return _number(
+        found, "drift", "drift of the tangent kernel", facts, seen,
+        lambda v: f"In training the tangent kernel changed by {short(v)} times its size at the start.",
+    )  # fmt: skip
+
+
+def _turn(found, seen):
+    facts = dict(theorem=WIDE, claim="kernels.wide_two_layer.parameters_stay")
+
+    def sentence(value):
+        text = f"The cosine between the tangent kernels before and after is {short(value)}"
+        if found.numbers["varies"][0] >= CONSTANT and known(found, "centred cosine"):
+            text += f", without what all inputs have in common {short(found.numbers['centred cosine'][0])}"
+        return text + ": at 1 the kernel at most grew or shrank; below, it finds other inputs alike than at the start."
+
+    return _number(found, "cosine", "alignment of the tangent kernel with its start", facts, seen, sentence)
+
+
+def _number(found, which, name, facts, seen, sentence):
+    if found.before is None:
+        return Finding(name, "not applicable", NO_START, **facts)
+    if not known(found, which):
+        return Finding(name, "not applicable", "The tangent kernel at the start or at the end is zero.", **facts)
+    value, bounds = found.numbers[which]
+    return Finding(name, "fine", sentence(value), value, bounds, whole(bounds), premises=(seen,), **facts)
+
+
+def _labels(found, seen):
+    name = "alignment with the labels"
+    facts = dict(
+        theorem="The part of the labels along an eigenvector of the kernel is learned at the rate of its eigenvalue: a "
+        "kernel in line with the labels learns them fast.",
+        claim="kernels.wide_limits.eigenbasis",
+    )
+    if found.train.aims is None:
+        return Finding(name, "not applicable", "The loss does not say which numbers the outputs should be.", **facts)
+    # of a kernel that does not differ between inputs nothing but rounding is left to be aligned
+    if not known(found, "labels after", "varies") or found.numbers["varies"][0] < CONSTANT:
+        why = "The labels of these examples are all the same, or the tangent kernel does not differ between them."
+        return Finding(name, "not applicable", why, **facts)
+    value, bounds = found.numbers["labels after"]
+    sentence = f"The trained network's tangent kernel is aligned with the labels by {short(value)} (1 is most; "
+    sentence += f"labels in a random order would give {short(found.numbers['labels by chance'][0])})"
+    if found.before is not None and known(found, "labels before"):
+        old, (low, high) = found.numbers["labels before"]
+        gained, ends = found.numbers["labels gained"]
+        sentence += f", at the start by {short(old)} [{short(low)}, {short(high)}]: "
+        rose = "training turned it towards the labels" if gained > 0 else "training turned it away from the labels"
+        sentence += rose if ends[0] > 0 or ends[1] < 0 else "no change that these examples could show"
+    return Finding(name, "fine", sentence + ".", value, bounds, whole(bounds), premises=(seen,), **facts)
+
+
+def _spectrum(found, n, seen):
+    name, claim = "effective rank of the tangent kernel", "kernels.wide_limits.eigenbasis"
+    theorem = "Along each eigenvector of the kernel the error falls at a rate that is its eigenvalue."
+    kinds = {"after training": found.after, "before training": found.before}
+    spectra = {
+        kind: np.linalg.eigvalsh(k[:n, :n].astype(float))[::-1]
+        for kind, k in kinds.items()
+        if k is not None and np.any(k[:n, :n])
+    }
+    if "after training" not in spectra:
+        return Finding(name, "not applicable", "The tangent kernel is zero.", theorem=theorem, claim=claim)
+    ranks = {kind: float(kernels.effective_rank(v.astype(found.after.dtype))) for kind, v in spectra.items()}
+    rank = ranks["after training"]
+    sentence = f"About {short(rank)} of {n} directions carry the trained network's tangent kernel on these examples"
+    sentence += f", {short(ranks['before training'])} at the start." if "before training" in ranks else "."
+    rows = [
+        {"number": i + 1, "eigenvalue": float(v), "kernel": kind}
+        for kind, values in spectra.items()
+        for i, v in enumerate(values)
+        # below this an eigenvalue is rounding
+        if v > n * np.finfo(found.after.dtype).eps * values[0]
+    ]
+    chart = (
+        alt.Chart(alt.Data(values=rows))
+        .mark_line()
+        .encode(
+            x=alt.X("number:Q", title="number of the eigenvalue"),
+            y=alt.Y("eigenvalue:Q", title="eigenvalue", scale=alt.Scale(type="log"), axis=alt.Axis(format="~g")),
+            color=alt.Color("kernel:N", title=None, legend=alt.Legend(orient="top")),
+        )
+    )
+    figure = picture("eigenvalues of the tangent kernel", chart.properties(width=320, height=180))
+    return Finding(
+        name, "fine", sentence, rank, exact=True, theorem=theorem, claim=claim, premises=(seen,), figure=figure
+    )

@@ -1,0 +1,55 @@
+"""Will it train? Inputs, signals and gradients layer by layer, the first steps, at the point where training starts.
+
+The findings are made in `_signals` (what the layers do), `_units` (what they lose), `_inputs` (the scale of the data
+and of the first outputs) and `_first_steps` (the largest stable step and what the tangent kernel predicts).
+"""
+
+import jax
+
+from corollary.audit._sample import some
+from corollary.audit.finding import Finding
+from corollary.audit.sections import _first_steps, _inputs, _signals, _units
+from corollary.audit.sections._start import losses_at, start_of
+
+TITLE = "Will it train?"
+
+# what a network of this size costs per example is small: all of `budget.pass_` can be afforded
+SMALL = 100_000
+
+
+def findings(subject, budget, key):
+    sample_key, draw_key, part_key, top_key, kernel_key = jax.random.split(key, 5)
+    start = start_of(subject, draw_key)
+    total = subject.train[0].shape[0]
+    count = budget.pass_ if subject.size <= SMALL else budget.curvature
+    data = some(subject.train, count, sample_key)
+    outputs, losses = losses_at(subject, start)
+    broken = _inputs.broken_start(losses, start)
+    if broken is not None:
+        # nothing that follows would be a number
+        yield _inputs.scale(subject, data, None, start, total)
+        yield broken
+        return
+    try:
+        measured = _signals.measure(subject, start, data, total, part_key)
+    except ValueError as error:
+        measured = None
+        yield _inputs.scale(subject, data, None, start, total)
+        yield _no_layers(error)
+    if measured is not None:
+        yield _inputs.scale(subject, data, measured.first, start, total)
+        yield from _signals.findings(measured)
+        yield from _units.findings(measured)
+    if subject.loss_name == "cross_entropy":
+        yield _inputs.confidence(subject, outputs, losses, start)
+    if start.kind == "trained":
+        yield from _first_steps.without_start()
+        return
+    yield _first_steps.stable_step(subject, start, budget, sample_key, top_key)
+    yield from _first_steps.kernel(subject, start, outputs, budget, kernel_key)
+
+
+def _no_layers(error) -> Finding:
+    return Finding(
+        "signals of the layers", "not applicable", f"The layers of this network could not be measured: {error}"
+    )

@@ -1,0 +1,288 @@
+r"""The network under audit: a function, its parameters, its loss, its data, and how it was trained as far as known.
+
+    subject = Subject(apply, params, "cross_entropy", (x, y), (x_test, y_test), learning_rate=0.1)
+    subject.error("test"), subject.size, subject.classes
+    jax.grad(subject.objective)(subject.params, subject.train)
+
+Everything is looked at when the subject is made, so that no section of the audit has to doubt it: shapes, labels,
+finite weights, data and outputs, a loss that is a mean, examples that do not influence each other.
+"""
+
+import copy
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from corollary._validate import one_of, positive, real, whole
+from corollary.audit import _checks, _losses
+from corollary.audit._errors import SubjectError, first_line, sentences
+
+SPLITS = ("train", "test")
+
+
+class Objective(NamedTuple):
+    """The mean loss as a function of parameters and a batch `(x, y)`.
+
+    Compared by what it holds: subjects that differ in their parameters alone share their compiled programs.
+    """
+
+    apply: Callable
+    loss: Callable
+
+    def __call__(self, params, batch):
+        x, y = batch
+        return self.loss(self.apply(params, x), y)
+
+
+class Subject:
+    r"""A network `apply(params, x)` with its loss and its data, checked.
+
+    `apply` takes a batch and returns one row of outputs per example. `params` is a pytree of floating-point arrays.
+    `loss` is `"cross_entropy"` (class labels; outputs are logits, one column per class, or a single one for two
+    classes), `"squared"` (half the squared distance) or a function `(outputs, y)` that returns the mean over the
+    examples. `train` and `test` are pairs `(x, y)` of arrays. What is known of the training makes more of the audit
+    possible: `init(key)` draws new initial parameters, `initial_params` are those that training started from,
+    `learning_rate` and `batch_size` are its step and batch, `history` maps names such as `"loss"` to their course (an
+    array alone is the loss).
+
+    `train` and `test` hold the data in the form the loss takes: floating-point inputs in the type of the parameters,
+    targets of the squared loss in the shape of the outputs. `notes` are sentences of an adapter about what it took for
+    what. One sentence in a `SubjectError` says what does not fit.
+    """
+
+    def __init__(
+        self,
+        apply: Callable,
+        params,
+        loss,
+        train,
+        test=None,
+        *,
+        init: Callable | None = None,
+        initial_params=None,
+        learning_rate: float | None = None,
+        batch_size: int | None = None,
+        history=None,
+    ):
+        with sentences():
+            _callable("apply", apply)
+            if not isinstance(loss, str):
+                _callable("loss, when not a name,", loss)
+            else:
+                one_of("loss", loss, tuple(_losses.LOSSES))
+            self.loss_name = loss if isinstance(loss, str) else "custom"
+            self.params = _checks.parameters("params", params)
+            self.dtype = jnp.result_type(*jax.tree.leaves(self.params))
+            self.objective = Objective(_hashable(apply), _losses.LOSSES[loss] if isinstance(loss, str) else loss)
+            self.train = self._data("train", train)
+            self._row = _checks.output_shape(self.apply, self.params, self.train[0])
+            self._targets = self._with_targets("train")
+            self.test = None
+            if test is not None:
+                self.test = self._data("test", test)
+                if self.test[0].shape[1:] != self.train[0].shape[1:]:
+                    raise SubjectError(
+                        f"test x must have examples of the shape of the training ones, {self.train[0].shape[1:]}, "
+                        f"got {self.test[0].shape[1:]}."
+                    )
+                self._with_targets("test")
+            self._look_at_outputs()
+            _checks.independent(self.apply, self.params, self.train[0])
+            if loss == "cross_entropy":
+                _checks.no_probabilities(self._outputs["train"])
+            _checks.mean_loss(self.loss, self._outputs["train"], self.train[1])
+            self.init = self._initialiser(init)
+            self.initial_params = None
+            if initial_params is not None:
+                initial = _checks.parameters("initial_params", initial_params)
+                self.initial_params = _checks.like("initial_params", initial, self.params)
+            self.learning_rate = None if learning_rate is None else float(positive("learning_rate", learning_rate))
+            n = self.train[0].shape[0]
+            self.batch_size = None if batch_size is None else whole("batch_size", batch_size, 1, n)
+            self.history = _history(history)
+        self.notes: tuple[str, ...] = ()
+
+    @property
+    def apply(self) -> Callable:
+        """`apply(params, x)`: the outputs for a batch."""
+        return self.objective.apply
+
+    @property
+    def loss(self) -> Callable:
+        """`loss(outputs, y)`: the mean over a batch."""
+        return self.objective.loss
+
+    @property
+    def size(self) -> int:
+        """The number of parameters."""
+        return sum(leaf.size for leaf in jax.tree.leaves(self.params))
+
+    @property
+    def classes(self) -> int | None:
+        """The number of classes; None for a regression.
+
+        Under the squared loss one-hot targets, and numbers of which all are 0 or 1, or all -1 or 1, are classes.
+        """
+        return self._targets.classes
+
+    @property
+    def splits(self) -> tuple[str, ...]:
+        """The names of the data there are."""
+        return SPLITS if self.test is not None else SPLITS[:1]
+
+    def data(self, split: str = "train"):
+        """The pair `(x, y)` of `"train"` or `"test"`."""
+        with sentences():
+            one_of("split", split, SPLITS)
+        if split not in self.splits:
+            raise SubjectError("this subject was given no test data.")
+        return self.train if split == "train" else self.test
+
+    def outputs(self, split="train"):
+        """The outputs for the data of a split, or for an array of inputs."""
+        if isinstance(split, str):
+            self.data(split)
+            return self._outputs[split]
+        x = self._inputs("x", split)
+        if x.shape[1:] != self.train[0].shape[1:]:
+            raise SubjectError(f"x must have shape (n, {', '.join(map(str, self.train[0].shape[1:]))}), got {x.shape}.")
+        return _checks.outputs(self.apply, self.params, x)
+
+    def predict(self, x="train"):
+        """The class of each example, a number from 0; for a regression the outputs."""
+        out = self.outputs(x)
+        return out if self.classes is None else _losses.decide(out, self._targets)
+
+    def labels(self, split: str = "train"):
+        """The true class of each example."""
+        if self.classes is None:
+            raise SubjectError("a regression has no class labels.")
+        return _losses.label(self.data(split)[1], self._targets)
+
+    def error(self, split: str = "train") -> float:
+        """The share of the examples that are classified wrongly; for a regression the mean squared error per output."""
+        y = self.data(split)[1]
+        if self.classes is not None:
+            return float(np.mean(np.asarray(self.predict(split)) != np.asarray(self.labels(split))))
+        out = self.outputs(split)
+        if y.size != out.size or not jnp.issubdtype(y.dtype, np.floating):
+            raise SubjectError(
+                f"no error is known for outputs of shape {out.shape} and targets of shape {y.shape} and dtype "
+                f"{y.dtype} under a loss of one's own; look at the loss."
+            )
+        return float(np.mean((np.asarray(out, float) - np.asarray(y, float).reshape(out.shape)) ** 2))
+
+    def mean_loss(self, split: str = "train") -> float:
+        """The mean loss over the data of a split."""
+        return float(self.loss(self.outputs(split), self.data(split)[1]))
+
+    def with_params(self, params) -> "Subject":
+        """The same network, data and loss at other parameters."""
+        with sentences():
+            params = _checks.like("params", _checks.parameters("params", params), self.params)
+            other = copy.copy(self)
+            other.params = jax.tree.map(lambda new, old: new.astype(old.dtype), params, self.params)
+            other._look_at_outputs()
+        return other
+
+    def __repr__(self) -> str:
+        kind = "regression" if self.classes is None else f"{self.classes} classes"
+        n = " + ".join(str(self.data(s)[0].shape[0]) for s in self.splits)
+        return f"<Subject of {self.size} parameters, {self.loss_name} loss, {kind}, {n} examples>"
+
+    @classmethod
+    def from_equinox(cls, model, loss, train, test=None, **known) -> "Subject":
+        """An Equinox module of one example; keywords `state`, `trainable`, `init`, `initial`: see `_equinox.py`."""
+        from corollary.audit._equinox import from_equinox
+
+        return from_equinox(cls, model, loss, train, test, **known)
+
+    @classmethod
+    def from_flax(cls, model, loss, train, test=None, **known) -> "Subject":
+        """A Flax module, NNX or Linen; keywords `variables` (Linen), `init`, `initial`: see `audit/_flax.py`."""
+        from corollary.audit._flax import from_flax
+
+        return from_flax(cls, model, loss, train, test, **known)
+
+    @classmethod
+    def from_onnx(cls, path, loss, train, test=None, **known) -> "Subject":
+        """A network in an ONNX file; keywords `parameters`, `output`, `initial`: see `audit/_onnx.py`."""
+        from corollary.audit._onnx import from_onnx
+
+        return from_onnx(cls, path, loss, train, test, **known)
+
+    @classmethod
+    def from_torch(cls, module, loss, train, test=None, **known) -> "Subject":
+        """A PyTorch module, by way of ONNX; keyword `initial`: see `audit/_torch.py`."""
+        from corollary.audit._torch import from_torch
+
+        return from_torch(cls, module, loss, train, test, **known)
+
+    @classmethod
+    def from_sklearn(cls, estimator, train, test=None, **known) -> "Subject":
+        """A fitted `MLPClassifier` or `MLPRegressor`, with its own loss without penalty: see `audit/_sklearn.py`."""
+        from corollary.audit._sklearn import from_sklearn
+
+        return from_sklearn(cls, estimator, train, test, **known)
+
+    def _inputs(self, name, x):
+        with sentences():
+            x = x if isinstance(x, jax.Array) else np.asarray(x)
+            if x.ndim == 0 or x.shape[0] == 0:
+                raise SubjectError(f"{name} must hold at least one example, got shape {tuple(x.shape)}.")
+            # whole numbers stay what they are: they may be words
+            if jnp.issubdtype(x.dtype, np.integer):
+                return jnp.asarray(x)
+            return real(name, x).astype(self.dtype)
+
+    def _data(self, split, data):
+        if not isinstance(data, tuple | list) or len(data) != 2:
+            raise SubjectError(f"{split} must be a pair (x, y) of inputs and targets, got {type(data).__name__}.")
+        return self._inputs(f"{split} x", data[0]), data[1]
+
+    def _with_targets(self, split) -> _losses.Targets:
+        x, y = getattr(self, split)
+        found = _losses.targets(f"{split} y", self.loss_name, y, (x.shape[0], *self._row), self.dtype)
+        setattr(self, split, (x, found.y))
+        return found
+
+    def _look_at_outputs(self):
+        self._outputs = {s: _checks.outputs(self.apply, self.params, self.data(s)[0]) for s in self.splits}
+        for split, out in self._outputs.items():
+            _checks.finite("training" if split == "train" else "test", out)
+
+    def _initialiser(self, init):
+        if init is None:
+            return None
+        _callable("init", init)
+        try:
+            drawn = jax.eval_shape(init, jax.random.key(0))
+        except Exception as error:
+            raise SubjectError(f"init(key) must draw parameters under jit, it failed: {first_line(error)}.") from error
+        _checks.like("init(key)", drawn, self.params)
+        return init
+
+
+def _callable(name, value):
+    if not callable(value):
+        raise SubjectError(f"{name} must be a function, got {type(value).__name__}.")
+
+
+def _hashable(apply):
+    """`apply` as a static part of compiled programs, also when it is a module that holds arrays."""
+    try:
+        hash(apply)
+    except TypeError:
+        return lambda params, x: apply(params, x)
+    return apply
+
+
+def _history(history) -> dict[str, Any] | None:
+    if history is None:
+        return None
+    history = history if isinstance(history, Mapping) else {"loss": history}
+    # a training that diverged has a history with infinities: they are what happened
+    return {str(k): np.asarray(real(f"history {k!r}", v, "steps", finite=False)) for k, v in history.items()}

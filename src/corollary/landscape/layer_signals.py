@@ -1,0 +1,250 @@
+r"""What happens in every layer of any network: signals, gradients, dead and saturated units, rank.
+
+The layers are found in the traced program, so that the network may be written in any way: `apply(params, x)` is all
+that is needed. See `_layers` for what counts as a layer. `signal_propagation` measures networks that are given as a
+sequence of functions, at the places between them.
+"""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from corollary._validate import whole
+from corollary.kernels._program import evaluate, only_forward, trace
+from corollary.landscape._examples import first_examples, fold, require_mean
+from corollary.landscape._layers import find_layers
+from corollary.landscape._unroll import unrolled
+from corollary.landscape.operator import _arrange, _split
+
+# a slope below this counts as flat
+FLAT = 1e-2
+# a unit is saturated if it is flat on this share of what it sees
+ALMOST_ALL = 0.95
+# the covariance of more units than this is not formed
+MOST_UNITS = 4096
+
+
+class LayerSignal(eqx.Module):
+    r"""One layer on the data: $z$ is its pre-activation, $\phi$ the nonlinearity after it, $\Lambda$ the mean loss.
+
+    A unit is one output feature: of a convolution a channel, which is seen at every position of every example.
+
+    - `name`: where its weight $W$ is in `params`, such as `layers.0.weight`; `[3]` behind it is a part of a leaf.
+    - `shape`: of $z$ for one example, axes of length one left out; `units`: how many units it has.
+    - `forward`: the mean of $z^2$ over examples, positions and units.
+    - `backward`: the mean over the examples of $\|\partial\ell/\partial z\|^2$, $\ell$ the example's own loss, as in
+      `Propagation`. Divide by the size of `shape` for the mean square of an entry.
+    - `gradient`: $\|\partial\Lambda/\partial W\|$; of a weight that several layers share, over all of them.
+    - `dead`: the share of units whose $\phi(z)$ is exactly zero everywhere. None if no nonlinearity follows directly.
+    - `saturated`: the share of units that are not dead, but flat: $|\phi'(z)|<0.01$ on at least 95% of what they see.
+      None if no nonlinearity follows directly.
+    - `without_gradient`: the share of units with $\partial\ell/\partial z$ exactly zero everywhere: no step changes
+      them.
+    - `rank`: the participation ratio $(\operatorname{tr}C)^2/\operatorname{tr}C^2$ of the covariance $C$ of the units
+      over examples and positions: in how many directions the outputs vary. From 1 to `units`; 0 if they do not vary at
+      all (beyond rounding). None above 4096 units.
+    - `common`: $\|\mathbb Ez\|^2/\mathbb E\|z\|^2$ over examples and positions, the share of the signal that is the
+      same for all of them; 1 if the layer no longer tells them apart.
+    """
+
+    name: str = eqx.field(static=True)
+    shape: tuple[int, ...] = eqx.field(static=True)
+    units: int = eqx.field(static=True)
+    forward: jax.Array
+    backward: jax.Array
+    gradient: jax.Array
+    dead: jax.Array | None
+    saturated: jax.Array | None
+    without_gradient: jax.Array
+    rank: jax.Array | None
+    common: jax.Array
+
+
+class _Seen(NamedTuple):
+    """What some of the data added up to, for one layer."""
+
+    examples: jax.Array
+    rows: jax.Array
+    square: jax.Array
+    backward: jax.Array
+    alive: jax.Array
+    flat: jax.Array
+    reached: jax.Array
+    mean: jax.Array
+    scatter: jax.Array | None
+
+
+class _Total(eqx.Module):
+    """What some of the data added up to: a `_Seen` for each layer, and the sum of the gradients by the weights."""
+
+    seen: list[_Seen]
+    by_source: dict
+    layers: tuple = eqx.field(static=True)  # (name, shape, source, whether a nonlinearity follows)
+
+
+def layer_signals(apply, params, x, y, loss, *, batch_size: int = 128) -> tuple[LayerSignal, ...]:
+    r"""A `LayerSignal` for every layer of `apply(params, x)`, in the order in which they are applied.
+
+    `apply` is any JAX function of a pytree and of inputs with the examples in their first axis, `loss(outputs, y)` a
+    mean over the examples it is given. Examples must not see each other: normalisation uses stored statistics. The
+    data are passed once, `batch_size` examples at a time by one compiled program, which bounds the memory: signals and
+    gradients of one batch, and a matrix of units by units for each layer. Exact up to rounding for the data given.
+
+    Weights in loops of known length are found by writing the loops out (up to 256 rounds). Weights that are only looked
+    up, as in an embedding, are no layers.
+    """
+    for name, function in (("apply", apply), ("loss", loss)):
+        if not callable(function):
+            raise TypeError(f"{name} must be a function, got {type(function).__name__}.")
+    params, fixed = _split(params)
+    parts = _arrange({"x": x, "y": y}, whole("batch_size", batch_size))
+    few = first_examples(parts)
+    n, out = jax.tree.leaves(few)[0].shape[0], eqx.filter_eval_shape(apply, eqx.combine(params, fixed), few["x"])
+    if getattr(out, "shape", ())[:1] != (n,) or not jnp.issubdtype(out.dtype, np.floating):
+        raise ValueError(f"apply must return one real array with an output for each example, got {out} for {n}.")
+    require_mean(_Loss(apply, loss, fixed), params, few)
+    return _summaries(fold(partial(_look, apply, loss), (params, fixed), parts, _merge))
+
+
+class _Loss(eqx.Module):
+    """The loss of a batch."""
+
+    apply: Callable
+    loss: Callable
+    fixed: Any
+
+    def __call__(self, params, batch):
+        return self.loss(self.apply(eqx.combine(params, self.fixed), batch["x"]), batch["y"])
+
+
+def _program_of(apply, params, fixed, inputs, inner):
+    """The program of one example, and its layers."""
+    paths, tree = jax.tree_util.tree_flatten_with_path(params)
+
+    def one(leaves, inputs):
+        x = inner.unflatten([a[None] for a in inputs])
+        return apply(eqx.combine(tree.unflatten(leaves), fixed), x)[0]
+
+    shapes = [jax.ShapeDtypeStruct(a.shape[1:], a.dtype) for a in inputs]
+    program = trace(unrolled(one), [leaf for _, leaf in paths], shapes)
+    if only_forward(program, program.leaves):
+        raise ValueError("apply must have a gradient, but it runs a loop without a known end.")
+    layers = find_layers(program, [jax.tree_util.keystr(path, simple=True, separator=".") for path, _ in paths])
+    if not layers:
+        raise ValueError("apply must multiply its input by a weight of params, but no such layer was found.")
+    return program, layers
+
+
+@eqx.filter_jit
+def _look(apply, loss, params, fixed, batch) -> _Total:
+    """What one batch adds up to."""
+    inputs, inner = jax.tree.flatten(batch["x"])
+    leaves, n = jax.tree.leaves(params), inputs[0].shape[0]
+    program, layers = _program_of(apply, params, fixed, inputs, inner)
+    needed = sorted(set().union(*(layer.needed for layer in layers)))
+
+    def total(sources, shifts):
+        def example(inputs, label, shifts):
+            out, kept = evaluate(program, leaves, inputs, sources | shifts, needed)
+            return loss(out[None], jax.tree.map(lambda a: a[None], label)), kept
+
+        losses, kept = jax.vmap(example)(inputs, batch["y"], shifts)
+        return jnp.sum(losses), kept
+
+    def zeros(slot, *axes):
+        return jnp.zeros((*axes, *program.shape(slot)), program.avals[slot].dtype)
+
+    # a shift of zero where the pre-activation appears: the gradient by it is that by the pre-activation
+    shifts = {layer.output: zeros(layer.output, n) for layer in layers}
+    sources = {layer.source: zeros(layer.source) for layer in layers}
+    (by_source, by_signal), kept = jax.grad(total, argnums=(0, 1), has_aux=True)(sources, shifts)
+    seen = []
+    for layer in layers:
+        values = slopes = None
+        if layer.activation is not None:
+            values, slopes = jax.vmap(layer.slopes)({s: kept[s] for s in layer.needed})
+        seen.append(_of_layer(layer.units, n, kept[layer.output], by_signal[layer.output], values, slopes))
+    shapes = [tuple(d for d in program.shape(layer.output) if d > 1) for layer in layers]
+    static = [(a.name, shape, a.source, a.activation is not None) for a, shape in zip(layers, shapes, strict=True)]
+    return _Total(seen, by_source, tuple(static))
+
+
+def _of_layer(units, n, z, delta, values, slopes) -> _Seen:
+    dtype = jnp.result_type(z.dtype, jnp.float32)
+
+    def rows(a):
+        """Examples and positions in rows, units in columns."""
+        last = range(a.ndim - len(units), a.ndim)
+        a = jnp.moveaxis(a, [1 + u for u in units], last).astype(dtype)
+        return a.reshape(-1, int(np.prod([a.shape[i] for i in last])))
+
+    z, delta = rows(z), rows(delta)
+    mean = z.mean(0)
+    centred = z - mean
+    scatter = jnp.matmul(centred.T, centred, precision=lax.Precision.HIGHEST) if z.shape[1] <= MOST_UNITS else None
+    none = jnp.zeros(z.shape[1], dtype)
+    return _Seen(
+        jnp.full((), n, dtype),
+        jnp.full((), z.shape[0], dtype),
+        jnp.sum(z**2),
+        jnp.sum(delta**2),
+        none if values is None else jnp.any(rows(values) != 0, 0).astype(dtype),
+        none if slopes is None else jnp.sum(rows(slopes) < FLAT, 0).astype(dtype),
+        jnp.any(delta != 0, 0).astype(dtype),
+        mean,
+        scatter,
+    )
+
+
+@eqx.filter_jit
+def _merge(first: _Total, second: _Total) -> _Total:
+    """Both parts of the data together. Means and scatter are merged without a difference of large numbers."""
+
+    def layer(a: _Seen, b: _Seen) -> _Seen:
+        rows = a.rows + b.rows
+        gap = b.mean - a.mean
+        scatter = None if a.scatter is None else a.scatter + b.scatter + a.rows * b.rows / rows * jnp.outer(gap, gap)
+        added = jax.tree.map(jnp.add, a, b)
+        return added._replace(mean=a.mean + b.rows / rows * gap, scatter=scatter)
+
+    seen = [layer(a, b) for a, b in zip(first.seen, second.seen, strict=True)]
+    return _Total(seen, jax.tree.map(jnp.add, first.by_source, second.by_source), first.layers)
+
+
+@eqx.filter_jit
+def _summaries(total: _Total) -> tuple[LayerSignal, ...]:
+    return tuple(
+        _summary(name, shape, activated, seen, total.by_source[source])
+        for (name, shape, source, activated), seen in zip(total.layers, total.seen, strict=True)
+    )
+
+
+def _summary(name, shape, activated, seen: _Seen, by_source) -> LayerSignal:
+    units, second_moment = seen.mean.shape[0], seen.square / seen.rows
+    dead, saturated = seen.alive == 0, (seen.flat >= ALMOST_ALL * seen.rows) & (seen.alive > 0)
+    rank = None
+    if seen.scatter is not None:
+        trace, square = jnp.trace(seen.scatter), jnp.sum(seen.scatter**2)
+        # a signal that does not vary has a scatter of rounding errors of its mean
+        varies = trace > (64 * jnp.finfo(trace.dtype).eps) ** 2 * seen.square
+        rank = jnp.where(varies, trace**2 / jnp.where(varies, square, 1), 0)
+    size = jnp.where(second_moment > 0, second_moment, 1)
+    return LayerSignal(
+        name=name,
+        shape=shape,
+        units=units,
+        forward=second_moment / units,
+        backward=seen.backward / seen.examples,
+        gradient=jnp.linalg.norm(by_source.reshape(-1)) / seen.examples,
+        dead=dead.mean(dtype=size.dtype) if activated else None,
+        saturated=saturated.mean(dtype=size.dtype) if activated else None,
+        without_gradient=jnp.mean(seen.reached == 0, dtype=size.dtype),
+        rank=rank,
+        common=jnp.where(second_moment > 0, jnp.sum(seen.mean**2) / size, 1),
+    )

@@ -1,0 +1,76 @@
+"""The whole audit of the default network, and the command line with what people get wrong."""
+
+import json
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from corollary.audit import audit
+from corollary.audit.digits import digits_subject
+from corollary.evidence import claims
+
+
+@pytest.fixture(scope="module")
+def report():
+    titles = []
+    found = audit(digits_subject(), progress=titles.append)
+    assert titles == [section.title for section in found.sections]
+    return found
+
+
+def test_a_healthy_network_has_no_problem(report):
+    assert [s.failed for s in report.sections] == [None] * 4
+    assert not [f.name for f in report.findings if f.mark == "problem"]
+
+
+def test_every_finding_names_a_claim_that_exists_and_says_how_certain_it_is(report):
+    known = claims()
+    for f in report.findings:
+        if f.value is not None:
+            assert f.claim in known, (f.name, f.claim)
+            assert f.theorem, f.name
+            assert f.exact or f.interval[0] <= f.value <= f.interval[1], f.name
+
+
+def test_the_report_is_small_and_whole(report, tmp_path):
+    report.save(tmp_path / "report.html")
+    assert 20_000 < (tmp_path / "report.html").stat().st_size < 6_000_000
+    json.dumps(report.as_dict(), default=str)
+
+
+def command(*arguments, cwd):
+    environment = os.environ | {"JAX_PLATFORMS": "cpu"}
+    run = [sys.executable, "-m", "corollary", "audit", *arguments]
+    return subprocess.run(run, capture_output=True, text=True, cwd=cwd, env=environment, timeout=250)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["nothing.onnx"], "nothing.onnx is not a file"),
+        (["model.h5"], "a network is an .onnx file or file.py:function"),
+        (["--train", "train.npz"], "name an ONNX file first"),
+        (["broken.onnx"], "needs its training data"),
+        (["broken.onnx", "--train", "train.npz"], "needs its loss"),
+        (["broken.onnx", "--train", "pickled.npz", "--loss", "squared"], "pickled"),
+        (["broken.onnx", "--train", "train.npz", "--loss", "squared"], "broken.onnx"),
+        (["mine.py:nothing"], "has no function 'nothing'"),
+        (["mine.py:fails"], "fails failed: ZeroDivisionError"),
+        (["mine.py:other"], "must return a corollary.Subject"),
+        (["--budget", "huge"], "--budget must be one of quick, full"),
+        (["--out", "no/such/place.html"], "is not a directory"),
+    ],
+)
+def test_bad_input_is_one_sentence_and_status_2(tmp_path, arguments, sentence):
+    np.savez(tmp_path / "train.npz", x=np.ones((4, 2), np.float32), y=np.ones((4, 1), np.float32))
+    np.savez(tmp_path / "pickled.npz", x=np.array([{}], dtype=object), y=np.ones(1))
+    (tmp_path / "broken.onnx").write_bytes(b"not a network")
+    (tmp_path / "mine.py").write_text("def fails():\n    1 / 0\n\n\ndef other():\n    return 3\n", encoding="utf-8")
+    done = command(*arguments, cwd=tmp_path)
+    assert done.returncode == 2, done.stderr
+    assert sentence in done.stderr
+    assert "Traceback" not in done.stderr
+    assert len(done.stderr.strip().splitlines()) == 1

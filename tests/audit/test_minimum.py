@@ -1,0 +1,95 @@
+"""What did it find? Numbers against dense Hessians, and planted defects."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax.flatten_util import ravel_pytree
+
+from corollary.audit import Subject
+from corollary.audit.run import BUDGETS
+from corollary.audit.sections import minimum
+
+
+def apply(params, x):
+    return jnp.tanh(x @ params["w"]) @ params["v"]
+
+
+@pytest.fixture(scope="module")
+def data():
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(120, 3)).astype(np.float32)
+    return x, (np.tanh(x @ rng.normal(size=(3, 2))) @ rng.normal(size=(2, 1))).astype(np.float32)
+
+
+def trained(data, start, eta=0.1, steps=3000):
+    x, y = data
+
+    def loss(p):
+        return 0.5 * jnp.mean(jnp.sum((apply(p, x) - y) ** 2, axis=1))
+
+    return jax.jit(
+        lambda p: jax.lax.fori_loop(
+            0, steps, lambda _, q: jax.tree.map(lambda a, g: a - eta * g, q, jax.grad(loss)(q)), p
+        )
+    )(start)
+
+
+def start(scale=0.5):
+    keys = jax.random.split(jax.random.key(0))
+    return {"w": scale * jax.random.normal(keys[0], (3, 4)), "v": scale * jax.random.normal(keys[1], (4, 1))}
+
+
+def found(subject):
+    return {f.name: f for f in minimum.findings(subject, BUDGETS["quick"], jax.random.key(0))}
+
+
+def test_the_numbers_are_those_of_the_dense_hessian(data):
+    params = trained(data, start())
+    findings = found(Subject(apply, params, "squared", data, learning_rate=0.1))
+    flat, unravel = ravel_pytree(params)
+    x, y = data
+    exact = jax.hessian(lambda t: 0.5 * jnp.mean(jnp.sum((apply(unravel(t), x) - y) ** 2, axis=1)))(flat)
+    spectrum = np.linalg.eigvalsh(exact)
+    sharp, least = findings["sharpness against 2/η"], findings["least curvature"]
+    np.testing.assert_allclose(sharp.value, spectrum[-1], rtol=1e-3)
+    assert sharp.interval[0] <= spectrum[-1] <= sharp.interval[1]
+    np.testing.assert_allclose(least.value, spectrum[0], atol=1e-3 * spectrum[-1])
+    trace = findings["trace of the Hessian"]
+    assert trace.interval[0] - 0.1 * spectrum[-1] <= spectrum.sum() <= trace.interval[1] + 0.1 * spectrum[-1]
+    assert findings["gradient norm"].mark == "fine"
+    assert sharp.mark == "fine"
+    assert "median margin" not in findings  # a regression has none
+
+
+def test_a_step_above_two_over_the_sharpness_is_named(data):
+    params = trained(data, start())
+    healthy = found(Subject(apply, params, "squared", data, learning_rate=0.1))["sharpness against 2/η"]
+    sick = found(Subject(apply, params, "squared", data, learning_rate=4 / healthy.value))["sharpness against 2/η"]
+    assert (healthy.mark, sick.mark) == ("fine", "problem")
+
+
+def test_a_saddle_is_named_and_its_direction_lowers_the_loss(data):
+    """All weights zero is a saddle of this network: no gradient, curvature of both signs."""
+    stuck = jax.tree.map(jnp.zeros_like, start())
+    least = found(Subject(apply, stuck, "squared", data))["least curvature"]
+    assert least.mark == "problem"
+    assert least.value < 0
+    healthy = found(Subject(apply, trained(data, start()), "squared", data))["least curvature"]
+    assert healthy.mark == "fine"
+
+
+def test_an_untrained_network_is_not_at_rest(data):
+    slope = found(Subject(apply, start(2.0), "squared", data))["gradient norm"]
+    assert slope.mark == "look"
+
+
+def test_margins_of_two_classes_and_of_many():
+    rng = np.random.default_rng(1)
+    x = rng.normal(size=(200, 2)).astype(np.float32)
+    y = (x[:, 0] > 0).astype(int)
+    linear = lambda p, x: x @ p  # noqa: E731
+    many = found(Subject(linear, jnp.array([[-3.0, 3.0], [0.0, 0.0]]), "cross_entropy", (x, y)))["median margin"]
+    np.testing.assert_allclose(many.value, np.median(6 * np.abs(x[:, 0])), rtol=1e-5)
+    wrong = found(Subject(linear, jnp.array([[3.0, -3.0], [0.0, 0.0]]), "cross_entropy", (x, y)))["median margin"]
+    assert wrong.mark == "look"

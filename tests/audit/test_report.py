@@ -1,0 +1,107 @@
+"""The report: one file that needs nothing else, and a section that fails without the others."""
+
+import json
+import re
+import shutil
+import subprocess
+import types
+
+import altair as alt
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from corollary.audit import Finding, Premise, Report, Section, Subject
+from corollary.audit import run as running
+from corollary.audit.report import html
+from corollary.evidence import picture
+
+
+def finding(mark="fine", **fields):
+    chart = alt.Chart(alt.Data(values=[{"a": 1, "b": 2}, {"a": 2, "b": 1}])).mark_line().encode(x="a:Q", y="b:Q")
+    known = dict(value=1.5, exact=True, theorem="A <theorem>.", claim="linear.step_size.sharp_threshold")
+    known |= dict(premises=(Premise("it is so", True, "seen"),), figure=picture("a line", chart))
+    return Finding("a number & more", mark, "What follows <from> it.", **(known | fields))
+
+
+@pytest.fixture
+def report():
+    sections = (
+        Section("Will it?", (finding(), finding("problem"))),
+        Section("Did it?", (), "This section stopped: nothing there."),
+        Section("Unknown", (Finding("a", "not applicable", "No initial parameters were given."),)),
+    )
+    split = {"examples": 10, "loss": 0.5, "error": 0.25}
+    subject = dict(parameters=1234, leaves=2, inputs=[8, 8], loss="cross_entropy", classes=3, notes=["A note."])
+    subject |= dict(learning_rate=0.1, batch_size=None, train=split, test=split)
+    return Report(subject, sections, "quick", 1.0)
+
+
+def test_the_worst_finding_marks_a_section(report):
+    assert [s.mark for s in report.sections] == ["problem", "problem", "not applicable"]
+    assert report.sections[0].line == "What follows <from> it."
+    assert len(report.findings) == 3
+
+
+def test_the_page_is_whole_and_loads_nothing(report, tmp_path):
+    page = html(report)
+    assert page.count("<img") == 2
+    # addresses inside of the drawings' own namespaces are encoded; nothing else may name another place
+    assert not re.findall(r"(?:https?:)?//[a-z]", re.sub(r"base64,[A-Za-z0-9+/=]+", "", page))
+    assert "<script" not in page
+    assert "What follows &lt;from&gt; it." in page
+    assert "A note." in page
+    report.save(tmp_path / "r.html")
+    assert (tmp_path / "r.html").read_text(encoding="utf-8") == page
+
+
+def test_the_report_as_json(report):
+    fields = json.loads(json.dumps(report.as_dict()))
+    assert fields["sections"][0]["findings"][0]["value"] == 1.5
+    assert fields["sections"][1]["failed"].startswith("This section stopped")
+
+
+def test_a_finding_says_how_certain_it_is():
+    with pytest.raises(ValueError, match="must have an interval or say that it is exact"):
+        Finding("a", "fine", "b", 1.0)
+    with pytest.raises(ValueError, match="must say that it is not applicable"):
+        Finding("a", "fine", "b")
+    with pytest.raises(ValueError, match="mark must be one of"):
+        Finding("a", "good", "b", 1.0, exact=True)
+    assert Finding("a", "fine", "b", 12345.6, (1e-7, 1e7)).number == "1.235e+04 [1.00e-07, 1.00e+07]"
+
+
+def test_a_section_that_fails_keeps_what_it_found():
+    def findings(subject, budget, key):
+        yield finding()
+        raise FloatingPointError("it diverged\nand more")
+
+    module = types.SimpleNamespace(TITLE="Breaks", findings=findings)
+    section = running._section(module, None, None, None)
+    assert section.failed == "This section stopped: it diverged"
+    assert len(section.findings) == 1
+    assert section.mark == "problem"
+
+
+def test_a_wrong_budget_and_a_wrong_subject():
+    x = np.ones((4, 2), np.float32)
+    subject = Subject(lambda p, x: x @ p, jnp.ones((2, 1)), "squared", (x, np.ones((4, 1), np.float32)))
+    with pytest.raises(ValueError, match="budget must be one of"):
+        running.audit(subject, budget="huge")
+    with pytest.raises(TypeError, match="subject must be a Subject"):
+        running.audit(3)
+
+
+def test_every_figure_renders_in_a_browser(report, tmp_path):
+    chromium = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    if chromium is None:
+        pytest.skip("no Chromium is installed")
+    report.save(tmp_path / "r.html")
+    script = "<script>document.title = [...document.images].map(i => i.naturalWidth > 50).join()</script></body>"
+    page = (tmp_path / "r.html").read_text(encoding="utf-8").replace("</body>", script)
+    (tmp_path / "p.html").write_text(page, encoding="utf-8")
+    quiet = "--disable-gpu --disable-quic --no-first-run --disable-background-networking --disable-component-update"
+    command = [chromium, "--headless", "--no-sandbox", *quiet.split(), "--disable-sync"]
+    command += [f"--user-data-dir={tmp_path / 'user'}", "--virtual-time-budget=5000", "--dump-dom"]
+    done = subprocess.run([*command, (tmp_path / "p.html").as_uri()], capture_output=True, text=True, timeout=120)
+    assert "<title>true,true</title>" in done.stdout, done.stdout[:500] + done.stderr[-500:]

@@ -1,0 +1,428 @@
+"""Will it train: the numbers against computations by hand, and sick networks beside healthy twins."""
+
+import itertools
+import math
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from corollary.audit.finding import MARKS
+from corollary.audit.run import BUDGETS, Budget
+from corollary.audit.sections import trainability
+from corollary.audit.subject import Subject
+from corollary.evidence import claims
+
+KEY = jax.random.key(0)
+QUICK = Budget("test", curvature=256, kernel=32, pass_=256, products=120)
+
+
+def _apply(activation, params, x):
+    for w, b in params[:-1]:
+        x = activation(x @ w + b)
+    w, b = params[-1]
+    return x @ w + b
+
+
+TANH, RELU = partial(_apply, jnp.tanh), partial(_apply, jax.nn.relu)
+
+
+def _draw(sizes, gain, key=KEY):
+    keys = jax.random.split(key, len(sizes) - 1)
+    return [
+        (jax.random.normal(k, (a, b)) * math.sqrt(gain / a), jnp.zeros(b))
+        for k, (a, b) in zip(keys, itertools.pairwise(sizes), strict=True)
+    ]
+
+
+def _data(n=128, d=16, classes=4, seed=0):
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=(n, d)).astype(np.float32)
+    return x, (x @ rng.normal(size=(d, classes))).argmax(1)
+
+
+SIZES = (16, 32, 32, 32, 4)
+DEEP = (16, *(24,) * 9, 4)
+
+
+def _subject(apply=RELU, start=None, data=None, loss="cross_entropy", **known):
+    """A network whose training has not begun: nothing here depends on the trained weights."""
+    start = _draw(SIZES, 2.0) if start is None else start
+    return Subject(apply, start, loss, _data() if data is None else data, **({"initial_params": start} | known))
+
+
+def _found(subject, budget=QUICK, until=None):
+    """The findings by name, up to one of them: what follows is not computed."""
+    found = {}
+    for finding in trainability.findings(subject, budget, KEY):
+        found[finding.name] = finding
+        if finding.name == until:
+            break
+    return found
+
+
+def _layers(subject, budget=QUICK):
+    """What is found without curvature and kernels."""
+    return _found(subject, budget, "confidence of the softmax")
+
+
+def _worst(found):
+    return max((f.mark for f in found.values()), key=MARKS.index)
+
+
+# --- healthy
+
+
+@pytest.fixture(scope="module")
+def healthy():
+    return _found(_subject(learning_rate=0.05))
+
+
+def test_healthy_network_is_fine(healthy):
+    assert {name: f.mark for name, f in healthy.items() if f.mark != "fine"} == {}
+    assert len(healthy) == 11
+
+
+def test_findings_are_complete(healthy):
+    known = set(claims())
+    for finding in healthy.values():
+        assert finding.claim in known
+        assert finding.theorem
+        assert finding.premises
+        assert finding.sentence.endswith(".")
+        assert math.isfinite(finding.value)
+
+
+def test_deep_tanh_network_at_xavier_is_fine():
+    found = _layers(_subject(TANH, _draw(DEEP, 1.0)))
+    assert _worst(found) == "fine", [f.sentence for f in found.values() if f.mark != "fine"]
+
+
+# --- numbers
+
+
+def test_profiles_by_hand(healthy):
+    params, (x, y) = _draw(SIZES, 2.0), _data()
+    signals, h = [], x
+    for w, b in params:
+        signals.append(np.asarray(h @ w + b, float))
+        h = np.maximum(signals[-1], 0)
+    delta = np.exp(signals[-1])
+    delta = delta / delta.sum(1, keepdims=True) - np.eye(4)[y]
+    backward = []
+    for i in reversed(range(3)):
+        delta = (delta @ np.asarray(params[i + 1][0], float).T) * (signals[i] > 0)
+        backward.append(np.mean(np.sum(delta**2, 1)))
+    # of four layers the last, with a scale of its own, is left out
+    forward = [np.mean(z**2) for z in signals[:3]]
+    for name, profile in (("signal by layer", forward), ("gradient by layer", backward)):
+        slope = np.polyfit(np.arange(3), np.log(profile), 1)[0]
+        np.testing.assert_allclose(healthy[name].value, np.exp(slope), rtol=1e-4)
+    slopes = [abs(math.log(healthy[n].value)) for n in ("signal by layer", "gradient by layer")]
+    np.testing.assert_allclose(healthy["depth that can be reached"].value, math.log(1e12) / max(slopes), rtol=1e-5)
+    dead = [np.all(z <= 0, axis=0) for z in signals[:3]]
+    np.testing.assert_allclose(healthy["dead units"].value, 100 * np.mean(dead), atol=1e-4)
+
+
+def test_stable_step_by_hand():
+    params, (x, y) = _draw((16, 8, 4), 2.0), _data()
+    flat, unravel = jax.flatten_util.ravel_pytree(params)
+
+    def loss(p):
+        return -jnp.mean(jnp.take_along_axis(jax.nn.log_softmax(RELU(unravel(p), x)), jnp.asarray(y)[:, None], 1))
+
+    top = np.linalg.eigvalsh(np.asarray(jax.hessian(loss)(flat), float))[-1]
+    found = _found(_subject(RELU, params))["largest stable step"]
+    # Lanczos stops at a residual of 1 % of the sharpness
+    np.testing.assert_allclose(found.value, 2 / top, rtol=1e-2)
+    assert found.interval[0] <= 2 / top <= found.interval[1]
+
+
+@pytest.mark.parametrize("rate", [0.05, None])
+def test_steps_to_fit_by_iterating(rate):
+    data = (x := _data(24)[0], np.sin(x[:, :1]))
+    params = _draw((16, 64, 1), 2.0)
+    found = _found(_subject(RELU, params, data, "squared", learning_rate=rate))
+    jacobian = jax.vmap(lambda x: jax.flatten_util.ravel_pytree(jax.grad(lambda p: RELU(p, x[None])[0, 0])(params))[0])
+    j = np.asarray(jacobian(jnp.asarray(x)), float)
+    values = np.linalg.eigvalsh(j @ j.T)
+    np.testing.assert_allclose(found["condition of the tangent kernel"].value, values[-1] / values[0], rtol=1e-2)
+    step = 24 / values[-1] if rate is None else rate
+    residual = data[1] - np.asarray(RELU(params, x))
+    # far more parameters than examples: the kernel can take away all of it
+    size, count = np.linalg.norm(residual), 0
+    while np.linalg.norm(residual) > size / 10:
+        residual, count = residual - step / 24 * j @ (j.T @ residual), count + 1
+    low, high = found["steps to fit"].interval
+    # one step more or less for rounding
+    assert low - 1 <= count <= high + 1
+    assert low <= found["steps to fit"].value <= high < 1.3 * low + 2
+
+
+def test_noise_out_of_reach_is_not_waited_for():
+    """Least squares on noise: the kernel has rank 3, and the time is that of what it can fit."""
+    rng = np.random.default_rng(0)
+    x, y = rng.normal(size=(24, 2)).astype(np.float32), rng.normal(size=(24, 1)).astype(np.float32)
+    found = _found(_subject(RELU, [(jnp.ones((2, 1)), jnp.zeros(1))], (x, y), "squared"))["steps to fit"]
+    features = np.concatenate([x, np.ones((24, 1))], 1).astype(float)
+    values, vectors = np.linalg.eigh(features.T @ features)
+    residual = y - x @ np.ones((2, 1))
+    gap = vectors.T @ np.linalg.lstsq(features, residual, rcond=None)[0][:, 0]
+    size = [np.linalg.norm(np.sqrt(values) * (1 - values / values[-1]) ** t * gap) for t in range(200)]
+    count = int(np.argmax(np.array(size) <= size[0] / 10))
+    assert found.mark == "fine"
+    assert found.interval[0] - 1 <= count <= found.interval[1] + 1
+    never = np.linalg.norm(residual - features @ np.linalg.lstsq(features, residual, rcond=None)[0])
+    assert f"{100 * never / np.linalg.norm(residual):.3g}"[:3] in found.sentence
+
+
+def test_kernel_of_a_part_is_better_conditioned():
+    whole = _found(_subject(), QUICK)["condition of the tangent kernel"].value
+    part = _found(_subject(), Budget("less", 256, 8, 256, 120))["condition of the tangent kernel"].value
+    assert part < whole
+
+
+# --- sick networks
+
+
+def test_vanishing_signals():
+    found = _layers(_subject(TANH, _draw(DEEP, 0.05)))
+    assert found["signal by layer"].mark == found["gradient by layer"].mark == "problem"
+    assert found["depth that can be reached"].mark == "problem"
+    assert "vanishes" in found["gradient by layer"].sentence
+    # the gain is the factor, as long as tanh is linear, and the signal a millionth after 9 layers
+    assert 0.035 < found["signal by layer"].value < 0.065
+    assert 8 < found["depth that can be reached"].value < 10.5
+
+
+def test_exploding_signals():
+    found = _layers(_subject(RELU, _draw(DEEP, 20.0)))
+    assert found["signal by layer"].mark == found["gradient by layer"].mark == "problem"
+    assert "explodes" in found["signal by layer"].sentence
+    assert 7 < found["signal by layer"].value < 14
+    assert found["confidence of the softmax"].mark == "problem"
+
+
+def test_beyond_floating_point():
+    """Signals of 1e30 have squares that float32 does not hold."""
+    start = _draw((16, *(24,) * 8, 4), 2e8)
+    found = _found(_subject(RELU, start))
+    assert found["signal by layer"].mark == "problem"
+    assert math.isfinite(found["signal by layer"].value)
+    assert all(f.value is None or math.isfinite(f.value) for f in found.values())
+
+
+def test_start_without_a_finite_loss():
+    start = _draw((16, *(24,) * 16, 4), 1e9)
+    found = _found(_subject(RELU, _draw((16, *(24,) * 16, 4), 2.0), initial_params=start))
+    assert found["examples without a finite loss"].mark == "problem"
+    assert found["examples without a finite loss"].value == 100
+
+
+def test_short_step_takes_long():
+    found = _found(_subject(learning_rate=1e-9))
+    assert found["residual left after a million steps"].mark == "look"
+
+
+def test_dead_units():
+    start = _draw(SIZES, 2.0)
+    start[1] = (start[1][0], jnp.where(jnp.arange(32) < 20, -50.0, 0.0))
+    found = _layers(_subject(RELU, start))
+    assert found["dead units"].mark == "problem"
+    assert "1.0" in found["dead units"].sentence
+    assert 100 * 20 / 96 <= found["dead units"].value < 100 * 24 / 96
+
+
+def test_units_that_died_in_training():
+    trained = _draw(SIZES, 2.0)
+    trained[1] = (trained[1][0], jnp.full(32, -50.0))
+    found = _layers(_subject(RELU, trained, initial_params=_draw(SIZES, 2.0)))
+    assert found["dead units"].mark == "problem"
+    assert "After training" in found["dead units"].sentence
+    assert found["dead units"].value < 10
+
+
+def test_all_units_of_a_layer_dead():
+    start = _draw(SIZES, 2.0)
+    start[1] = (start[1][0], jnp.full(32, -50.0))
+    found = _layers(_subject(RELU, start))
+    assert found["dead units"].mark == found["gradient by layer"].mark == found["rank of the layers"].mark == "problem"
+
+
+def test_saturated_units():
+    found = _layers(_subject(TANH, _draw(SIZES, 2e5)))
+    assert found["saturated units"].mark == "problem"
+    assert found["saturated units"].value > 90
+    assert _layers(_subject(TANH, _draw(SIZES, 1.0)))["saturated units"].mark == "fine"
+
+
+def test_saturated_softmax():
+    start = _draw(SIZES, 2.0)
+    start[-1] = (100 * start[-1][0], start[-1][1])
+    found = _layers(_subject(RELU, start))["confidence of the softmax"]
+    out = np.asarray(RELU(start, _data()[0]), float)
+    p = np.exp(out - out.max(1, keepdims=True))
+    np.testing.assert_allclose(found.value, 100 * np.mean(1 / p.sum(1) > 0.99), atol=1.0)
+    assert found.mark == "problem"
+
+
+def test_sure_and_right_after_training_is_fine():
+    """A network that only its trained weights are known of may be as sure as it likes, if it is right."""
+    x, y = _data()
+    x = np.concatenate([x, 30 * np.eye(4)[y]], 1).astype(np.float32)[:, 12:]
+    w = jnp.concatenate([jnp.zeros((4, 4)), jnp.eye(4)])
+    found = _layers(Subject(TANH, [(w, jnp.zeros(4))], "cross_entropy", (x, y)))
+    assert found["confidence of the softmax"].mark == "fine"
+    assert found["confidence of the softmax"].value > 99
+
+
+@pytest.mark.parametrize(("factor", "mark"), [(1, "fine"), (100, "problem"), (10, "look"), (1e-3, "problem")])
+def test_scale_of_the_inputs(factor, mark):
+    x, y = _data()
+    found = _layers(_subject(data=(x * np.float32(factor), y)))["scale of the inputs"]
+    assert found.mark == mark
+    np.testing.assert_allclose(found.value, np.mean((factor * x.astype(float)) ** 2), rtol=1e-5)
+
+
+@pytest.mark.parametrize(("factor", "mark"), [(10, "fine"), (300, "look"), (5000, "problem")])
+def test_one_large_column(factor, mark):
+    x, y = _data()
+    x[:, 3] *= factor
+    found = _layers(_subject(data=(x, y)))["scale of the inputs"]
+    assert found.mark == mark
+    assert ("Column 3" in found.sentence) == (factor > 100)
+
+
+def test_network_that_scales_its_inputs_is_not_blamed():
+    x, y = _data()
+
+    def apply(params, x):
+        return RELU(params, x / 100)
+
+    found = _layers(_subject(apply, data=(100 * x, y)))
+    assert found["scale of the inputs"].mark == "fine"
+
+
+def test_collapsed_layer():
+    start = _draw(SIZES, 2.0)
+    w = jnp.outer(jnp.abs(start[1][0][:, 0]), start[1][0][0])
+    start[1] = (w * 10, start[1][1])
+    found = _layers(_subject(RELU, start))["rank of the layers"]
+    assert found.mark == "problem"
+    assert "1.0" in found.sentence
+    np.testing.assert_allclose(found.value, 1, atol=1e-3)
+
+
+def test_one_direction_is_enough_for_two_classes_after_training():
+    x, _ = _data()
+    trained = _draw((16, 32, 32, 2), 2.0)
+    trained[1] = (10 * jnp.outer(jnp.abs(trained[1][0][:, 0]), trained[1][0][0]), trained[1][1])
+    data = (x, (x[:, 0] > 0).astype(int))
+    assert _layers(_subject(RELU, trained, data, initial_params=None))["rank of the layers"].mark == "fine"
+    assert _layers(_subject(RELU, trained, data))["rank of the layers"].mark == "problem"
+
+
+def test_step_beyond_the_sharpness(healthy):
+    longest = healthy["largest stable step"].value
+    marks = [_found(_subject(learning_rate=f * longest))["largest stable step"].mark for f in (0.5, 1.3, 3.0)]
+    assert marks == ["fine", "look", "problem"]
+
+
+# --- any subject
+
+
+def test_without_a_start():
+    found = _found(_subject(initial_params=None))
+    for name in ("largest stable step", "condition of the tangent kernel", "steps to fit"):
+        assert found[name].mark == "not applicable"
+        assert "initial_params" in found[name].sentence
+    assert "trained weights" in found["signal by layer"].sentence
+    assert found["signal by layer"].premises[0].holds is False
+
+
+def test_drawn_start_has_an_interval_over_draws():
+    params = _draw(SIZES, 0.01)
+    found = _layers(_subject(RELU, params, initial_params=None, init=partial(_draw, SIZES, 2.0)))["signal by layer"]
+    low, high = found.interval
+    # of the draws, not of the trained weights, whose factor is 0.005
+    assert found.mark == "fine"
+    assert 0.4 < low < found.value < high < 2.5
+
+
+def test_part_of_the_data_has_an_interval_that_holds_the_whole():
+    subject = _subject(data=_data(512))
+    part = _found(subject, Budget("less", 64, 8, 64, 120))
+    whole = _found(subject, Budget("more", 512, 8, 512, 120))
+    for name in ("signal by layer", "gradient by layer", "scale of the inputs"):
+        low, high = part[name].interval
+        # at 95 %: twice as wide is beyond chance
+        middle, half = part[name].value, high - low
+        assert whole[name].exact
+        assert abs(whole[name].value - middle) < half
+    assert part["largest stable step"].premises[1].holds is False
+
+
+def test_last_layer_at_zero_is_no_problem():
+    start = _draw(SIZES, 2.0)
+    start[-1] = (0 * start[-1][0], start[-1][1])
+    found = _found(_subject(RELU, start))
+    assert found["gradient by layer"].mark == "not applicable"
+    assert _worst(found) == "fine"
+
+
+def test_linear_model_and_single_output():
+    x, _ = _data()
+    start = [(jnp.ones((16, 1)), jnp.zeros(1))]
+    found = _found(_subject(RELU, start, (x, x[:, 0]), "squared"))
+    assert found["signal by layer"].mark == "not applicable"
+    assert _worst(found) == "fine"
+    found = _found(_subject(RELU, _draw((16, 32, 1), 2.0), (x, (x[:, 0] > 0).astype(int))))
+    assert _worst(found) == "fine"
+    assert "confidence of the softmax" in found
+
+
+def test_network_without_layers():
+    x, _ = _data()
+
+    def apply(params, x):
+        return params * x[:, :4]
+
+    found = _found(_subject(apply, jnp.ones(4), (x, x[:, :4] + 1), "squared"))
+    assert found["signals of the layers"].mark == "not applicable"
+    assert found["largest stable step"].mark == "fine"
+
+
+def test_fitted_from_the_start_and_a_kernel_of_zero():
+    x, _ = _data()
+    start = [(jnp.eye(16)[:, :4], jnp.zeros(4))]
+    assert _found(_subject(RELU, start, (x, x[:, :4]), "squared"))["steps to fit"].mark == "not applicable"
+
+    def apply(params, x):
+        return 0 * RELU(params, x)
+
+    found = _found(_subject(apply, start, (x, x[:, :4]), "squared"))
+    assert found["condition of the tangent kernel"].mark == "problem"
+
+
+def test_convolutional_network_on_images():
+    rng = np.random.default_rng(0)
+    # smooth images, as natural ones: neighbours agree
+    x = np.cumsum(np.cumsum(rng.normal(size=(64, 1, 12, 12)), 2), 3)
+    x = ((x - x.mean()) / x.std()).astype(np.float32)
+    keys = jax.random.split(KEY, 3)
+    start = {
+        "a": jax.random.normal(keys[0], (8, 1, 3, 3)) * math.sqrt(2 / 9),
+        "b": jax.random.normal(keys[1], (8, 8, 3, 3)) * math.sqrt(2 / 72),
+        "c": jax.random.normal(keys[2], (8 * 16, 3)) * math.sqrt(2 / 128),
+    }
+
+    def apply(params, x):
+        x = jax.nn.relu(jax.lax.conv(x, params["a"], (1, 1), "SAME"))
+        x = jax.nn.relu(jax.lax.conv(x, params["b"], (3, 3), "SAME"))
+        return x.reshape(x.shape[0], -1) @ params["c"]
+
+    found = _layers(_subject(apply, start, (x, rng.integers(3, size=64))), BUDGETS["quick"])
+    assert found["signal by layer"].mark == found["gradient by layer"].mark == "fine"
+    assert found["rank of the layers"].mark == found["dead units"].mark == "fine"
