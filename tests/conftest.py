@@ -1,6 +1,7 @@
 """One compilation cache for all tests (what one process compiled, the next one reads), and no deadlines."""
 
 import os
+import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -20,3 +21,14 @@ from hypothesis import HealthCheck, settings  # noqa: E402
 # A deadline measures the machine's load, not the code.
 settings.register_profile("corollary", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("corollary")
+
+
+_ran = 0
+
+
+def pytest_runtest_teardown():
+    """Let go of compiled programs now and then: each holds pages of memory, of which a process may have 65,530."""
+    global _ran
+    _ran += 1
+    if _ran % 50 == 0 and "jax" in sys.modules:
+        sys.modules["jax"].clear_caches()
