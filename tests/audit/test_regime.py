@@ -14,7 +14,7 @@ from corollary.evidence import Figure, claims
 
 KEY = jax.random.key(0)
 QUICK = BUDGETS["quick"]
-SMALL = Budget("small", curvature=64, kernel=20, pass_=64, products=20)
+SMALL = Budget("small", examples=64, kernel=20, products=20, work=1e12)
 DIM, WIDTH = 6, 48
 
 

@@ -16,7 +16,7 @@ from corollary.audit.subject import Subject
 from corollary.evidence import claims
 
 KEY = jax.random.key(0)
-QUICK = Budget("test", curvature=256, kernel=32, pass_=256, products=120)
+QUICK = Budget("test", examples=256, kernel=32, products=120, work=1e12)
 
 
 def _apply(activation, params, x):

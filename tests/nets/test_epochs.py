@@ -97,7 +97,7 @@ def _train(**changes):
         (lambda: _train(loss=3), "loss must be a function, got int"),
         (lambda: _train(measure=3), "measure must be a function, got int"),
         (lambda: _train(optimiser=0.1), "optimiser must be an Optax transformation, got float"),
-        (lambda: _train(data=X), "data must be a tuple of at least one array"),
+        (lambda: _train(data=X), "data must be a tuple of arrays, got ArrayImpl"),
         (lambda: _train(data=(X, Y[:3])), "data must be arrays with the same first axis"),
         (lambda: _train(batch=31), "batch must be from 1 to 30, got 31"),
         (lambda: _train(model=()), "model must have at least one floating-point array to train"),

@@ -7,6 +7,17 @@ import jax.numpy as jnp
 import numpy as np
 from scipy import stats
 
+from corollary._convolutions import loop_ready
+
+FEW = 8
+# numbers of per-example gradients that are held at once
+HELD = 1 << 25
+
+
+def held(subject) -> int:
+    """How many examples' gradients are held at once."""
+    return max(1, min(64, HELD // subject.size))
+
 
 def some(data, count: int, key):
     """At most `count` examples, drawn without replacement; all of them, in order, when there are no more."""
@@ -26,16 +37,49 @@ def interval(values, total: int | None = None, z: float = 1.96) -> tuple[float, 
     return float(values.mean() - error), float(values.mean() + error)
 
 
+def curvature_examples(subject, budget, key):
+    """So many training examples that the products of one Lanczos run stay within the budget's work, 64 at least."""
+    few = jax.tree.map(lambda a: a[:FEW], subject.train)
+    lowered = _value.lower(subject.objective, subject.params, few)
+    forward = (lowered.cost_analysis() or {}).get("flops", 0) / few[0].shape[0]
+    # a product with the Hessian differentiates the forward and the backward pass, three times the forward pass in all,
+    # and its linear part has two terms for each product
+    product = 6 * max(forward, 2 * subject.size)
+    return some(subject.train, max(64, min(budget.examples, int(budget.work / (budget.products * product)))), key)
+
+
+@partial(jax.jit, static_argnums=0)
+def _value(objective, params, data):
+    return objective(params, data)
+
+
+def by_batches(function, data, batch: int):
+    """A function of batches with a value for each example, applied to `batch` examples at a time."""
+    n = jax.tree.leaves(data)[0].shape[0]
+    head = n // batch * batch
+    rest = None if head == n else function(jax.tree.map(lambda a: a[head:], data))
+    if head == 0:
+        return rest
+    stacked = jax.tree.map(lambda a: a[:head].reshape(n // batch, batch, *a.shape[1:]), data)
+    out = jax.tree.map(lambda a: a.reshape(head, *a.shape[2:]), jax.lax.map(loop_ready(function), stacked))
+    return out if rest is None else jax.tree.map(lambda *a: jnp.concatenate(a), out, rest)
+
+
 def quadratic_forms(objective, params, data, vector, batch: int = 256):
     """v · ∇²ℓ v for every example, `vector` like `params`: what the Rayleigh quotient of a mean averages over."""
 
-    def one(example):
-        example = jax.tree.map(lambda a: a[None], example)
-        slope = jax.grad(lambda p: objective(p, example))
-        turned = jax.jvp(slope, (params,), (vector,))[1]
-        return sum(jnp.sum(a * b) for a, b in zip(jax.tree.leaves(turned), jax.tree.leaves(vector), strict=True))
+    def second(examples):
+        def losses(t):
+            moved = jax.tree.map(lambda p, v: p + t.astype(p.dtype) * v.astype(p.dtype), params, vector)
+            return jax.vmap(lambda one: objective(moved, jax.tree.map(lambda a: a[None], one)))(examples)
 
-    return jax.lax.map(one, data, batch_size=min(batch, jax.tree.leaves(data)[0].shape[0]))
+        def slopes(t):
+            return jax.jvp(losses, (t,), (jnp.ones_like(t),))[1]
+
+        zero = jnp.zeros((), jnp.result_type(*jax.tree.leaves(params)))
+        return jax.jvp(slopes, (zero,), (jnp.ones_like(zero),))[1]
+
+    return by_batches(second, data, batch)
 
 
 def jackknife(statistics, pairs: dict, rows: dict, total: int | None = None, groups: int = 20):

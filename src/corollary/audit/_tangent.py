@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from corollary import kernels
-from corollary.audit._sample import jackknife, some
+from corollary.audit._sample import by_batches, jackknife, some
 
 # Kernels cost one backward pass per example and output: with many outputs fewer examples are taken.
 OUTPUTS, FEWEST = 32, 16
@@ -77,10 +77,7 @@ def _linearised(apply, initial, params, x):
     """The outputs at the start, and those of the network linearised there, at the trained parameters."""
     linear = kernels.linearise(apply, initial)
 
-    def one(x):
-        return apply(initial, x[None])[0], linear(params, x[None])[0]
-
-    return jax.lax.map(one, x, batch_size=min(64, x.shape[0]))
+    return by_batches(lambda x: (apply(initial, x), linear(params, x)), x, 64)
 
 
 def _numbers(train, before, after, start, linear, total):

@@ -18,18 +18,22 @@ SECTIONS = ("trainability", "regime", "minimum", "noise")
 
 @dataclass(frozen=True)
 class Budget:
-    """How much may be spent: examples for curvature, for kernels, and for whole-data passes; products of Lanczos."""
+    """How much may be spent.
+
+    Examples for passes over the data, examples for kernels, products of one Lanczos run, and the floating-point
+    operations that all its products may take together.
+    """
 
     name: str
-    curvature: int
+    examples: int
     kernel: int
-    pass_: int
     products: int
+    work: float
 
 
 BUDGETS = {
-    "quick": Budget("quick", curvature=2048, kernel=256, pass_=4096, products=120),
-    "full": Budget("full", curvature=16384, kernel=1024, pass_=65536, products=1000),
+    "quick": Budget("quick", examples=2048, kernel=256, products=120, work=3e12),
+    "full": Budget("full", examples=16384, kernel=1024, products=1000, work=1e15),
 }
 
 

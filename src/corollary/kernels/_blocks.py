@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
+from corollary._convolutions import loop_ready
 from corollary.kernels._tangents import Tangents, forward_contract
 
 BLOCK = 2048
@@ -98,16 +99,20 @@ def _steps(tangents, leaves, outputs):
     shape = tangents.program.shape(tangents.program.output)
     dtype = tangents.program.avals[tangents.program.output].dtype
     if tangents.forward:
-        return (lambda x: x), lambda a, b: forward_contract(tangents, leaves, a, b)
+        return (lambda x: x), loop_ready(lambda a, b: forward_contract(tangents, leaves, a, b))
     if outputs == k:
         basis = jnp.eye(k, dtype=dtype).reshape(k, *shape)
-        return (lambda x: tangents.features(leaves, x, basis)), tangents.contract
+        return loop_ready(lambda x: tangents.features(leaves, x, basis)), loop_ready(tangents.contract)
+
+    @loop_ready
+    def ready(a, b, basis):
+        return tangents.contract(*(tangents.features(leaves, x, basis) for x in (a, b)))
 
     def contract(a, b):
         def some(total, start):
             # rows beyond the last output are zero and add nothing
             basis = jax.nn.one_hot(start + jnp.arange(outputs), k, dtype=dtype).reshape(outputs, *shape)
-            return total + tangents.contract(*(tangents.features(leaves, x, basis) for x in (a, b))), None
+            return total + ready(a, b, basis), None
 
         zero = jnp.zeros((a[0].shape[0], b[0].shape[0]), tangents.dtype)
         return lax.scan(some, zero, jnp.arange(0, k, outputs))[0]

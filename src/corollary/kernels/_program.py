@@ -10,8 +10,7 @@ from typing import NamedTuple
 import jax
 from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn, Literal
 
-# calls whose body is exactly what they compute, under the name of the parameter that holds the body
-_BODY = {"jit": "jaxpr", "pjit": "jaxpr", "remat2": "jaxpr", "checkpoint": "jaxpr", "closed_call": "call_jaxpr"}
+from corollary._convolutions import body_of, run_equation
 
 
 class Step(NamedTuple):
@@ -68,7 +67,7 @@ def evaluate(program: Program, leaves, inputs, added: dict, keep=()):
     for slot, value in zip(program.leaves + program.inputs, [*leaves, *inputs], strict=True):
         write(slot, value)
     for step in program.steps:
-        for slot, value in zip(step.outs, _run(step.eqn, [env[s] for s in step.ins]), strict=True):
+        for slot, value in zip(step.outs, run_equation(step.eqn, [env[s] for s in step.ins]), strict=True):
             write(slot, value)
     return env[program.output], {slot: env[slot] for slot in keep}
 
@@ -116,10 +115,9 @@ class _Builder:
 
         for eqn in jaxpr.eqns:
             ins = tuple(map(read, eqn.invars))
-            body = eqn.params.get(_BODY.get(eqn.primitive.name))
+            body = body_of(eqn)
             if body is not None:
-                inner, consts = (body.jaxpr, body.consts) if isinstance(body, ClosedJaxpr) else (body, ())
-                outs = self.inline(inner, consts, ins)
+                outs = self.inline(*body, ins)
             else:
                 outs = tuple(self.slot(v.aval) for v in eqn.outvars)
                 self.steps.append(Step(eqn, ins, outs))
@@ -135,13 +133,6 @@ def _alive(steps, output) -> tuple[Step, ...]:
             needed.update(step.ins)
             kept.append(step)
     return tuple(reversed(kept))
-
-
-def _run(eqn, values):
-    # the context (precision, 64 bits) is the one that the equation was traced in
-    with eqn.ctx.manager:
-        out = eqn.primitive.bind(*values, **eqn.primitive.get_bind_params(eqn.params))
-    return out if eqn.primitive.multiple_results else [out]
 
 
 def _bodies(params):

@@ -4,7 +4,8 @@ import jax
 import jax.numpy as jnp
 from jax.extend.core import Literal
 
-from corollary.kernels._program import _bodies, _run
+from corollary._convolutions import run_equation
+from corollary.kernels._program import _bodies
 
 PRODUCTS = ("dot_general", "conv_general_dilated")
 # a program grows with what is written out; longer loops (over the time steps of a sequence, say) stay loops
@@ -36,7 +37,7 @@ def _evaluate(jaxpr, consts, arguments):
         elif name in ("jit", "pjit") and _loops(params["jaxpr"].jaxpr):
             out = _evaluate(params["jaxpr"].jaxpr, params["jaxpr"].consts, values)
         else:
-            out = _run(eqn, values)
+            out = run_equation(eqn, values)
         env |= dict(zip(eqn.outvars, out, strict=True))
     return [read(v) for v in jaxpr.outvars]
 

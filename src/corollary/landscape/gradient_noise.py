@@ -15,10 +15,10 @@ import numpy as np
 from jax.flatten_util import ravel_pytree
 from jax.scipy.stats import norm
 
+from corollary._convolutions import loop_ready
 from corollary._validate import positive, real, whole, within
-from corollary.landscape._examples import alone, first_examples, fold, require_mean
+from corollary.landscape._examples import alone, arrange, first_examples, fold, require_mean, split_params
 from corollary.landscape.lanczos import Eigenpairs, eigenpairs
-from corollary.landscape.operator import _arrange, _split
 from corollary.optimization.noise import batch_factor, decreasing_step
 from corollary.optimization.rates import sgd
 
@@ -81,14 +81,13 @@ def gradient_noise(
 
     With `top` $=k$, the $k$ largest eigenpairs of $\Sigma$ by Lanczos (`key` starts it; `products`, `tolerance` as in
     `corollary.landscape.eigenpairs`). A product $v\mapsto\frac1n\sum d_i(d_i\cdot v)$ needs one forward and one reverse
-    pass over the data and no per-example gradient; up to $np=2^{27}$ the gradients are kept instead, which is faster,
-    and much so for convolutions on a processor: there, ask for eigenpairs on a part of the data.
+    pass over the data and no per-example gradient; up to $np=2^{27}$ the gradients are kept instead, which is faster.
     """
     if not callable(loss):
         raise TypeError(f"loss must be a function of parameters and a batch, got {type(loss).__name__}.")
-    params, fixed = _split(params)
+    params, fixed = split_params(params)
     confidence = within("confidence", real("confidence", confidence, ""), 0.0, 1.0, open="both")
-    parts = _arrange(_present(data), whole("batch_size", batch_size))
+    parts = arrange(_present(data), whole("batch_size", batch_size))
     size = sum(leaf.size for leaf in jax.tree.leaves(params))
     top = whole("top", top, 0, size)
     own = _Own(loss, fixed)
@@ -220,6 +219,7 @@ def _top(loss, params, mean, parts, key, tolerance, k, products) -> Eigenpairs:
         # the deviations of all examples add up to zero, those of a batch do not
         return ravel_pytree(back)[0] - jnp.sum(along) * mean
 
+    @loop_ready
     def product(v):
         return fold(of_batch, (v,), parts, _add) / n
 

@@ -17,10 +17,9 @@ from jax import lax
 
 from corollary._validate import whole
 from corollary.kernels._program import evaluate, only_forward, trace
-from corollary.landscape._examples import first_examples, fold, require_mean
+from corollary.landscape._examples import arrange, first_examples, fold, require_mean, split_params
 from corollary.landscape._layers import find_layers
 from corollary.landscape._unroll import unrolled
-from corollary.landscape.operator import _arrange, _split
 
 # a slope below this counts as flat
 FLAT = 1e-2
@@ -102,8 +101,8 @@ def layer_signals(apply, params, x, y, loss, *, batch_size: int = 128) -> tuple[
     for name, function in (("apply", apply), ("loss", loss)):
         if not callable(function):
             raise TypeError(f"{name} must be a function, got {type(function).__name__}.")
-    params, fixed = _split(params)
-    parts = _arrange({"x": x, "y": y}, whole("batch_size", batch_size))
+    params, fixed = split_params(params)
+    parts = arrange({"x": x, "y": y}, whole("batch_size", batch_size))
     few = first_examples(parts)
     n, out = jax.tree.leaves(few)[0].shape[0], eqx.filter_eval_shape(apply, eqx.combine(params, fixed), few["x"])
     if getattr(out, "shape", ())[:1] != (n,) or not jnp.issubdtype(out.dtype, np.floating):

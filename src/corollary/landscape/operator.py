@@ -16,11 +16,11 @@ from typing import Any, NamedTuple
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jax.flatten_util import ravel_pytree
-from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
-from corollary._validate import concrete, one_of, real, whole
+from corollary._convolutions import loop_ready
+from corollary._validate import one_of, real, whole
+from corollary.landscape._examples import arrange, first_examples, require_mean, split_params, varies
 from corollary.landscape.density import Density, spectral_density
 from corollary.landscape.lanczos import Eigenpairs, eigenpairs
 from corollary.landscape.trace import Trace, hutch_plus_plus, hutchinson
@@ -63,7 +63,7 @@ class Curvature(eqx.Module):
         if getattr(vector, "shape", None) == (self.size,):
             return self @ vector
         flat, unravel = ravel_pytree(self.params)
-        vector = eqx.filter(vector, _varies)
+        vector = eqx.filter(vector, varies)
         if jax.tree.structure(vector) != jax.tree.structure(self.params):
             raise ValueError(
                 f"vector must be flat or have the structure of params, {jax.tree.structure(self.params)}, "
@@ -114,7 +114,7 @@ class Curvature(eqx.Module):
 
         def linear(batch):
             step = self.product(self.params, batch, self.fixed)
-            return lambda v: ravel_pytree(step(unravel(v)))[0]
+            return loop_ready(lambda v: ravel_pytree(step(unravel(v)))[0])
 
         if self.batches is None:
             return linear(self.rest)
@@ -138,23 +138,19 @@ class Curvature(eqx.Module):
         count, size = jax.tree.leaves(self.batches)[0].shape[:2]
         remaining = 0 if self.rest is None else jax.tree.leaves(self.rest)[0].shape[0]
         share = size / (count * size + remaining)
+        ready = loop_ready(function)
         zero = jax.tree.map(
             lambda a: jnp.zeros(a.shape, a.dtype), jax.eval_shape(function, jax.tree.map(lambda a: a[0], self.batches))
         )
 
         def add(total, batch):
-            return jax.tree.map(lambda t, b: t + share * b, total, function(batch)), None
+            return jax.tree.map(lambda t, b: t + share * b, total, ready(batch)), None
 
         total = jax.lax.scan(add, zero, self.batches)[0]
         return total if last is None else jax.tree.map(lambda t, b: t + (1 - count * share) * b, total, last)
 
     def __repr__(self) -> str:
         return f"<{self.kind} of {self.size} parameters, batch statistics {self.statistics}>"
-
-
-class _Batches(NamedTuple):
-    batches: Any
-    rest: Any
 
 
 def hessian(loss, params, data=None, *, batch_size: int = 4096, statistics: str = "frozen") -> Curvature:
@@ -165,10 +161,10 @@ def hessian(loss, params, data=None, *, batch_size: int = 4096, statistics: str 
     `statistics="recomputed"` says that this is meant. Leaves of `params` that are no floating-point arrays are fixed.
     """
     _callable("loss", loss)
-    params, fixed = _split(params)
-    parts = _arrange(data, batch_size)
+    params, fixed = split_params(params)
+    parts = arrange(data, batch_size)
     product = _HessianProduct(loss)
-    _check(product, params, fixed, data, statistics)
+    _check(product, params, fixed, parts, statistics)
     return Curvature(params, parts.batches, parts.rest, fixed, product, "Hessian", statistics)
 
 
@@ -183,11 +179,10 @@ def gauss_newton(apply, loss, params, data, *, batch_size: int = 4096, statistic
     _callable("loss", loss)
     if not isinstance(data, tuple) or len(data) != 2:
         raise ValueError("data must be a pair (x, y) of inputs and targets.")
-    params, fixed = _split(params)
-    parts = _arrange(data, batch_size)
-
+    params, fixed = split_params(params)
+    parts = arrange(data, batch_size)
     product = _GaussNewtonProduct(apply, loss)
-    _check(product, params, fixed, data, statistics)
+    _check(product, params, fixed, parts, statistics)
     return Curvature(params, parts.batches, parts.rest, fixed, product, "Gauss-Newton matrix", statistics)
 
 
@@ -263,89 +258,17 @@ def _callable(name, value):
         raise TypeError(f"{name} must be a function, got {type(value).__name__}.")
 
 
-def _split(params):
-    """The floating-point leaves, checked, and the rest."""
-    params, fixed = eqx.partition(
-        params, lambda leaf: hasattr(leaf, "dtype") and jnp.issubdtype(leaf.dtype, np.inexact)
-    )
-    if not jax.tree.leaves(params):
-        raise ValueError("params must have at least one floating-point array.")
-    checked = jax.tree_util.tree_map_with_path(
-        lambda path, leaf: real("params" + jax.tree_util.keystr(path), leaf), params
-    )
-    return checked, fixed
-
-
-def _arrange(data, batch_size) -> _Batches:
-    """Full batches stacked `(count, batch_size, ...)` and the remaining examples; one batch alone is all `rest`.
-
-    With several devices the examples of each batch are spread over them, when their number allows; the parameters are
-    on every device, and XLA adds the partial sums.
-    """
-    batch_size = whole("batch_size", batch_size)
-    if data is None:
-        return _Batches(None, None)
-    data = jax.tree_util.tree_map_with_path(_example_array, data)
-    lengths = {leaf.shape[0] if leaf.ndim else 0 for leaf in jax.tree.leaves(data)}
-    if len(lengths) != 1 or 0 in lengths:
-        raise ValueError(
-            f"the arrays of data must have one common, positive number of examples, got {sorted(lengths)}."
-        )
-    n = lengths.pop()
-    count = n // batch_size if n > batch_size else 0
-    head = count * batch_size
-    stacked = jax.tree.map(lambda a: a[:head].reshape(count, batch_size, *a.shape[1:]), data) if count else None
-    rest = jax.tree.map(lambda a: a[head:], data) if head < n else None
-    if not all(map(concrete, jax.tree.leaves(data))) or jax.device_count() == 1:
-        return _Batches(stacked, rest)
-    mesh = Mesh(np.array(jax.devices()), ("data",))
-
-    def spread(a, axis):
-        even = a.shape[axis] % mesh.size == 0
-        return jax.device_put(
-            a, NamedSharding(mesh, PartitionSpec(*[None] * axis, "data") if even else PartitionSpec())
-        )
-
-    return _Batches(jax.tree.map(lambda a: spread(a, 1), stacked), jax.tree.map(lambda a: spread(a, 0), rest))
-
-
-def _example_array(path, leaf):
-    leaf = jnp.asarray(leaf)
-    return real("data" + jax.tree_util.keystr(path), leaf) if jnp.issubdtype(leaf.dtype, np.floating) else leaf
-
-
-def _check(product, params, fixed, data, statistics):
-    """One sentence if the loss is no finite real scalar, or not the mean over examples that it is taken for.
-
-    Whether the examples of a batch see each other is measured: is the loss of a few the mean of their losses?
-    """
+def _check(product, params, fixed, parts, statistics):
     one_of("statistics", statistics, STATISTICS)
-    few = jax.tree.map(lambda a: jnp.asarray(a)[:8], data)
-    out = jax.eval_shape(lambda p: product.value(p, few, fixed), params)
-    if getattr(out, "shape", None) != () or not jnp.issubdtype(out.dtype, np.floating):
-        raise ValueError(f"loss must return a real scalar, the mean over the batch, got {out}.")
-    if not all(map(concrete, jax.tree.leaves((params, data)))):
-        return
-    together, apart = map(np.asarray, _together_and_apart(product, params, fixed, few))
-    if not np.isfinite(together):
-        raise ValueError(f"loss must be finite at params, got {together}.")
-    # both are sums of the same terms in another order: rounding is all that may differ
-    rounding = 1e3 * np.finfo(out.dtype).eps * np.max(np.abs(apart), initial=np.abs(together))
-    if statistics == "frozen" and np.abs(together - np.mean(apart)) > rounding:
-        raise ValueError(
-            "loss is not the mean of its examples' losses: either it is a sum, or examples see each other through "
-            "batch statistics. Freeze the statistics (inference mode), or pass statistics='recomputed' to take the "
-            "curvature with every batch's own."
-        )
+    few = first_examples(parts)
+    require_mean(_Value(product, fixed), params, few, apart=few is not None and statistics == "frozen")
 
 
-@eqx.filter_jit
-def _together_and_apart(product, params, fixed, few):
-    together = product.value(params, few, fixed)
-    if few is None:
-        return together, together
-    return together, jax.lax.map(lambda one: product.value(params, jax.tree.map(lambda a: a[None], one), fixed), few)
+class _Value(eqx.Module):
+    """The loss of a product with the leaves that do not vary filled in."""
 
+    product: Any = eqx.field(static=True)
+    fixed: Any
 
-def _varies(leaf) -> bool:
-    return hasattr(leaf, "dtype") and jnp.issubdtype(leaf.dtype, np.inexact)
+    def __call__(self, params, batch):
+        return self.product.value(params, batch, self.fixed)

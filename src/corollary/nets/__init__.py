@@ -1,4 +1,9 @@
-"""Networks as Equinox modules, named as in the texts."""
+"""Networks as Equinox modules, named as in the texts.
+
+The families of architectures (`nets.convolutional`, `nets.recurrent`, ...) load when they are first touched.
+"""
+
+import importlib as _importlib
 
 from corollary.nets import from_scratch
 from corollary.nets.activations import (
@@ -41,6 +46,7 @@ from corollary.nets.dense import DenseNetwork
 from corollary.nets.epochs import epoch_batches, train_epochs
 from corollary.nets.equivalence import logistic_to_tanh, tanh_to_logistic
 from corollary.nets.feedforward import FeedForward, HyperParameters, book_feedforward
+from corollary.nets.fit import fit
 from corollary.nets.growing import GrowingNetwork, Growth, grows, train_growing
 from corollary.nets.initialisations import (
     glorot_normal,
@@ -127,6 +133,7 @@ __all__ = [
     "conjunction_error",
     "empirical_risk",
     "epoch_batches",
+    "fit",
     "flip_hidden",
     "forward_cost",
     "from_scratch",
@@ -195,3 +202,15 @@ __all__ = [
     "uniform_fan_in",
     "zeros",
 ]
+
+FAMILIES = ("attention", "convolutional", "graphs", "normalisation", "recurrent", "sets")
+
+
+def __getattr__(name: str):
+    if name in FAMILIES:
+        return _importlib.import_module(f"{__name__}.{name}")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *FAMILIES])

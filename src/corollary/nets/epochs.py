@@ -9,6 +9,7 @@ import optax
 
 from corollary._validate import whole
 from corollary.catalog import implements
+from corollary.nets._step import Progress, checked_examples, checked_functions, descent, trainable_part
 from corollary.nets.training import Trained
 
 
@@ -43,43 +44,30 @@ def train_epochs(
     `losses` has shape `(epochs, batches)`, each before its update; `record` is what `measure(model)` gave before the
     first epoch and after each. Otherwise as `train`. Data of bytes may come as they are: cast them in the loss.
     """
-    for name, value in (("loss", loss), *([("measure", measure)] if measure is not None else [])):
-        if not callable(value):
-            raise TypeError(f"{name} must be a function, got {type(value).__name__}.")
-    if not isinstance(optimiser, optax.GradientTransformation):
-        raise TypeError(f"optimiser must be an Optax transformation, got {type(optimiser).__name__}.")
-    if not isinstance(data, tuple | list) or not data:
+    checked_functions(optimiser, loss=loss, measure=measure)
+    data = checked_examples(data)
+    if not data:
         raise TypeError("data must be a tuple of at least one array.")
-    data = tuple(map(jnp.asarray, data))
-    if len({a.shape[0] if a.ndim else -1 for a in data}) > 1 or any(a.ndim == 0 or a.shape[0] == 0 for a in data):
-        raise ValueError(f"data must be arrays with the same first axis, got shapes {[a.shape for a in data]}.")
     epochs, batch = whole("epochs", epochs), whole("batch", batch, 1, data[0].shape[0])
     return _train_epochs(model, loss, data, optimiser, key, epochs, batch, measure)
 
 
 @eqx.filter_jit
 def _train_epochs(model, loss, data, optimiser, key, epochs, batch, measure):
-    params, static = eqx.partition(model, eqx.is_inexact_array)
-    if not jax.tree.leaves(params):
-        raise ValueError("model must have at least one floating-point array to train.")
+    params, static = trainable_part(model, eqx.is_inexact_array)
+    descend = descent(loss, static, optimiser)
 
-    def objective(params, examples):
-        return loss(eqx.combine(params, static), *examples)
-
-    def advance(carry, chosen):
-        params, state = carry
-        value, slope = jax.value_and_grad(objective)(params, tuple(a[chosen] for a in data))
-        updates, state = optimiser.update(slope, state, params)
-        return (optax.apply_updates(params, updates), state), value
+    def advance(progress, chosen):
+        return descend(progress, tuple(a[chosen] for a in data), None)
 
     def look(params):
         return None if measure is None else measure(eqx.combine(params, static))
 
     def epoch(carry, k):
         carry, values = jax.lax.scan(advance, carry, epoch_batches(jax.random.fold_in(key, k), data[0].shape[0], batch))
-        return carry, (values, look(carry[0]))
+        return carry, (values, look(carry.params))
 
-    (last, _), (losses, record) = jax.lax.scan(epoch, (params, optimiser.init(params)), jnp.arange(epochs))
+    last, (losses, record) = jax.lax.scan(epoch, Progress(params, optimiser.init(params)), jnp.arange(epochs))
     if measure is not None:
         record = jax.tree.map(lambda a, b: jnp.concatenate([jnp.asarray(a)[None], b]), look(params), record)
-    return Trained(eqx.combine(last, static), losses, record)
+    return Trained(eqx.combine(last.params, static), losses, record)

@@ -22,18 +22,21 @@ import optax
 
 from corollary._validate import whole
 from corollary.catalog import implements
+from corollary.nets._step import Progress, checked_examples, checked_functions, descent, trainable_part
 
 
 class Trained(NamedTuple):
-    """What `train` returns.
+    """What training returns.
 
     `losses` holds the loss of every step, on its batch and before the update; `record` what `measure` returned
-    before the first step and after every `every` steps, along a leading axis (None without `measure`).
+    before the first step and after every `every` steps, along a leading axis (None without `measure`); `state` what a
+    loss with a state carried along (None without).
     """
 
     model: Any
     losses: jax.Array
     record: Any
+    state: Any = None
 
 
 @implements("B02.02")
@@ -60,12 +63,8 @@ def train(
 
     Compiled once for each `loss`, `optimiser` and `measure` object: define them once, outside a loop.
     """
-    _callable("loss", loss)
-    data, steps, every = _examples(data), whole("steps", steps), whole("every", every)
-    if not isinstance(optimiser, optax.GradientTransformation):
-        raise TypeError(f"optimiser must be an Optax transformation, got {type(optimiser).__name__}.")
-    if measure is not None:
-        _callable("measure", measure)
+    checked_functions(optimiser, loss=loss, measure=measure)
+    data, steps, every = checked_examples(data), whole("steps", steps), whole("every", every)
     if steps % every:
         raise ValueError(f"every must divide steps, got {every} and {steps}.")
     if batch is not None:
@@ -81,54 +80,29 @@ def train(
 
 @eqx.filter_jit
 def _train(model, loss, data, optimiser, key, steps, batch, stochastic, measure, every, trainable):
-    params, static = eqx.partition(model, trainable)
-    if not jax.tree.leaves(params):
-        raise ValueError("model must have at least one floating-point array to train.")
+    params, static = trainable_part(model, trainable)
+    descend = descent(loss, static, optimiser, stochastic=stochastic)
 
-    def objective(params, examples, loss_key):
-        value = loss(eqx.combine(params, static), *examples, **({"key": loss_key} if stochastic else {}))
-        if jnp.shape(value) != ():
-            raise ValueError(f"loss must return a number, got shape {jnp.shape(value)}.")
-        return value
-
-    def advance(carry, step):
-        params, state = carry
+    def advance(progress, step):
         batch_key, loss_key = jax.random.split(jax.random.fold_in(key, step))
-        examples = data if batch is None else _draw(batch_key, data, batch)
-        value, slope = jax.value_and_grad(objective)(params, examples, loss_key)
-        updates, state = optimiser.update(slope, state, params)
-        return (optax.apply_updates(params, updates), state), value
+        return descend(progress, data if batch is None else _draw(batch_key, data, batch), loss_key)
 
     def look(params):
         return None if measure is None else measure(eqx.combine(params, static))
 
     def stretch(carry, first):
         carry, values = jax.lax.scan(advance, carry, first + jnp.arange(every))
-        return carry, (values, look(carry[0]))
+        return carry, (values, look(carry.params))
 
-    start = (params, optimiser.init(params))
+    start = Progress(params, optimiser.init(params))
     if measure is None:
-        (params, _), losses = jax.lax.scan(advance, start, jnp.arange(steps))
-        return Trained(eqx.combine(params, static), losses, None)
-    (last, _), (losses, record) = jax.lax.scan(stretch, start, jnp.arange(0, steps, every))
+        last, losses = jax.lax.scan(advance, start, jnp.arange(steps))
+        return Trained(eqx.combine(last.params, static), losses, None)
+    last, (losses, record) = jax.lax.scan(stretch, start, jnp.arange(0, steps, every))
     record = jax.tree.map(lambda a, b: jnp.concatenate([jnp.asarray(a)[None], b]), look(params), record)
-    return Trained(eqx.combine(last, static), losses.ravel(), record)
+    return Trained(eqx.combine(last.params, static), losses.ravel(), record)
 
 
 def _draw(key, data, batch):
     chosen = jax.random.randint(key, (batch,), 0, data[0].shape[0])
     return tuple(a[chosen] for a in data)
-
-
-def _examples(data) -> tuple:
-    if not isinstance(data, tuple | list):
-        raise TypeError(f"data must be a tuple of arrays, got {type(data).__name__}.")
-    data = tuple(map(jnp.asarray, data))
-    if len({a.shape[0] if a.ndim else -1 for a in data}) > 1 or any(a.ndim == 0 or a.shape[0] == 0 for a in data):
-        raise ValueError(f"data must be arrays with the same first axis, got shapes {[a.shape for a in data]}.")
-    return data
-
-
-def _callable(name, value):
-    if not callable(value):
-        raise TypeError(f"{name} must be a function, got {type(value).__name__}.")

@@ -10,7 +10,7 @@ import numpy as np
 from jax.flatten_util import ravel_pytree
 
 from corollary import kernels, landscape
-from corollary.audit._sample import interval, quadratic_forms, some
+from corollary.audit._sample import curvature_examples, interval, quadratic_forms, some
 from corollary.audit.finding import Finding, Premise, short
 from corollary.evidence import picture
 
@@ -23,8 +23,6 @@ STEPS = np.unique(np.round(np.geomspace(1, 1e6, 61)).astype(np.int32))
 # so many that all directions are done which the precision of the numbers can tell from those that are never learned
 END = np.int32(2_000_000_000)
 TENTH = 0.1
-# examples times parameters in a product with the Hessian, of which dozens are made, and examples at least
-WORK, FEWEST = 2**26, 64
 # outputs of an example beyond which residuals of all steps are not kept
 MOST_OUTPUTS = 2048
 
@@ -38,9 +36,12 @@ def without_start():
         yield Finding(name, "not applicable", reason)
 
 
-def stable_step(subject, start, budget, sample_key, top_key) -> Finding:
+def stable_step(subject, start, losses, budget, sample_key, top_key) -> Finding:
+    """2 over the sharpness at the start; `losses` are those of the examples there."""
+    # where training is known to have led down, its first steps did not ruin it
+    went_well = start.kind == "given" and subject.mean_loss() < 0.5 * float(np.mean(losses))
     total = subject.train[0].shape[0]
-    data = some(subject.train, min(budget.curvature, max(FEWEST, WORK // subject.size)), sample_key)
+    data = curvature_examples(subject, budget, sample_key)
     count = data[0].shape[0]
     # the call of the section on minima, so that one compiled program serves both; 1 % is enough here
     try:
@@ -61,7 +62,7 @@ def stable_step(subject, start, budget, sample_key, top_key) -> Finding:
     error = residual + 1e2 * float(jnp.finfo(operator.dtype).eps) * sharpness
     low, high = max(low - error, 1e-3 * sharpness), high + error
     step = 2 / sharpness
-    mark, text = _of_step(eta, sharpness)
+    mark, text = _of_step(eta, sharpness, went_well)
     full = subject.batch_size is None or subject.batch_size >= total
     return Finding(
         NAMES[0],
@@ -86,11 +87,13 @@ def stable_step(subject, start, budget, sample_key, top_key) -> Finding:
     )
 
 
-def _of_step(eta, sharpness):
+def _of_step(eta, sharpness, went_well):
     if eta is None:
         return "fine", "The step used in training was not given."
     ratio = eta * sharpness / 2
     given = f"The step given, {short(eta)}, is {short(ratio)} of that: "
+    if ratio > PROBLEM and went_well:
+        return "look", given + "the first steps overshoot, and yet training got over it."
     if ratio > PROBLEM:
         return "problem", given + "the first steps overshoot and the loss rises, perhaps for good."
     if ratio > LOOK:

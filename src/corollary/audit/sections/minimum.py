@@ -8,7 +8,8 @@ import numpy as np
 from jax.flatten_util import ravel_pytree
 
 from corollary import landscape
-from corollary.audit._sample import interval, quadratic_forms, some
+from corollary._convolutions import loop_ready
+from corollary.audit._sample import curvature_examples, held, interval, quadratic_forms
 from corollary.audit.finding import Finding, Premise, short
 from corollary.evidence import picture
 
@@ -18,19 +19,18 @@ TITLE = "What did it find?"
 def findings(subject, budget, key):
     sample_key, top_key, trace_key, density_key = jax.random.split(key, 4)
     total = subject.train[0].shape[0]
-    data = some(subject.train, budget.curvature, sample_key)
+    data = curvature_examples(subject, budget, sample_key)
     count = data[0].shape[0]
     partly = count < total
     seen = Premise("measured on all training data", not partly, f"{count} of {total} examples")
     operator = landscape.hessian(subject.objective, subject.params, data, batch_size=1024)
-    slope, _ = ravel_pytree(operator.gradient())
     ends = operator.top(2, which="both", products=budget.products, key=top_key, tolerance=1e-4)
     ends = jax.tree.map(np.asarray, ends)
     largest, least = float(ends.values[0]), float(ends.values[-1])
     unravel = ravel_pytree(subject.params)[1]
     forms = [np.asarray(_forms(subject.objective, subject.params, data, unravel(jnp.asarray(v)))) for v in ends.vectors]
 
-    yield _slope(subject, operator, slope, data, seen)
+    yield _slope(subject, data, seen)
     yield _sharpness(subject, largest, _bounds(forms[0], total, ends.residuals[0]), seen, count)
     yield _least(subject, least, largest, _bounds(forms[-1], total, ends.residuals[-1]), ends, data, seen)
     yield _spectrum(operator, density_key, largest, least, seen)
@@ -51,22 +51,14 @@ def _forms(objective, params, data, vector):
     return quadratic_forms(objective, params, data, vector)
 
 
-@eqx.filter_jit
-def _squares(objective, params, data):
-    def one(example):
-        slope = jax.grad(objective)(params, jax.tree.map(lambda a: a[None], example))
-        return sum(jnp.sum(leaf**2) for leaf in jax.tree.leaves(slope))
-
-    return jax.lax.map(one, data, batch_size=min(128, data[0].shape[0]))
-
-
-def _slope(subject, operator, slope, data, seen):
+def _slope(subject, data, seen):
     """The gradient against the noise with which the data know it: a slope below that is none that they can see."""
-    norm = float(jnp.linalg.norm(slope))
-    squares = np.asarray(_squares(subject.objective, subject.params, data))
-    n = len(squares)
+    n = data[0].shape[0]
+    if n < 2:
+        return Finding("gradient norm", "not applicable", "One example has no spread: give more training data.")
+    found = landscape.gradient_noise(subject.objective, subject.params, data, batch_size=held(subject))
+    norm, variance = float(found.gradient_norm), float(found.trace)
     # E|mean of n gradients - its expectation|^2
-    variance = max(squares.mean() - norm**2, 0.0)
     noise = float(np.sqrt(variance / n))
     batch = subject.batch_size
     still = norm <= 2 * noise
@@ -186,7 +178,7 @@ def _along(objective, params, data, vector, steps):
     def value(t):
         return objective(jax.tree.map(lambda p, v: p + (t * v).astype(p.dtype), params, vector), data)
 
-    return jax.lax.map(value, steps)
+    return jax.lax.map(loop_ready(value), steps)
 
 
 def _spectrum(operator, key, largest, least, seen):

@@ -5,29 +5,27 @@ import jax
 import numpy as np
 
 from corollary import landscape
-from corollary.audit._sample import some
+from corollary.audit._sample import HELD, curvature_examples, held, some
 from corollary.audit.finding import Finding, Premise, short
 from corollary.evidence import picture
 
 TITLE = "How noisy is the gradient?"
 EIGENVALUES = 10
-# the covariance is drawn from at most this many numbers of per-example gradients
-HELD = 1 << 25
 
 
 def findings(subject, budget, key):
     sample_key, part_key, top_key = jax.random.split(key, 3)
     total = subject.train[0].shape[0]
-    data = some(subject.train, min(budget.pass_, 2048), sample_key)
+    data = some(subject.train, budget.examples, sample_key)
     n = data[0].shape[0]
     if n < 2:
         yield Finding("noise scale", "not applicable", "One example has no spread: give more training data.")
         return
-    noise = landscape.gradient_noise(subject.objective, subject.params, data)
+    noise = landscape.gradient_noise(subject.objective, subject.params, data, batch_size=held(subject))
     seen = Premise("measured on all training data", n == total, f"{n} of {total} examples")
     yield _scale(subject, noise, seen)
     yield _spread(subject, noise, data, part_key, top_key, seen)
-    yield _promise(subject, noise, data, top_key, seen)
+    yield _promise(subject, noise, curvature_examples(subject, budget, sample_key), top_key, seen)
 
 
 def _scale(subject, noise, seen):
@@ -74,7 +72,7 @@ def _spread(subject, noise, data, part_key, top_key, seen):
     count = int(min(data[0].shape[0], max(8, HELD // subject.size)))
     part = some(data, count, part_key)
     k = min(EIGENVALUES, subject.size, count - 1)
-    found = landscape.gradient_noise(subject.objective, subject.params, part, top_key, top=k)
+    found = landscape.gradient_noise(subject.objective, subject.params, part, top_key, top=k, batch_size=held(subject))
     values = np.maximum(np.asarray(found.top.values, float), 0)
     trace = float(found.trace)
     if trace <= 0:

@@ -13,16 +13,12 @@ from corollary.audit.sections._start import losses_at, start_of
 
 TITLE = "Will it train?"
 
-# what a network of this size costs per example is small: all of `budget.pass_` can be afforded
-SMALL = 100_000
-
 
 def findings(subject, budget, key):
     sample_key, draw_key, part_key, top_key, kernel_key = jax.random.split(key, 5)
     start = start_of(subject, draw_key)
     total = subject.train[0].shape[0]
-    count = budget.pass_ if subject.size <= SMALL else budget.curvature
-    data = some(subject.train, count, sample_key)
+    data = some(subject.train, budget.examples, sample_key)
     outputs, losses = losses_at(subject, start)
     broken = _inputs.broken_start(losses, start)
     if broken is not None:
@@ -45,7 +41,7 @@ def findings(subject, budget, key):
     if start.kind == "trained":
         yield from _first_steps.without_start()
         return
-    yield _first_steps.stable_step(subject, start, budget, sample_key, top_key)
+    yield _first_steps.stable_step(subject, start, losses, budget, sample_key, top_key)
     yield from _first_steps.kernel(subject, start, outputs, budget, kernel_key)
 
 
