@@ -14,8 +14,8 @@ os.environ.setdefault("JAX_PLATFORMS", "cpu")
 os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(ROOT / ".cache" / "xla"))
 os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
 os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES", "-1")
-# most programs here run for milliseconds after seconds of compilation: without LLVM's passes the whole takes two thirds,
-# and with XLA's older emitters, which jaxlib 0.10 still has, half of that again
+# most programs here run for milliseconds after seconds of compilation: without LLVM's passes the whole takes two
+# thirds, and with XLA's older emitters, which jaxlib 0.10 still has, half of that again
 _FLAGS = "--xla_backend_optimization_level=0"
 if version("jaxlib").startswith("0.10."):
     _FLAGS += " --xla_cpu_use_fusion_emitters=false"

@@ -8,6 +8,14 @@ import pytest
 
 EXAMPLES = Path(__file__).resolve().parent.parent / "examples"
 SMALL = {
+    "architectures/graphs.py": ["--quick"],
+    "architectures/long_memory.py": ["--quick"],
+    "architectures/masked_language_model.py": ["--quick"],
+    "architectures/mnist_cnn.py": ["--quick"],
+    "architectures/mnist_vit.py": ["--quick"],
+    "architectures/point_clouds.py": ["--quick"],
+    "architectures/shakespeare.py": ["--quick"],
+    "architectures/translation.py": ["--quick"],
     "kernels/all_of_mnist.py": ["--train", "300", "--test", "100"],
     "kernels/quickstart.py": ["--width", "32", "--time", "2"],
     "kernels/flax_model.py": ["--images", "4", "--channels", "4"],

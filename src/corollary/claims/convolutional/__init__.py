@@ -1,0 +1,1 @@
+"""Convolutions and the networks made of them."""

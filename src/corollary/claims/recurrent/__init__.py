@@ -1,0 +1,1 @@
+"""Networks with a state that is carried through time."""

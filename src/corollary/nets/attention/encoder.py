@@ -1,0 +1,95 @@
+"""Blocks in a row: the encoder, which sees whole sequences, and the stack of any blocks as one compiled loop."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+
+from corollary._validate import whole
+from corollary.catalog import implements
+from corollary.nets.attention.block import EncoderBlock, tokens_of
+
+
+class BlockStack(eqx.Module):
+    """`depth` blocks of one kind, each with parameters of its own, which lie in one module along a leading axis.
+
+    `make(key)` builds one block. One loop runs them, so that the time to compile does not grow with the depth;
+    `unroll` of them are compiled into one turn of the loop: all of them run fastest on an accelerator.
+    """
+
+    blocks: eqx.Module
+    depth: int = eqx.field(static=True)
+    unroll: int = eqx.field(static=True)
+
+    def __init__(self, make, depth: int, *, key, unroll: int = 1):
+        self.depth = whole("depth", depth)
+        self.unroll = whole("unroll", unroll, 1, self.depth)
+        self.blocks = eqx.filter_vmap(make)(jax.random.split(key, self.depth))
+
+    def __call__(self, x, *arguments, key=None, **options):
+        """`x` after all blocks, each called as `block(x, *arguments, key=..., **options)`."""
+        return self.run(lambda block, x, key: (block(x, *arguments, key=key, **options), None), x, key)[0]
+
+    def run(self, turn, x, key=None, extras=None):
+        """Carry `x` through `turn(block, x, key)`, or `turn(block, x, key, extra)`, which returns it and an output.
+
+        `extras` have one entry per block along their first axis; so have the stacked outputs.
+        """
+        arrays, rest = eqx.partition(self.blocks, eqx.is_array)
+        keys = None if key is None else jax.random.split(key, self.depth)
+        x = x.astype(jnp.result_type(x, *jax.tree.leaves(eqx.filter(arrays, eqx.is_inexact_array))))
+
+        def advance(x, given):
+            arrays, key, extra = given
+            block = eqx.combine(arrays, rest)
+            return turn(block, x, key) if extra is None else turn(block, x, key, extra)
+
+        return jax.lax.scan(advance, x, (arrays, keys, extras), unroll=self.unroll)
+
+
+@implements("E06.10")
+class Encoder(eqx.Module):
+    """`depth` encoder blocks: every output token has seen every input token.
+
+    Options beyond these are those of `EncoderBlock`. Without positions among the tokens the encoder commutes with
+    permutations of them. With `order="pre"` the last output is normalised once more, as no block did it.
+    """
+
+    stack: BlockStack
+    norm: eqx.nn.LayerNorm | None
+
+    def __init__(
+        self, width: int, heads: int, depth: int, hidden: int | None = None, *, key, unroll: int = 1, **options
+    ):
+        def make(key):
+            return EncoderBlock(width, heads, hidden, key=key, **options)
+
+        self.stack = BlockStack(make, depth, key=key, unroll=unroll)
+        self.norm = eqx.nn.LayerNorm(width) if options.get("order") == "pre" else None
+
+    @property
+    def width(self) -> int:
+        return self.stack.blocks.attention.query.weight.shape[-1]
+
+    def __call__(self, x, mask=None, *, causal: bool = False, key=None):
+        """The tokens `x` (T, width) after all blocks."""
+        x = self.stack(tokens_of("x", x, self.width), mask, causal=causal, key=key)
+        return x if self.norm is None else jax.vmap(self.norm)(x)
+
+    def layers(self, x, mask=None, *, causal: bool = False):
+        """The tokens after every block: (depth, T, width), without the last normalisation of `order="pre"`."""
+
+        def turn(block, x, key):
+            out = block(x, mask, causal=causal)
+            return out, out
+
+        return self.stack.run(turn, tokens_of("x", x, self.width))[1]
+
+    def step(self, x, keys, values, position):
+        """One more token `x` (width,) through all blocks, causally; the caches are (depth, length, heads, size)."""
+
+        def turn(block, x, key, extra):
+            x, *cache = block.step(x, *extra, position)
+            return x, tuple(cache)
+
+        x, (keys, values) = self.stack.run(turn, x, None, (keys, values))
+        return x if self.norm is None else self.norm(x), keys, values

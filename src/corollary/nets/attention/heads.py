@@ -1,0 +1,72 @@
+"""What is put on top of an encoder for a task: a class of the whole, of every token, or a span of tokens."""
+
+from typing import NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+
+from corollary._validate import real
+from corollary.catalog import implements
+from corollary.nets.layers import FullyConnected
+
+
+@implements("E06.18")
+class ClassHead(eqx.Module):
+    """Classes of the whole sequence from its first token, [CLS]: sentiment, or whether a sentence follows another."""
+
+    layer: FullyConnected
+
+    def __init__(self, width: int, classes: int, *, key):
+        self.layer = FullyConnected(width, classes, key=key)
+
+    def __call__(self, x):
+        """Logits (classes,) from the tokens `x` (T, width)."""
+        return self.layer(real("x", x, "T width", finite=False)[0])
+
+
+@implements("E06.18")
+class TokenHead(eqx.Module):
+    """Classes of every token: its part of speech, or the word that a mask hides."""
+
+    layer: FullyConnected
+
+    def __init__(self, width: int, classes: int, *, key):
+        self.layer = FullyConnected(width, classes, key=key)
+
+    def __call__(self, x):
+        """Logits (T, classes) from the tokens `x` (T, width)."""
+        return jax.vmap(self.layer)(real("x", x, "T width", finite=False))
+
+
+@implements("E06.18")
+class SpanHead(eqx.Module):
+    """Two scores of every token, as the first and as the last of the answer: the start and the end of a span."""
+
+    layer: FullyConnected
+
+    def __init__(self, width: int, *, key):
+        self.layer = FullyConnected(width, 2, key=key)
+
+    def __call__(self, x):
+        """Scores (2, T) of the tokens `x` (T, width) as start and as end."""
+        return jax.vmap(self.layer)(real("x", x, "T width", finite=False)).T
+
+
+class Span(NamedTuple):
+    """First and last token of a span, both included, and the sum of their scores."""
+
+    start: jax.Array
+    end: jax.Array
+    score: jax.Array
+
+
+@implements("E06.18")
+def best_span(starts, ends) -> Span:
+    r"""The span $i\le j$ with the largest $s_i+e_j$ in one pass: the best start so far, for every end."""
+    dims = {}
+    starts, ends = real("starts", starts, "T", dims), real("ends", ends, "T", dims)
+    best = jax.lax.cummax(starts)
+    end = jnp.argmax(best + ends)
+    start = jnp.argmax(jnp.where(jnp.arange(dims["T"]) <= end, starts, -jnp.inf))
+    return Span(start, end, starts[start] + ends[end])

@@ -1,0 +1,110 @@
+r"""A convolutional network with one filter: the reference signal is learned along with the decision."""
+
+from typing import NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import optax
+
+from corollary._validate import labels, positive, real, whole
+from corollary.catalog import implements
+from corollary.nets.convolutional.detection import sliding_windows
+from corollary.nets.convolutional.operator import cross_correlate
+from corollary.nets.epochs import train_epochs
+from corollary.nets.losses import logistic_cross_entropy
+
+
+@implements("M14.09")
+def maximum(x):
+    r"""$M(x)=\max_ix_i$."""
+    return jnp.max(real("x", x, "n"))
+
+
+class MaximumGradient(NamedTuple):
+    r"""$\mathbf 1_{\{n=\arg\max x\}}$, at ties the first index, and whether the derivative exists: no tie."""
+
+    gradient: jax.Array
+    differentiable: jax.Array
+
+
+@implements("M14.09")
+def maximum_gradient(x) -> MaximumGradient:
+    r"""$\partial M/\partial x_n$. At a tie the one-sided derivatives differ, and the first of the largest gets all."""
+    x = real("x", x, "n")
+    winner = jnp.argmax(x)
+    return MaximumGradient(jax.nn.one_hot(winner, x.shape[0], dtype=x.dtype), jnp.sum(x == x[winner]) == 1)
+
+
+class OneFilterGradient(NamedTuple):
+    """The gradient of the loss of one signal by filter, weight and bias, and the start of the window that matched."""
+
+    filter: jax.Array
+    weight: jax.Array
+    bias: jax.Array
+    window: jax.Array
+
+
+@implements("M14.08", "M14.11")
+class OneFilterCNN(eqx.Module):
+    r"""$m(\mathbf X;r,w,b)=S(w\max_n(\mathbf r\star\mathbf X)_n+b)$ with $N'+2$ parameters, called on one signal.
+
+    The output is the same for $(c\,\mathbf r,w/c)$, $c>0$. `relu` takes $\max_n\mathrm{ReLU}((\mathbf r\star\mathbf
+    X)_n)$ instead: where all correlations are negative, the filter has no gradient.
+    """
+
+    filter: jax.Array
+    weight: jax.Array
+    bias: jax.Array
+    relu: bool = eqx.field(static=True)
+
+    def __init__(self, size: int, *, key, scale=0.1, weight=0.5, relu: bool = False):
+        self.filter = positive("scale", scale) * jax.random.normal(key, (whole("size", size),))
+        self.weight, self.bias = jnp.asarray(float(weight)), jnp.zeros(())
+        self.relu = bool(relu)
+
+    def feature(self, x):
+        r"""$\max_n(\mathbf r\star\mathbf X)_n$, with `relu` of its positive part."""
+        correlation = sliding_windows(x, self.filter.shape[0]) @ self.filter
+        return jnp.max(jax.nn.relu(correlation) if self.relu else correlation)
+
+    def logit(self, x):
+        return self.weight * self.feature(x) + self.bias
+
+    def __call__(self, x):
+        return jax.nn.sigmoid(self.logit(x))
+
+    def loss(self, x, y):
+        r"""$\ell_y(m(\mathbf X))$ of one signal."""
+        return logistic_cross_entropy(labels("y", y, 2, "").astype(self.filter.dtype), self.logit(x))
+
+    def fit(self, x, y, *, key, epochs: int = 20, step=0.02) -> "OneFilterCNN":
+        """Stochastic gradient descent over signals `x` (n, N), one at a time, each once in an epoch."""
+        x = real("x", x, "n N", dims := {})
+        y = labels("y", y, 2, "n", dims)
+        return train_epochs(self, _mean_loss, (x, y), optax.sgd(step), epochs=epochs, batch=1, key=key).model
+
+
+@implements("M14.10", "M14.11", "M14.23")
+def one_filter_gradient(model: OneFilterCNN, x, y) -> OneFilterGradient:
+    r"""The gradient (14.6), written out: with $n^*=\arg\max_n(\mathbf r\star\mathbf X)_n$ and $g=S(wM+b)-y$,
+    $\partial_{r_j}=g\,w\,X_{n^*+j}$, $\partial_w=gM$, $\partial_b=g$.
+
+    The filter moves along the piece of the signal that it matches best now. With `relu` the first two vanish where
+    $M=0$.
+    """
+    if not isinstance(model, OneFilterCNN):
+        raise TypeError(f"model must be a OneFilterCNN, got {type(model).__name__}.")
+    x = real("x", x, "N")
+    correlation = cross_correlate(model.filter, x)
+    start = jnp.argmax(correlation)
+    size = model.filter.shape[0]
+    alive = (correlation[start] > 0) if model.relu else True
+    match = jnp.where(alive, correlation[start], 0.0)
+    g = jax.nn.sigmoid(model.weight * match + model.bias) - labels("y", y, 2, "")
+    piece = jax.lax.dynamic_slice(x, (start,), (size,))
+    return OneFilterGradient(jnp.where(alive, g * model.weight, 0.0) * piece, g * match, g, start)
+
+
+def _mean_loss(model, x, y):
+    return jnp.mean(jax.vmap(model.loss)(x, y))

@@ -1,0 +1,127 @@
+r"""A recurrent network: a cell that carries a state through time, and a readout of the state.
+
+The plant and the observer of systems theory: $Z_t=f(Z_{t-1},X_t)$ and $Y_t=g(Z_t)$. Cells are those of `unroll`.
+"""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from corollary._validate import real, whole
+from corollary.catalog import implements
+from corollary.nets.recurrent.unroll import checked, sequence, unroll
+
+
+class Trajectory(NamedTuple):
+    r"""The states $Z_1,\dots,Z_T$ and the outputs $Y_1,\dots,Y_T$, along a leading axis."""
+
+    states: Any
+    outputs: Any
+
+
+class Plant(eqx.Module):
+    r"""A cell made of any function: $Z_t=f(Z_{t-1},X_t)$ from the state `start`, which is not trained.
+
+    `transition(z, x)` may be a plain function or a module with parameters of its own.
+    """
+
+    transition: Callable
+    start: jax.Array
+
+    def __init__(self, transition: Callable, start):
+        if not callable(transition):
+            raise TypeError(f"transition must be a function of state and input, got {type(transition).__name__}.")
+        self.transition, self.start = transition, real("start", start)
+
+    def initial(self):
+        return jax.lax.stop_gradient(self.start)
+
+    def __call__(self, x, state):
+        return self.transition(state, x)
+
+
+@implements("M13.02", "M13.09", "E05.01")
+class Recurrent(eqx.Module):
+    r"""$Z_t=F(Z_{t-1},X_t)$ and $Y_t=G(Z_t)$ for sequences of any length, (T, ...) to (T, ...).
+
+    `readout(z)` is a function of one state; with `sees_input` it is called as `readout(z, x)`, which is the general
+    form (13.7). A `state` to start from continues a sequence: running on two pieces in a row is running on both
+    together.
+    """
+
+    cell: Any
+    readout: Callable
+    sees_input: bool = eqx.field(static=True)
+
+    def __init__(self, cell, readout: Callable, *, sees_input: bool = False):
+        if not callable(readout):
+            raise TypeError(f"readout must be a function of the state, got {type(readout).__name__}.")
+        self.cell, self.readout, self.sees_input = checked(cell), readout, sees_input
+
+    def answer(self, state, x):
+        """The output of one state, and of its input where the readout sees that."""
+        return self.readout(state, x) if self.sees_input else self.readout(state)
+
+    def run(self, xs, state=None) -> Trajectory:
+        """States and outputs of all steps."""
+        xs = sequence(xs)
+        states = unroll(self.cell, xs, state)
+        return Trajectory(states, jax.vmap(self.answer)(states, xs))
+
+    def __call__(self, xs, state=None):
+        return self.run(xs, state).outputs
+
+
+@implements("M13.09")
+def untie(model, steps: int):
+    r"""`steps` copies of a model along a leading axis of all its arrays: $\theta_1=\dots=\theta_T=\theta$."""
+    steps = whole("steps", steps)
+    return jax.tree.map(lambda a: jnp.broadcast_to(a, (steps, *a.shape)) if eqx.is_array(a) else a, model)
+
+
+@implements("M13.09")
+def run_untied(copies, xs, state=None) -> Trajectory:
+    r"""A network of $T$ layers, layer $t$ with the parameters $\theta_t$ of the $t$-th of `copies`.
+
+    Where the copies are those of `untie`, this is the recurrent network; the gradient by its parameters is the sum
+    of the gradients by the copies.
+    """
+    xs = sequence(xs)
+    arrays, static = eqx.partition(copies, eqx.is_array)
+    steps = jax.tree.leaves(xs)[0].shape[0]
+    if (counts := {a.shape[0] for a in jax.tree.leaves(arrays)}) != {steps}:
+        raise ValueError(f"copies must be one for each of {steps} steps, got {sorted(counts)}.")
+    if state is None:
+        state = jax.tree.map(lambda a: a[0], eqx.combine(arrays, static)).cell.initial()
+
+    def layer(state, step):
+        array, x = step
+        model = eqx.combine(array, static)
+        state = model.cell(x, state)
+        return state, Trajectory(state, model.answer(state, x))
+
+    return jax.lax.scan(layer, state, (arrays, xs))[1]
+
+
+@implements("M13.01")
+def future_influence(model: Callable, xs, *, key):
+    r"""The largest change of any $Y_t$ when noise is added to the inputs after $t$: exactly 0 for a causal model.
+
+    `model` takes a sequence (T, ...) to a sequence (T, ...). What is compared comes from one batch, so that not even
+    the rounding differs.
+    """
+    xs = real("xs", xs)
+    if xs.ndim == 0 or xs.shape[0] < 2:
+        raise ValueError(f"xs must have at least two steps along the first axis, got shape {xs.shape}.")
+    steps = xs.shape[0]
+    time = np.arange(steps)
+    keep = time <= np.arange(steps)[:, None]  # variant t keeps what came until t; the last one keeps all
+    other = xs + jax.random.normal(key, xs.shape, xs.dtype)
+    keep_all = keep.reshape(steps, steps, *(1,) * (xs.ndim - 1))
+    ys = jax.vmap(model)(jnp.where(keep_all, xs, other))
+    change = jnp.abs(ys - ys[-1]).reshape(steps, steps, -1).max(-1)
+    return jnp.max(jnp.where(keep, change, 0.0))

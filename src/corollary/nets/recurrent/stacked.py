@@ -1,0 +1,85 @@
+r"""Depth in a recurrent network: cells on top of each other, or many layers in one step."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+
+from corollary._validate import real, whole
+from corollary.catalog import implements
+from corollary.nets.activations import tanh
+from corollary.nets.mlp import MLP
+from corollary.nets.recurrent.elman import ElmanCell
+from corollary.nets.recurrent.unroll import checked, unroll
+
+
+def shown(state):
+    """What a cell shows to the outside: the field `hidden` of its state where there is one, else the state."""
+    return getattr(state, "hidden", state)
+
+
+@implements("E05.09")
+class Stacked(eqx.Module):
+    r"""A cell made of cells: $z_{t,\ell}=F_\ell(z_{t-1,\ell},z_{t,\ell-1})$ with $z_{t,0}=x_t$.
+
+    Its state is the tuple of theirs, from the bottom up. `unroll(stack, xs)` takes all layers through one step after
+    the other; `stack.layers(xs)` takes one layer after the other through all steps, which is the same, faster.
+    """
+
+    cells: tuple
+
+    def __init__(self, cells: Sequence):
+        if not isinstance(cells, Sequence) or not cells:
+            raise TypeError(f"cells must be a sequence of at least one cell, got {cells!r}.")
+        self.cells = tuple(map(checked, cells))
+
+    @classmethod
+    def elman(cls, inputs: int, units: int, depth: int, activation=tanh, *, key, bias: bool = True) -> "Stacked":
+        """`depth` Elman cells of the same size."""
+        keys = jax.random.split(key, whole("depth", depth))
+        return cls(
+            [ElmanCell(inputs if i == 0 else units, units, activation, key=k, bias=bias) for i, k in enumerate(keys)]
+        )
+
+    def initial(self) -> tuple:
+        return tuple(cell.initial() for cell in self.cells)
+
+    def __call__(self, x, state) -> tuple:
+        after = []
+        for cell, before in zip(self.cells, state, strict=True):
+            after.append(cell(x, before))
+            x = shown(after[-1])
+        return tuple(after)
+
+    def layers(self, xs, state=None) -> tuple:
+        """The states of all layers, each along a leading axis of time."""
+        found = []
+        for cell, before in zip(self.cells, self.initial() if state is None else state, strict=True):
+            found.append(unroll(cell, xs, before))
+            xs = shown(found[-1])
+        return tuple(found)
+
+
+@implements("E05.10")
+class DeepTransitionCell(eqx.Module):
+    r"""$z_t=\phi(\mathrm{MLP}(z_{t-1},x_t))$ with hidden layers of the given `widths`; none of them: the Elman cell."""
+
+    network: MLP
+    activation: Callable = eqx.field(static=True)
+    units: int = eqx.field(static=True)
+
+    def __init__(self, inputs: int, units: int, widths: Sequence[int] = (), activation=tanh, *, key, bias: bool = True):
+        if not callable(activation):
+            raise TypeError(f"activation must be a function of a number, got {activation!r}.")
+        self.units = whole("units", units)
+        self.network = MLP((self.units + whole("inputs", inputs), *widths, units), activation, key=key, bias=bias)
+        self.activation = activation
+
+    def initial(self) -> Any:
+        return jnp.zeros(self.units, self.network.layers[0].weight.dtype)
+
+    def __call__(self, x, state):
+        x = real("x", x, "n", finite=False)
+        return self.activation(self.network(jnp.concatenate([state, x])))
