@@ -35,18 +35,18 @@ def pixels(x):
 
 
 def plain_loss(model, x, y):
-    logits = jax.vmap(model)(pixels(x))
+    logits = model.batch(pixels(x))
     return optax.softmax_cross_entropy_with_integer_labels(logits, y).mean()
 
 
 def moving_loss(model, x, y, *, key):
-    logits = jax.vmap(model)(shifted(pixels(x), key))
+    logits = model.batch(shifted(pixels(x), key))
     return optax.softmax_cross_entropy_with_integer_labels(logits, y).mean()
 
 
 @eqx.filter_jit
 def right(model, x, y):
-    return jnp.mean(jax.vmap(model)(pixels(x)).argmax(1) == y)
+    return jnp.mean(model.batch(pixels(x)).argmax(1) == y)
 
 
 def accuracy(model, x, y, parts=10):

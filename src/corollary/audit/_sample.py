@@ -103,7 +103,8 @@ def jackknife(statistics, pairs: dict, rows: dict, total: int | None = None, gro
     for name, value in values.items():
         value, others = float(value), np.asarray(without[name], float)
         # leaving out d of n: the squared deviations count (n - d)/d over the number of groups
-        variance = (n - out) / max(out, 1) * np.mean((others - others.mean()) ** 2)
+        with np.errstate(invalid="ignore"):  # what is infinite or not a number has no interval
+            variance = (n - out) / max(out, 1) * np.mean((others - others.mean()) ** 2)
         error = float(quantile * np.sqrt(variance * rest)) if rest else 0.0
         result[name] = value, (value - error, value + error)
     return result

@@ -5,9 +5,11 @@ import itertools
 import jax
 import jax.numpy as jnp
 import numpy as np
+import optax
 from sklearn.datasets import load_digits
 
 from corollary.audit.subject import Subject
+from corollary.nets import train_epochs
 
 SIZES = (64, 64, 64, 10)
 STEP, BATCH, EPOCHS = 0.2, 64, 30
@@ -21,10 +23,10 @@ def digits_subject(seed: int = 0) -> Subject:
     train, test = (x[:1437], y[:1437]), (x[1437:], y[1437:])
     init_key, batch_key = jax.random.split(jax.random.key(seed))
     start = _init(init_key)
-    params, losses = _train(start, *map(jnp.asarray, train), batch_key)
+    trained = train_epochs(start, _loss, train, optax.sgd(STEP), epochs=EPOCHS, batch=BATCH, key=batch_key)
     return Subject(
         _apply,
-        params,
+        trained.model,
         "cross_entropy",
         train,
         test,
@@ -32,7 +34,7 @@ def digits_subject(seed: int = 0) -> Subject:
         initial_params=start,
         learning_rate=STEP,
         batch_size=BATCH,
-        history=np.asarray(losses),
+        history=np.asarray(trained.losses.mean(1)),
     )
 
 
@@ -51,20 +53,5 @@ def _apply(params, x):
     return x @ params[-1]["weight"] + params[-1]["bias"]
 
 
-@jax.jit
-def _train(params, x, y, key):
-    n = x.shape[0]
-
-    def loss(params, rows):
-        return -jnp.mean(jnp.take_along_axis(jax.nn.log_softmax(_apply(params, x[rows])), y[rows][:, None], 1))
-
-    def step(params, rows):
-        value, slope = jax.value_and_grad(loss)(params, rows)
-        return jax.tree.map(lambda p, g: p - STEP * g, params, slope), value
-
-    def epoch(params, key):
-        rows = jax.random.permutation(key, n)[: n // BATCH * BATCH].reshape(-1, BATCH)
-        params, values = jax.lax.scan(step, params, rows)
-        return params, values.mean()
-
-    return jax.lax.scan(epoch, params, jax.random.split(key, EPOCHS))
+def _loss(params, x, y):
+    return -jnp.mean(jnp.take_along_axis(jax.nn.log_softmax(_apply(params, x)), y[:, None], 1))
