@@ -33,7 +33,7 @@ def _evaluate(jaxpr, consts, arguments):
         values = [read(v) for v in eqn.invars]
         name, params = eqn.primitive.name, eqn.params
         if name == "scan" and params["length"] <= LONGEST and _multiplies(params["jaxpr"].jaxpr):
-            out = _scan(params, values)
+            out = _scan(eqn, values)
         elif name in ("jit", "pjit") and _loops(params["jaxpr"].jaxpr):
             out = _evaluate(params["jaxpr"].jaxpr, params["jaxpr"].consts, values)
         else:
@@ -42,9 +42,14 @@ def _evaluate(jaxpr, consts, arguments):
     return [read(v) for v in jaxpr.outvars]
 
 
-def _scan(params, values):
-    body, length, k = params["jaxpr"], params["length"], params["num_consts"]
-    consts, carry, xs = values[:k], values[k : k + params["num_carry"]], values[k + params["num_carry"] :]
+def _scan(eqn, values):
+    params = eqn.params
+    body, length = params["jaxpr"], params["length"]
+    # constants, carry and slices follow each other; what is sliced or stacked has one axis more outside of the body
+    sliced = sum(v.aval.ndim > inner.ndim for v, inner in zip(eqn.invars, body.in_avals, strict=True))
+    carried = sum(v.aval.ndim == inner.ndim for v, inner in zip(eqn.outvars, body.out_avals, strict=True))
+    k = len(values) - sliced - carried
+    consts, carry, xs = values[:k], values[k : k + carried], values[k + carried :]
     made = {}
     for i in reversed(range(length)) if params["reverse"] else range(length):
         one = [jax.lax.index_in_dim(a, i, keepdims=False) for a in xs]
