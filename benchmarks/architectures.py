@@ -14,7 +14,6 @@ run with glibc told to keep its memory, and to ask for large pages.
 """
 
 import argparse
-import importlib.util
 import json
 import os
 import select
@@ -29,7 +28,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from _environment import environment
+from _beside_pytorch import python
 
 from corollary.data import stochastic_block_model
 from corollary.nets import MLP
@@ -334,11 +333,9 @@ class Peer:
     def ask(self, **order):
         """Its answer, or None after the limit of seconds."""
         if self.process is None:
-            here = importlib.util.find_spec("torch") is not None
-            python = sys.executable if here else environment("transformer", ["torch==2.13.0"], ["numpy"])
             script = Path(__file__).parent / "_peer_architectures.py"
             self.process = subprocess.Popen(
-                [python, script, str(self.threads), self.mode],
+                [python(), script, str(self.threads), self.mode],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 text=True,

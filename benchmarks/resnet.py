@@ -8,12 +8,7 @@ channels last (see `_peer_resnet.py`). The losses of one batch in single precisi
 """
 
 import argparse
-import importlib.util
 import os
-import subprocess
-import sys
-import tempfile
-from pathlib import Path
 
 os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")  # the peer runs on the same device
 
@@ -21,8 +16,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
-from _environment import environment
-from transformer import matrix_rate, timed
+from _beside_pytorch import compare, peer, timed
 
 from corollary.nets import fit
 from corollary.nets.convolutional import ResNet9
@@ -35,19 +29,6 @@ SIZES = {
 COST = 9 * (1024 * (3 * 64 + 64 * 128) + 256 * (2 * 128 * 128 + 128 * 256) + 64 * 256 * 512 + 16 * 2 * 512 * 512)
 
 
-def peer(model, x, y, c, threads):
-    layers = model.conv1, model.conv2, *model.res1, model.conv3, model.conv4, *model.res2
-    given = {f"kernel{i}": np.asarray(layer.kernel.transpose(3, 2, 0, 1)) for i, layer in enumerate(layers)}
-    given |= {"head": np.asarray(model.head.weight), "x": x, "y": y}
-    here = importlib.util.find_spec("torch") is not None
-    python = sys.executable if here else environment("transformer", ["torch==2.13.0"], ["numpy"])
-    with tempfile.TemporaryDirectory() as folder:
-        files = Path(folder) / "in.npz", Path(folder) / "out.npz"
-        np.savez(files[0], threads=threads, **given, **c)
-        subprocess.run([python, Path(__file__).parent / "_peer_resnet.py", *files], check=True)
-        return dict(np.load(files[1]))
-
-
 def main(threads, bar):
     on = "cpu" if jax.default_backend() == "cpu" else "gpu"
     c, dtype = SIZES[on], jnp.bfloat16 if on == "gpu" else None
@@ -55,7 +36,10 @@ def main(threads, bar):
     x = rng.normal(size=(c["examples"], 3, 32, 32)).astype(np.float32)
     y = rng.integers(10, size=c["examples"]).astype(np.int32)
     model = ResNet9(3, 10, key=jax.random.key(0))
-    theirs = peer(model, x, y, c, threads)
+    layers = model.conv1, model.conv2, *model.res1, model.conv3, model.conv4, *model.res2
+    kernels = {f"kernel{i}": np.asarray(layer.kernel.transpose(3, 2, 0, 1)) for i, layer in enumerate(layers)}
+    head = np.asarray(model.head.weight)
+    theirs = peer("_peer_resnet.py", threads=threads, head=head, x=x, y=y, **kernels, **c)
 
     def loss(model, state, x, y):
         logits, state = model.batch(x, state, training=True, dtype=dtype)
@@ -74,22 +58,9 @@ def main(threads, bar):
         ).losses  # fmt: skip
 
     compiling, seconds = timed(stretch, c["repeats"])
-    count, best = steps * c["batch"], float(theirs["seconds"].min())
-    precision, side = ("bfloat16", 8192) if on == "gpu" else ("float32", 1024)
-    rate = matrix_rate(jnp.dtype(precision), side)
-    print(f"{jax.devices()[0].device_kind}: ResNet9, batch {c['batch']}, {precision}, {steps} steps a stretch")
-    print(f"loss of one batch, single precision: ours {ours:.6f}, PyTorch {float(theirs['loss']):.6f}")
-    print(
-        f"corollary             {count / seconds:10,.0f} images/s  (first stretch, with compilation, {compiling:.1f} s)"
-    )
-    print(f"PyTorch {theirs['version']!s:13} {count / best:10,.0f} images/s  (first steps {theirs['compiling']:.1f} s)")
-    ratio, each = best / seconds, 6 * COST
-    print(f"ratio {ratio:.3f}")
-    print(f"{each * count / seconds / 1e12:.2f} TFLOP/s of {rate / 1e12:.1f} measured in matrix products: ", end="")
-    print(f"{each * count / seconds / rate:.3f}; PyTorch {each * count / best / rate:.3f}")
-    if abs(ours - float(theirs["loss"])) > 1e-3:
-        raise SystemExit("The two sides do not compute the same.")
-    raise SystemExit(0 if ratio >= bar else f"The ratio is below {bar:g}.")
+    title = f"ResNet9, batch {c['batch']}, {steps} steps a stretch"
+    # two operations a multiplication, three such passes: forward, and back to inputs and to weights
+    compare(title, "images", steps * c["batch"], 6 * COST, (ours, compiling, seconds), theirs, bar)
 
 
 if __name__ == "__main__":

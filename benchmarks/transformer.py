@@ -10,13 +10,7 @@ of this precision, measured here; operations are those of forward and backward, 
 """
 
 import argparse
-import importlib.util
 import os
-import subprocess
-import sys
-import tempfile
-import time
-from pathlib import Path
 
 os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")  # the peer runs on the same device
 
@@ -24,7 +18,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
-from _environment import environment
+from _beside_pytorch import compare, peer, timed
 
 from corollary.nets import train
 from corollary.nets.attention import LanguageModel, next_token_loss, transformer_cost
@@ -36,39 +30,13 @@ SIZES = {
 VOCABULARY = 65
 
 
-def peer(model, text, starts, c, dropout, threads):
-    """What PyTorch takes: its own environment if torch is not in this one."""
+def weights(model):
+    """Those that PyTorch gets, under the names that its side knows."""
     blocks = model.encoder.stack.blocks
-    weights = {"token": model.embedding.weight, "place": model.embedding.places.table}
-    weights |= {name: getattr(blocks.attention, name).weight for name in ("query", "key", "value", "output")}
-    weights |= {name: layer.weight for name, layer in zip(("up", "down"), blocks.feed_forward.layers, strict=True)}
-    given = {name: np.asarray(a, np.float32) for name, a in weights.items()}
-    here = importlib.util.find_spec("torch") is not None
-    python = sys.executable if here else environment("transformer", ["torch==2.13.0"], ["numpy"])
-    with tempfile.TemporaryDirectory() as folder:
-        files = Path(folder) / "in.npz", Path(folder) / "out.npz"
-        np.savez(
-            files[0], text=text, starts=starts, vocabulary=VOCABULARY, dropout=dropout, threads=threads, **given, **c
-        )
-        subprocess.run([python, Path(__file__).parent / "_peer_transformer.py", *files], check=True)
-        return dict(np.load(files[1]))
-
-
-def matrix_rate(dtype, side, repeats=20):
-    """Operations a second of products of square matrices, one after the other."""
-    a = jax.random.normal(jax.random.key(0), (side, side)).astype(dtype)
-    chain = jax.jit(lambda a: jax.lax.fori_loop(0, repeats, lambda _, b: (a @ b) * side**-0.5, a))
-    return repeats * 2 * side**3 / timed(lambda: chain(a), 3)[1]
-
-
-def timed(function, repeats):
-    """First call, and the best of the later ones."""
-    times = []
-    for _ in range(repeats + 1):
-        began = time.perf_counter()
-        jax.block_until_ready(function())
-        times.append(time.perf_counter() - began)
-    return times[0], min(times[1:])
+    found = {"token": model.embedding.weight, "place": model.embedding.places.table}
+    found |= {name: getattr(blocks.attention, name).weight for name in ("query", "key", "value", "output")}
+    found |= {name: layer.weight for name, layer in zip(("up", "down"), blocks.feed_forward.layers, strict=True)}
+    return {name: np.asarray(a, np.float32) for name, a in found.items()}
 
 
 def main(dropout, threads, bar):
@@ -82,7 +50,8 @@ def main(dropout, threads, bar):
     model = LanguageModel(
         VOCABULARY, length, width, c["heads"], depth, dropout=dropout, unroll=unroll, key=jax.random.key(0)
     )
-    theirs = peer(model, text, starts, c, dropout, threads)
+    extra = dict(text=text, starts=starts, vocabulary=VOCABULARY, dropout=dropout, threads=threads)
+    theirs = peer("_peer_transformer.py", **extra, **weights(model), **c)
 
     tokens = jnp.asarray(text)
 
@@ -103,26 +72,12 @@ def main(dropout, threads, bar):
         ).losses
 
     first, seconds = timed(stretch, c["repeats"])
-    count, best = steps * c["batch"] * length, float(theirs["seconds"].min())
     cost = transformer_cost(length, width, depth, 4 * width)
     # two operations a multiplication, three such passes: forward, and back to inputs and to weights
     each = 6 * (cost.projections + cost.network + cost.attention // 2 + length * width * VOCABULARY) / length
-    precision, side = ("bfloat16", 8192) if on == "gpu" else ("float32", 1024)
-    rate = matrix_rate(jnp.dtype(precision), side)
-    ratio = best / seconds
-    print(
-        f"{jax.devices()[0].device_kind}: width {width}, {depth} blocks, {c['heads']} heads, batch {c['batch']}", end=""
-    )
-    print(f" of {length} tokens, dropout {dropout:g}, {precision}, {steps} steps a stretch")
-    print(f"loss of one batch, single precision: ours {ours:.6f}, PyTorch {float(theirs['loss']):.6f}")
-    print(f"corollary             {count / seconds:12,.0f} tokens/s  (first stretch, with compilation, {first:.1f} s)")
-    print(f"PyTorch {theirs['version']!s:13} {count / best:12,.0f} tokens/s  (first steps {theirs['compiling']:.1f} s)")
-    print(f"ratio {ratio:.3f}")
-    print(f"{each * count / seconds / 1e12:.2f} TFLOP/s of {rate / 1e12:.1f} measured in matrix products: ", end="")
-    print(f"{each * count / seconds / rate:.3f}; PyTorch {each * count / best / rate:.3f}")
-    if abs(ours - float(theirs["loss"])) > 1e-3:
-        raise SystemExit("The two sides do not compute the same.")
-    raise SystemExit(0 if ratio >= bar else f"The ratio is below {bar:g}.")
+    title = f"width {width}, {depth} blocks, {c['heads']} heads, batch {c['batch']} of {length} tokens, "
+    title += f"dropout {dropout:g}, {steps} steps a stretch"
+    compare(title, "tokens", steps * c["batch"] * length, each, (ours, first, seconds), theirs, bar)
 
 
 if __name__ == "__main__":

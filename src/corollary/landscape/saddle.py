@@ -10,6 +10,7 @@ import jax.numpy as jnp
 
 from corollary._validate import positive, real, whole
 from corollary.catalog import implements
+from corollary.landscape.conditions import second_order_stationary
 from corollary.optimization import Problem
 
 
@@ -72,8 +73,7 @@ def is_second_order_stationary(f, x, eps, rho):
     """
     f, x = _function(f), real("x", x, "d")
     eps, rho = positive("eps", real("eps", eps, "")), positive("rho", real("rho", rho, ""))
-    norm, least = _first_and_second(f, x)
-    return (norm <= eps) & (least >= -jnp.sqrt(rho * eps))
+    return second_order_stationary(f, x, eps, jnp.sqrt(rho * eps)).holds
 
 
 @implements("T07.07")

@@ -82,7 +82,7 @@ def fit(
     params, static = _step.trainable_part(model, trainable)
     look = _looker(measure, static, state is not None)
     plan = _Plan(loss, optimiser, stochastic, state is not None, batch)
-    run = _start(params, state, optimiser, key, len(data[0]) if batch is not None else None)
+    run = _start(params, state, optimiser, None if batch is None else len(data[0]))
     done, losses, record = 0, [], [look(run.progress)]
     number = _scalar(record[0]) if patience is not None else np.inf
     run = run._replace(best_value=np.asarray(number))
@@ -125,7 +125,7 @@ class _Plan(NamedTuple):
     batch: int | None
 
 
-def _start(params, state, optimiser, key, n) -> _Run:
+def _start(params, state, optimiser, n) -> _Run:
     order = None if n is None else jnp.arange(n)
     return _Run(_step.Progress(params, optimiser.init(params), state), order, (params, state), np.inf, np.asarray(0))
 

@@ -5,9 +5,6 @@ import pytest
 
 from corollary.nets.attention import (
     LearnedPositions,
-    equivariance_defect,
-    invariance_defect,
-    permutation_matrix,
     random_positions,
     shift_rotation,
     sinusoidal_positions,
@@ -15,24 +12,6 @@ from corollary.nets.attention import (
 
 KEY = jax.random.key(0)
 X = np.random.default_rng(0).normal(size=(4, 3))
-ORDER = np.array([2, 0, 3, 1])
-
-
-def test_permutations():
-    matrix = np.asarray(permutation_matrix(ORDER))
-    np.testing.assert_array_equal(matrix @ X, X[ORDER])
-    np.testing.assert_array_equal(matrix.T @ matrix, np.eye(4))
-    np.testing.assert_array_equal(matrix @ matrix, permutation_matrix(ORDER[ORDER]))
-
-
-def test_defects():
-    assert equivariance_defect(jnp.tanh, X, ORDER) == 0
-    assert invariance_defect(lambda x: x.max(0), X, ORDER) == 0
-    np.testing.assert_allclose(invariance_defect(jnp.asarray, X, ORDER), np.abs(X[ORDER] - X).max())
-    shift = np.arange(4.0)[:, None]
-    np.testing.assert_allclose(equivariance_defect(lambda x: x + shift, X, ORDER), np.abs(shift - shift[ORDER]).max())
-    # of several outputs, the worst
-    assert equivariance_defect(lambda x: (x, x + shift), X, ORDER) == equivariance_defect(lambda x: x + shift, X, ORDER)
 
 
 def test_sinusoidal():
@@ -69,10 +48,6 @@ def test_learned_and_random():
 @pytest.mark.parametrize(
     ("call", "sentence"),
     [
-        (lambda: permutation_matrix([0, 0, 1]), r"order must hold each of 0 to 2 once, got \[0, 0, 1\]"),
-        (lambda: permutation_matrix([0, 3, 1]), "order must hold labels from 0 to 2, got 3"),
-        (lambda: equivariance_defect(jnp.tanh, X, [1, 0]), r"order must have shape \(4,\), got \(2,\)"),
-        (lambda: invariance_defect(3, X, ORDER), "f must be a function of a token matrix, got 3"),
         (lambda: sinusoidal_positions(4, 5), "size must be even, .* got 5"),
         (lambda: sinusoidal_positions(4, 6, base=0.0), "base must be positive, got 0.0"),
         (lambda: shift_rotation(2.5, 4), "offset must be an integer, got 2.5"),

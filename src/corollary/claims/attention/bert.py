@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
-from corollary.claims.attention._small import drawn
+from corollary.claims.attention._small import trainable
 from corollary.evidence import Count, Size, at_least, at_most, claim, control, equal, estimate
 from corollary.nets import train
 from corollary.nets.attention import BERT, PretrainingBERT, mask_tokens, sentence_pairs, token_cross_entropy
@@ -15,9 +15,8 @@ from corollary.nets.attention import BERT, PretrainingBERT, mask_tokens, sentenc
 ADAM = optax.adam(5e-3)
 
 
-def _bert(vocabulary, length):
+def _bert(vocabulary, length, key):
     """Two blocks: the first lets a word see another, the second what they are together. One often does not learn it."""
-    key = jax.random.key(0)
     return PretrainingBERT(BERT(vocabulary, length, 16, 2, 2, hidden=32, order="pre", key=key), key=key)
 
 
@@ -64,7 +63,7 @@ def context_from_both_sides(key, *, steps: Count = 200):
 
     @jax.jit
     def measure(key):
-        net = drawn(lambda: _bert(k, 3), key)
+        net = trainable(lambda key: _bert(k, 3, key), key)
 
         def logits(net, mask):
             return jax.vmap(lambda tokens: net(tokens, None, mask)[0][1])(sentences)
@@ -99,7 +98,7 @@ def next_sentence(key, *, steps: Count = 250, sentences: Size = 1201):
     @jax.jit
     def measure(key):
         keys = jax.random.split(key, 4)
-        net = drawn(lambda: _bert(2 * m, 7), keys[0])
+        net = trainable(lambda key: _bert(2 * m, 7, key), keys[0])
         kinds = jnp.arange(sentences) % m
         texts = jnp.stack([kinds, jax.random.permutation(keys[1], kinds)])
         words = 2 * pairs[..., None] + jnp.arange(2)

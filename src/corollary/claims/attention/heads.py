@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
-from corollary.claims.attention._draws import randomise
+from corollary.claims._drawn import randomise
 from corollary.claims.attention._pictures import matrices
 from corollary.evidence import Count, Range, Size, at_least, at_most, claim, control, equal, estimate
 from corollary.nets import parameter_count, train, zeros

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
-from corollary.claims.attention._small import drawn
+from corollary.claims.attention._small import trainable
 from corollary.evidence import Count, at_least, at_most, claim, control, equal
 from corollary.nets import train
 from corollary.nets.attention import LanguageModel, token_cross_entropy
@@ -42,7 +42,7 @@ def entropy_rate(key, *, steps: Count = 150):
         p = 0.7 * jnp.roll(jnp.eye(k), 1, 1) + 0.3 * jax.random.dirichlet(p_key, jnp.ones(k), (k + 1,))[:k]
         start = jnp.full(k, 1 / k)
         laws = start[sequences[:, 0]] * jnp.prod(p[sequences[:, :-1], sequences[:, 1:]], 1)
-        net = drawn(lambda: LanguageModel(k, length, 16, 2, 1, key=jax.random.key(0), hidden=16), net_key)
+        net = trainable(lambda key: LanguageModel(k, length, 16, 2, 1, key=key, hidden=16), net_key)
         inputs = jnp.concatenate([jnp.full((len(sequences), 1), net.start), sequences[:, :-1]], 1)
 
         def loss(net, mask):
@@ -81,8 +81,8 @@ def longer_than_trained(key, *, steps: Count = 500):
 
     @jax.jit
     def measure(key):
-        make = lambda: LanguageModel(2, long, 16, 2, 2, key=key, hidden=32, positions="sinusoidal")  # noqa: E731
-        net = drawn(make, key)
+        options = {"hidden": 32, "positions": "sinusoidal"}
+        net = trainable(lambda key: LanguageModel(2, long, 16, 2, 2, key=key, **options), key)
 
         def loss(net):
             return token_cross_entropy(jax.vmap(net)(seen), parity[:: 2 ** (long - short), :short]).mean()

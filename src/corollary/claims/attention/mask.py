@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from corollary.claims.attention._draws import randomise
+from corollary.claims._drawn import randomise
 from corollary.claims.attention._pictures import matrices
 from corollary.evidence import Range, Size, claim, control, equal
 from corollary.nets import zeros

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
-from corollary.claims.attention._draws import randomise
+from corollary.claims._drawn import randomise
 from corollary.evidence import Count, Range, at_least, at_most, claim, control, equal
 from corollary.nets import train, zeros
 from corollary.nets.attention import (

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
-from corollary.claims.attention._small import drawn
+from corollary.claims.attention._small import trainable
 from corollary.evidence import Count, at_least, at_most, claim, control
 from corollary.nets import train
 from corollary.nets.attention import Transformer, sinusoidal_positions, token_cross_entropy
@@ -32,10 +32,8 @@ def order_needs_positions(key, *, steps: Count = 200):
 
     @jax.jit
     def measure(key):
-        make = lambda: Transformer(  # noqa: E731
-            n, n, n, 16, 2, 1, hidden=16, positions="none", order="pre", key=jax.random.key(0)
-        )
-        net = drawn(make, key)
+        options = {"hidden": 16, "positions": "none", "order": "pre"}
+        net = trainable(lambda key: Transformer(n, n, n, 16, 2, 1, key=key, **options), key)
         places = sinusoidal_positions(n, 16)
         inputs = jnp.concatenate([jnp.full((len(target), 1), net.start), target[:, :-1]], 1)
 

@@ -4,7 +4,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 
-from corollary.claims.attention._draws import randomise
+from corollary.claims._drawn import drawn
 from corollary.claims.attention._pictures import matrices
 from corollary.evidence import Size, at_least, at_most, claim, control, equal
 from corollary.nets import zeros
@@ -100,11 +100,10 @@ def decoder_sees_the_past_and_the_source(key, *, length: Size = 5, source: Size 
     once (teacher forcing) are those of one token after the other, with kept keys and values. Attention to a single
     source token returns that token's value, whatever the query. Without the mask the logits see the answer.
     """
-    model = eqx.filter_eval_shape(lambda: Transformer(6, 6, 8, 8, 2, 2, key=jax.random.key(0), hidden=8))
 
     @jax.jit
     def measure(key):
-        net = randomise(jax.tree.map(lambda a: jnp.zeros(a.shape, a.dtype), model), key, 0.5)
+        net = drawn(lambda key: Transformer(6, 6, 8, 8, 2, 2, key=key, hidden=8), key, std=0.5)
         s_key, t_key, q_key = jax.random.split(key, 3)
         sources = jax.random.randint(s_key, (source,), 0, 6)
         inputs = jax.random.randint(t_key, (length,), 0, 6).at[0].set(net.start)
@@ -152,8 +151,7 @@ def listing_is_a_decoder(key, *, length: Size = 6):
     Then an output would not depend on the tokens after it. Listing 10.3 is self-attention with a shortcut and
     normalisation, then two layers with a shortcut and normalisation; nothing in it knows an order.
     """
-    block = eqx.filter_eval_shape(lambda: EncoderBlock(8, 2, 16, key=jax.random.key(0)))
-    yield equal("influence of later tokens", _block_influence(block, key, length), 0.0, atol=0.0)
+    yield equal("influence of later tokens", _block_influence(EncoderBlock, key, length), 0.0, atol=0.0)
 
 
 @claim(
@@ -167,15 +165,13 @@ def masked_attention_comes_second(key, *, length: Size = 6):
     it has mixed no later mask takes apart; nor does the block attend to the encoder. In the paper that the text
     describes the masked attention is the first, and the second one attends to the encoder.
     """
-    block = eqx.filter_eval_shape(lambda: PrintedDecoderBlock(8, 2, 16, key=jax.random.key(0)))
-    yield equal("influence of later tokens", _block_influence(block, key, length), 0.0, atol=0.0)
+    yield equal("influence of later tokens", _block_influence(PrintedDecoderBlock, key, length), 0.0, atol=0.0)
 
 
-def _block_influence(block, key, length):
+def _block_influence(block: type, key, length):
     @jax.jit
     def measure(key):
-        blank = jax.tree.map(lambda a: jnp.zeros(a.shape, a.dtype), block)
-        model, x, y = randomise((blank, *jnp.zeros((2, length, 8))), key, 0.5)
+        model, x, y = drawn(lambda key: (block(8, 2, 16, key=key), *jnp.zeros((2, length, 8))), key, std=0.5)
         return _later(_influence(jax.vmap(model)(_changed(x, y))))
 
     return measure(key)

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
-from corollary.claims.attention._small import drawn
+from corollary.claims.attention._small import trainable
 from corollary.evidence import Count, Size, at_least, claim, control, equal
 from corollary.nets import train
 from corollary.nets.attention import ViT, from_patches, patches, token_cross_entropy
@@ -26,8 +26,7 @@ def patches_are_a_convolution(key, *, rows: Size = 3, columns: Size = 4, patch: 
     @jax.jit
     def measure(key):
         net_key, image_key, order_key = jax.random.split(key, 3)
-        make = lambda: ViT(shape, patch, 5, 8, 2, 1, hidden=8, key=jax.random.key(0))  # noqa: E731
-        net = drawn(make, net_key, 0.5)
+        net = trainable(lambda key: ViT(shape, patch, 5, 8, 2, 1, hidden=8, key=key), net_key, std=0.5)
         image = jax.random.normal(image_key, shape)
         tokens = net.tokens(image) - net.places.table
         windows = jax.lax.conv_general_dilated(image[None], net.kernel(), (patch, patch), "VALID")[0]
@@ -73,8 +72,7 @@ def inductive_bias(key, *, steps: Count = 150, runs: Size = 2):
         images = blank(at, jnp.asarray(figures)[labels]) + 0.3 * jax.random.normal(noise_key, (n, side, side))
         return images[:, None], labels
 
-    def make():
-        key = jax.random.key(0)
+    def make(key):
         return ViT((1, side, side), 2, 2, 16, 2, 1, hidden=16, key=key), jnp.zeros((9, 8)), jnp.zeros((8, 2))
 
     def convolutional(net, image):
@@ -85,7 +83,7 @@ def inductive_bias(key, *, steps: Count = 150, runs: Size = 2):
     def measure(key):
         def one(key, size):
             keys = jax.random.split(key, 4)
-            net, (x, y), (new, answers) = drawn(make, keys[0]), draw(keys[1], most), draw(keys[2], most)
+            net, (x, y), (new, answers) = trainable(make, keys[0]), draw(keys[1], most), draw(keys[2], most)
 
             def both(net, images):
                 return jnp.stack([jax.vmap(net[0])(images), jax.vmap(lambda image: convolutional(net, image))(images)])

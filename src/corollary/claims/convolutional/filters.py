@@ -37,8 +37,10 @@ def binomial_smoothing(key, *, length: Size = 64, signals: Count = 20_000):
         h, half = binomial_kernel(), jnp.array([0.5, 0.5])
         folded = convolve(convolve(half, half), convolve(half, half))
         noise_key, wave_key = jax.random.split(key)
-        noise = jax.random.normal(noise_key, (signals, 5))
-        smoothed = jax.vmap(lambda f: convolve(f, h, "valid")[0])(noise)
+        draws = jax.random.normal(noise_key, (signals, 6))
+        # white, and of the same variance with neighbours that are correlated
+        noise = jnp.stack([draws[:, 1:], (draws[:, 1:] + draws[:, :-1]) / jnp.sqrt(2.0)], 1)
+        smoothed = jax.vmap(jax.vmap(lambda f: convolve(f, h, "valid")[0]))(noise)
         wave = jnp.cos(jnp.pi * jnp.arange(length))
         line = jnp.sin(2 * jnp.pi * jnp.arange(length) / length)
         noisy = line + 0.4 * jax.random.normal(wave_key, (length,))
@@ -54,9 +56,11 @@ def binomial_smoothing(key, *, length: Size = 64, signals: Count = 20_000):
     yield equal("frequency response", response.real, np.cos(np.pi * u) ** 4, x=u, along="turns per entry")
     yield equal("frequency response, imaginary part", response.imag, 0.0, atol=1e-15)
     yield equal("the fastest wave, and a constant", [np.abs(wave).max(), np.abs(constant - 1).max()], 0.0, atol=1e-14)
-    yield estimate("square of smoothed white noise", smoothed**2, 70 / 256, wrong=0.25)
+    white, correlated = smoothed.T**2
+    yield estimate("square of smoothed white noise", white, 70 / 256, wrong=0.25)
     density = np.exp(-(t**2) / 2) / np.sqrt(2 * np.pi)
     yield at_most("distance to the Gaussian density", np.abs(h - density), 0.03, x=t, along="t")
+    yield control("correlated noise", estimate("square of smoothed noise", correlated, 70 / 256, wrong=0.25))
 
 
 @claim(rows=("M14.26", "M14.05"))
@@ -78,11 +82,12 @@ def averaging_filters(key, *, length: Size = 200, signals: Count = 4000):
         noise = jax.random.normal(noise_key, (signals, 4))
         squares = jax.vmap(lambda x: jnp.stack([cross_correlate(h, x)[0] ** 2 for h in (two, four)]))(noise)
         responses = [jnp.abs(frequency_response(h, omega / (2 * jnp.pi))) for h in (two, four)]
-        spread = jnp.array([0.5, 0.0, 0.5])
+        # the second average: of every other entry, and of neighbours once more
+        seconds = jnp.array([[0.5, 0.0, 0.5], [0.5, 0.5, 0.0]])
         return {
             "filtered": [cross_correlate(h, steps) for h in (two, four)],
             "averages": [moving_average(steps, k) for k in (2, 4)],
-            "twice": cross_correlate(spread, cross_correlate(two, steps)),
+            "twice": jax.vmap(lambda h: cross_correlate(h, cross_correlate(two, steps)))(seconds),
             "squares": squares,
             "responses": responses,
             "steps": steps,
@@ -94,7 +99,12 @@ def averaging_filters(key, *, length: Size = 200, signals: Count = 4000):
     yield curves("a random walk and its averages", x, shown, "n")
     for name, filtered, average in zip(("two taps", "four taps"), found["filtered"], found["averages"], strict=True):
         yield equal(f"{name}: the moving average", filtered, average, rtol=1e-9, atol=1e-11)
-    yield equal("four taps: neighbours averaged twice", found["twice"], found["filtered"][1], rtol=1e-9, atol=1e-11)
+    apart, again = found["twice"]
+    yield equal("four taps: neighbours averaged twice", apart, found["filtered"][1], rtol=1e-9, atol=1e-11)
+    yield control(
+        "the second time not every other entry",
+        equal("four taps", again, found["filtered"][1], rtol=1e-9, atol=1e-11),
+    )
     yield estimate("square of filtered white noise", found["squares"], [0.5, 0.25], wrong=[0.25, 0.5])
     half = np.abs(np.cos(omega / 2))
     yield equal("response of two taps", found["responses"][0], half, x=omega, along="frequency", atol=1e-14)

@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from corollary.claims.sets._modules import drawn
+from corollary.claims._drawn import drawn
 from corollary.data import cycle_graph, erdos_renyi, star_graph
 from corollary.evidence import Size, at_least, claim, control, equal
 from corollary.nets import tanh

@@ -6,7 +6,7 @@ import numpy as np
 import optax
 from scipy.sparse.csgraph import shortest_path
 
-from corollary.claims.sets._modules import drawn
+from corollary.claims._drawn import drawn
 from corollary.data import binary_tree, cycle_graph, erdos_renyi, path_graph, stochastic_block_model
 from corollary.evidence import Count, Size, at_least, claim, control, equal
 from corollary.nets import train

@@ -9,7 +9,7 @@ import numpy as np
 from scipy.sparse.csgraph import shortest_path
 from scipy.special import ive
 
-from corollary.claims.sets._modules import drawn
+from corollary.claims._drawn import drawn
 from corollary.data import cycle_graph, erdos_renyi, path_graph
 from corollary.evidence import Range, Size, at_most, claim, control, equal, rate
 from corollary.nets.graphs import (

@@ -3,7 +3,7 @@
 import jax
 import jax.numpy as jnp
 
-from corollary.claims.sets._modules import drawn
+from corollary.claims._drawn import drawn
 from corollary.data import erdos_renyi
 from corollary.evidence import Size, claim, control, equal
 from corollary.nets import MLP, tanh

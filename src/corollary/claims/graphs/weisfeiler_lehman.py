@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from corollary.claims.sets._modules import drawn
+from corollary.claims._drawn import drawn
 from corollary.data import erdos_renyi, path_graph, star_graph, wl_twins
 from corollary.evidence import Range, Size, at_least, claim, control, equal
 from corollary.nets import MLP, tanh

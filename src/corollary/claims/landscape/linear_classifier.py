@@ -16,11 +16,13 @@ def _examples(key, examples, inputs, classes):
     return x, jax.random.randint(jax.random.fold_in(key, 2), (examples,), 0, classes)
 
 
-def _total(weights, x, y):
-    """The sum of the cross-entropies, from the logits of all examples at once."""
-    logits = x
-    for w in weights:
-        logits = logits @ w.T
+def _total(weights, x, y, bend=0.0):
+    """The sum of the cross-entropies, from the logits of all examples at once; `bend` 1 makes the hidden units tanh."""
+    hidden = x
+    for w in weights[:-1]:
+        z = hidden @ w.T
+        hidden = z + bend * (jnp.tanh(z) - z)
+    logits = hidden @ weights[-1].T
     return jnp.sum(jax.nn.logsumexp(logits, axis=1) - jnp.take_along_axis(logits, y[:, None], 1)[:, 0])
 
 
@@ -40,12 +42,15 @@ def backward_pass(key, *, inputs: Size = 5, classes: Annotated[int, Range(2, 10)
         x, y = _examples(key, examples, inputs, classes)
         passes = jax.vmap(lambda x, y: classifier_passes(weights, x, y))(x, y)
         formula = [g.sum(0) for g in passes.gradients]
-        return jax.value_and_grad(_total)(weights, x, y), passes.loss.sum(), formula, passes.errors
+        # linear hidden units, and tanh
+        both = jax.vmap(lambda bend: jax.value_and_grad(_total)(weights, x, y, bend))(jnp.array([0.0, 1.0]))
+        return both, passes.loss.sum(), formula, passes.errors
 
     (value, slopes), loss, formula, errors = measure(key)
-    yield equal("loss", loss, value)
+    yield equal("loss", loss, value[0])
     for layer, (measured, predicted) in enumerate(zip(slopes, formula, strict=True), 1):
-        yield equal(f"gradient of layer {layer}", measured, predicted, atol=1e-11)
+        yield equal(f"gradient of layer {layer}", measured[0], predicted, atol=1e-11)
+    yield control("hidden units of tanh", equal("gradient of layer 1", slopes[0][1], formula[0], atol=1e-11))
     # two probability vectors are at most a diagonal of the unit square apart
     yield at_most("norm of the last error", jnp.linalg.norm(errors[-1], axis=1), np.sqrt(2.0))
 

@@ -7,8 +7,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from corollary.claims._drawn import drawn
 from corollary.claims.autodiff._pictures import curves
-from corollary.claims.recurrent._draws import drawn
 from corollary.evidence import Count, Range, Size, at_least, at_most, claim, control, equal
 from corollary.nets import identity, logistic, tanh
 from corollary.nets.recurrent import Elman, bptt, jacobian_bound, state_jacobians, step_jacobians
@@ -29,7 +29,7 @@ def products(key, *, units: Size = 4, steps: Count = 12):
 
     @jax.jit
     def measure(key):
-        model, xs, ys = drawn(key, parts)
+        model, xs, ys = drawn(parts, key)
         states = model.run(xs).states
         before = jnp.concatenate([jnp.zeros((1, units)), states[:-1]])
         # by the formula: the slopes of tanh at the pre-activations, times U
@@ -86,7 +86,7 @@ def bound_and_criterion(key, *, units: Size = 12, steps: Annotated[int, Range(16
 
     @jax.jit
     def measure(key):
-        raw, inputs, readout, xs = drawn(key, parts)
+        raw, inputs, readout, xs = drawn(parts, key)
         start, size = jnp.zeros(units), jnp.linalg.norm(raw, 2)
 
         def network(activation, u):
@@ -142,7 +142,7 @@ def criterion_as_printed(key, *, units: Size = 5, steps: Count = 40):
 
     @jax.jit
     def measure(key):
-        raw, inputs, readout = drawn(key, partial(_shapes, units))
+        raw, inputs, readout = drawn(partial(_shapes, units), key)
         model = Elman.of(1.2 * jnp.linalg.qr(raw)[0], inputs, None, readout, None, identity)
         return _norms(model, jnp.ones((steps, 2)), jnp.zeros(units), jnp.array([steps]))
 

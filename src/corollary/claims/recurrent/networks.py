@@ -5,7 +5,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from corollary.claims.recurrent._draws import drawn
+from corollary.claims._drawn import drawn
 from corollary.evidence import Count, Size, at_least, claim, control, equal, estimate
 from corollary.nets.recurrent import (
     Bidirectional,
@@ -42,7 +42,7 @@ def linear_plant(key, *, units: Size = 3, steps: Count = 60):
                 jnp.zeros((steps, 2)),
             )
 
-        a, b, c, start, xs = drawn(key, parts)
+        a, b, c, start, xs = drawn(parts, key)
         a = rescale_to_radius(a, 0.9)
 
         def plant(gain, squash):
@@ -88,7 +88,7 @@ def causality(key, *, units: Size = 4, steps: Count = 10):
     @jax.jit
     def measure(key):
         noise_key, key = jax.random.split(key)
-        cell, back, stack, deep, joined, xs = drawn(key, parts)
+        cell, back, stack, deep, joined, xs = drawn(parts, key)
         both = Bidirectional(cell, back)
         models = {
             "Elman": lambda xs: unroll(cell, xs),
@@ -136,7 +136,7 @@ def looking_ahead(key, *, units: Size = 16, training: Size = 400, tests: Size = 
     @jax.jit
     def measure(key):
         cell_key, data_key = jax.random.split(key)
-        cells = drawn(cell_key, parts)
+        cells = drawn(parts, cell_key)
         xs = jax.random.rademacher(data_key, (training + tests, length), dtype=float)[..., None]
         # small inputs keep the units where they are nearly linear
         states, labels = jax.vmap(cells)(0.2 * xs)[:, at], xs[:, at + ahead, 0]

@@ -6,7 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.flatten_util import ravel_pytree
 
-from corollary.claims.recurrent._draws import drawn
+from corollary.claims._drawn import drawn
 from corollary.evidence import Count, Size, at_most, claim, control, equal, estimate
 from corollary.nets import identity, tanh
 from corollary.nets.recurrent import (
@@ -34,7 +34,7 @@ def _instance(key, units, steps):
     def parts(key):
         return Elman(2, units, 1, tanh, tanh, key=key, start=0.1), jnp.zeros((steps, 2)), jnp.zeros((steps, 1))
 
-    return drawn(key, parts)
+    return drawn(parts, key)
 
 
 def _pieces(model, xs, ys):
@@ -225,7 +225,7 @@ def online_learning(key, *, units: Size = 10, stream: Count = 8000):
 
     @jax.jit
     def measure(key):
-        model, teacher, xs, ys = drawn(key, parts)
+        model, teacher, xs, ys = drawn(parts, key)
         xs, noises = xs[:, 0] * 2**0.5, ys
         turn = 0.5 * jnp.array([[0.6, -0.8], [0.8, 0.6]])
         teacher = eqx.tree_at(lambda e: e.cell.recurrent, teacher, turn)
@@ -266,7 +266,7 @@ def algorithm_as_printed(key, *, units: Size = 4):
 
     @jax.jit
     def measure(key):
-        model, x, y = drawn(key, lambda key: (Elman(2, units, 1, key=key), jnp.zeros(2), jnp.zeros(1)))
+        model, x, y = drawn(lambda key: (Elman(2, units, 1, key=key), jnp.zeros(2), jnp.zeros(1)), key)
         state = jnp.linspace(-0.5, 0.5, units)
         params, static = eqx.partition(model, eqx.is_inexact_array)
 

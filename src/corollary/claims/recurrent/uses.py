@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
-from corollary.claims.recurrent._draws import drawn
+from corollary.claims._drawn import drawn
 from corollary.evidence import Count, Range, Size, at_least, at_most, claim, control, equal
 from corollary.nets import softmax_cross_entropy, train
 from corollary.nets.recurrent import Elman, autoregression_loss, classification_loss, labelling_loss
@@ -44,7 +44,7 @@ def three_uses(key, *, units: Size = 12, training: Count = 400, length: Annotate
     @jax.jit
     def measure(key):
         net_key, run_key, test_key = jax.random.split(key, 3)
-        start = drawn(net_key, lambda key: Elman(2, units, 2, key=key))
+        start = drawn(lambda key: Elman(2, units, 2, key=key), net_key)
         known, fresh = sequences(run_key, 1000), sequences(test_key, tests)
 
         @jax.vmap

@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from corollary.claims.sets._modules import drawn
+from corollary.claims._drawn import drawn
 from corollary.evidence import Size, claim, control, equal
 from corollary.nets import MLP, tanh
 from corollary.nets.sets import code, decode, from_power_sums, power_sums

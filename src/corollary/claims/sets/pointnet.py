@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from corollary.claims.sets._modules import drawn
+from corollary.claims._drawn import drawn
 from corollary.evidence import Range, Size, at_most, claim, control, equal
 from corollary.nets.sets import PointNetClassifier, PointNetSegmenter, random_permutations
 

@@ -5,7 +5,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from corollary.claims.sets._modules import drawn
+from corollary.claims._drawn import drawn
 from corollary.data import cycle_graph
 from corollary.evidence import Size, claim, control, equal, picture
 from corollary.nets import MLP, tanh

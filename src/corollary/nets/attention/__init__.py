@@ -22,12 +22,12 @@ from corollary.nets.attention.language_model import LanguageModel, in_dtype, nex
 from corollary.nets.attention.mask import additive_mask, causal_mask
 from corollary.nets.attention.masking import Masked, Pairs, mask_tokens, masked_loss, sentence_pairs
 from corollary.nets.attention.multi_head import MultiHeadAttention
-from corollary.nets.attention.permutations import equivariance_defect, invariance_defect, permutation_matrix
 from corollary.nets.attention.plain import linear_attention, plain_attention, shared_attention, soft_lookup
 from corollary.nets.attention.positions import LearnedPositions, random_positions, shift_rotation, sinusoidal_positions
 from corollary.nets.attention.queries import AttentionPooling
 from corollary.nets.attention.transformer import Conditioned, Transformer, teacher_forcing_loss
 from corollary.nets.attention.vit import ViT, from_patches, patches
+from corollary.nets.permutations import equivariance_defect, invariance_defect, permutation_matrix
 
 __all__ = [
     "BERT",

@@ -12,6 +12,7 @@ import jax.numpy as jnp
 
 from corollary._validate import labels, whole
 from corollary.catalog import implements
+from corollary.nets._greedy import most_probable
 from corollary.nets.attention.block import keys_of
 from corollary.nets.attention.cache import KeyValueCache, check_room, empty_cache
 from corollary.nets.attention.decoder import Decoder
@@ -97,17 +98,7 @@ class Transformer(eqx.Module):
 
     def generate(self, source, length: int, end: int | None = None):
         """The target (length,) by the most probable token at every step, filled up with `end` after the first."""
-        model, length = self.given(source), whole("length", length, 1, self.target.length)
-        end = -1 if end is None else whole("end", end, 0, self.start - 1)
-
-        def advance(carry, _):
-            token, cache, ended = carry
-            logits, cache = model.step(token, cache)
-            token = jnp.where(ended, end, jnp.argmax(logits))
-            return (token, cache, ended | (token == end)), token
-
-        carry = jnp.asarray(self.start), model.cache(length), jnp.asarray(False)
-        return jax.lax.scan(advance, carry, length=length)[1]
+        return most_probable(self.given(source), whole("length", length, 1, self.target.length), end)
 
 
 class Conditioned(eqx.Module):

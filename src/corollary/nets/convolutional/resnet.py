@@ -9,6 +9,7 @@ model.batch(x, state, dtype=jnp.bfloat16)[0]              # parameters stay as t
 ```
 """
 
+from abc import abstractmethod
 from collections.abc import Sequence
 
 import equinox as eqx
@@ -31,13 +32,13 @@ class ImageClassifier(eqx.Module):
         """The logits of one image (channels, rows, columns), by the running statistics."""
         return self.batch(real("x", x, "c h w", finite=False)[None], state)[0][0]
 
+    @abstractmethod
     def batch(self, x, state, *, training: bool = False, dtype=None):
         """The logits of images (n, channels, rows, columns) and the new state.
 
         In training the statistics are those of this batch. `dtype` is the precision of the layers; the parameters, the
         statistics and the logits keep theirs.
         """
-        raise NotImplementedError
 
 
 @implements("B10.23")

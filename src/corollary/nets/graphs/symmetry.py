@@ -2,12 +2,9 @@ r"""Invariance and equivariance of functions of a graph with features, over give
 
 from collections.abc import Callable
 
-import jax
-import jax.numpy as jnp
-
 from corollary.catalog import implements
 from corollary.nets.graphs.neighbours import as_graph, features
-from corollary.nets.sets.symmetry import as_permutations
+from corollary.nets.permutations import as_permutations, farthest, moved_back, one_for_each, worst
 
 
 @implements("E07.10")
@@ -15,7 +12,7 @@ def graph_invariance_defect(f: Callable, x, adjacency, permutations):
     r"""$\max_\pi\|f(PX,PAP^\top)-f(X,A)\|$ over the rows of `permutations`; zero if $f$ is order-invariant."""
     x, adjacency, permutations = _relabelled(x, adjacency, permutations)
     plain = f(x, adjacency)
-    return jnp.max(jax.vmap(lambda p: jnp.linalg.norm(jnp.ravel(f(x[p], adjacency[p][:, p]) - plain)))(permutations))
+    return worst(lambda p: farthest(f(x[p], adjacency[p][:, p]), plain), permutations)
 
 
 @implements("E07.10")
@@ -23,13 +20,8 @@ def graph_equivariance_defect(f: Callable, x, adjacency, permutations):
     r"""$\max_\pi\|P^\top f(PX,PAP^\top)-f(X,A)\|$ over the rows of `permutations`; zero if $f$ is equivariant."""
     x, adjacency, permutations = _relabelled(x, adjacency, permutations)
     plain = f(x, adjacency)
-    if plain.ndim == 0 or plain.shape[0] != x.shape[0]:
-        raise ValueError(f"f must give one output for each of the {x.shape[0]} vertices, it gives {plain.shape}.")
-
-    def defect(p):
-        return jnp.linalg.norm(jnp.ravel(f(x[p], adjacency[p][:, p])[jnp.argsort(p)] - plain))
-
-    return jnp.max(jax.vmap(defect)(permutations))
+    one_for_each(plain, x.shape[0], "vertices")
+    return worst(lambda p: farthest(moved_back(f(x[p], adjacency[p][:, p]), p), plain), permutations)
 
 
 def _relabelled(x, adjacency, permutations):

@@ -15,6 +15,7 @@ import jax.numpy as jnp
 
 from corollary._validate import labels, real, whole
 from corollary.catalog import implements
+from corollary.nets._greedy import most_probable
 from corollary.nets.initialisations import uniform_fan_in
 from corollary.nets.recurrent.gru import GRU
 
@@ -137,17 +138,7 @@ class Seq2Seq(eqx.Module):
 
     def generate(self, source, length: int, end: int | None = None):
         """The target (length,) by the most probable token at every step, filled up with `end` after the first."""
-        length, end = whole("length", length), -1 if end is None else whole("end", end, 0, self.start - 1)
-        model = self.given(source)
-
-        def advance(carry, _):
-            token, state, ended = carry
-            logits, state = model.step(token, state)
-            token = jnp.where(ended, end, jnp.argmax(logits))
-            return (token, state, ended | (token == end)), token
-
-        carry = jnp.asarray(self.start), model.cache(length), jnp.asarray(False)
-        return jax.lax.scan(advance, carry, length=length)[1]
+        return most_probable(self.given(source), whole("length", length), end)
 
     def _forced(self, source, target):
         target, model = labels("target", target, self.start, "T"), self.given(source)

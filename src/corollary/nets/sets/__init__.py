@@ -1,5 +1,12 @@
 """Networks of sets: their symmetries, Deep Sets and PointNet."""
 
+from corollary.nets.permutations import (
+    all_permutations,
+    equivariance_defect,
+    generators,
+    invariance_defect,
+    random_permutations,
+)
 from corollary.nets.sets.deep_sets import DeepSets, DeepSetsEquivariant, code, decode, from_power_sums, power_sums
 from corollary.nets.sets.pointnet import (
     PointFeatures,
@@ -8,13 +15,6 @@ from corollary.nets.sets.pointnet import (
     PointNetSegmenter,
     TNet,
     orthogonality_penalty,
-)
-from corollary.nets.sets.symmetry import (
-    all_permutations,
-    equivariance_defect,
-    generators,
-    invariance_defect,
-    random_permutations,
 )
 
 __all__ = [

@@ -3,15 +3,33 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from corollary.nets.sets import (
+from corollary.nets.permutations import (
     all_permutations,
     equivariance_defect,
     generators,
     invariance_defect,
+    permutation_matrix,
     random_permutations,
 )
 
 X = np.random.default_rng(0).normal(size=(5, 2))
+
+
+def test_permutation_matrix():
+    order = np.array([2, 0, 3, 1, 4])
+    matrix = np.asarray(permutation_matrix(order))
+    np.testing.assert_array_equal(matrix @ X, X[order])
+    np.testing.assert_array_equal(matrix.T @ matrix, np.eye(5))
+    np.testing.assert_array_equal(matrix @ matrix, permutation_matrix(order[order]))
+    np.testing.assert_array_equal(permutation_matrix([order, order[order]])[1], matrix @ matrix)
+
+
+def test_one_permutation_and_several_outputs():
+    order, shift = np.array([2, 0, 3, 1, 4]), np.arange(5.0)[:, None]
+    np.testing.assert_allclose(invariance_defect(jnp.asarray, X, order), np.linalg.norm(X[order] - X))
+    far = equivariance_defect(lambda x: x + shift, X, order)
+    np.testing.assert_allclose(far, np.sqrt(2) * np.linalg.norm(shift - shift[order]))  # of both coordinates
+    assert equivariance_defect(lambda x: (x, {"of several the farthest": x + shift}), X, order) == far
 
 
 def test_invariance_defect_of_known_functions():
@@ -49,6 +67,16 @@ def test_random_permutations():
 
 
 def test_bad_input():
+    with pytest.raises(ValueError, match="each of 0 to 2 once in every row"):
+        permutation_matrix([0, 0, 1])
+    with pytest.raises(ValueError, match="labels from 0 to 2, got 3"):
+        permutation_matrix([0, 3, 1])
+    with pytest.raises(ValueError, match=r"permutations must have shape \(p, 1\), got \(\)"):
+        permutation_matrix(0)
+    with pytest.raises(ValueError, match=r"permutations must have shape \(5,\), got \(2,\)"):
+        equivariance_defect(jnp.tanh, X, [1, 0])
+    with pytest.raises(TypeError, match="f must be a function of a set, got 3"):
+        invariance_defect(3, X, [0, 1, 2, 3, 4])
     with pytest.raises(ValueError, match="each of 0 to 4 once in every row"):
         invariance_defect(jnp.sum, X, [[0, 0, 1, 2, 3]])
     with pytest.raises(ValueError, match="labels from 0 to 4"):
