@@ -31,7 +31,7 @@ import numpy as np
 from _beside_pytorch import python
 
 from corollary.data import stochastic_block_model
-from corollary.nets import MLP
+from corollary.nets import MLP, processor_ready
 from corollary.nets.activations import identity, relu
 from corollary.nets.attention import Encoder, LanguageModel, ViT, next_token_loss, token_cross_entropy
 from corollary.nets.convolutional import ResNet9, lenet5
@@ -203,7 +203,7 @@ def blocks(stack):
 def encoder():
     c = dict(batch=16, length=128, width=128, heads=4, depth=4)
     shape = c["batch"], c["length"], c["width"]
-    model = Encoder(c["width"], c["heads"], c["depth"], unroll=c["depth"], key=KEY)
+    model = Encoder(c["width"], c["heads"], c["depth"], key=KEY)
     loss = lambda m, x, y: squared(jax.vmap(m)(x), y)  # noqa: E731
     text = "batch 16, length 128, width 128, 4 heads, 4 blocks"
     return Case(model, loss, (normal(*shape), normal(*shape, seed=1)), lambda m: blocks(m.stack.blocks), c, text)
@@ -379,7 +379,8 @@ def compare(family, peers, rounds, seconds):
     case = FAMILIES[family]()
     arrays, rest = eqx.partition(case.model, eqx.is_inexact_array)
     data = jax.tree.map(jnp.asarray, case.data)
-    both = jax.jit(jax.value_and_grad(lambda a, *data: case.loss(eqx.combine(a, rest), *data)))
+    slopes = jax.value_and_grad(lambda a, *data: case.loss(eqx.combine(a, rest), *data))
+    both = jax.jit(processor_ready(slopes))
     first = measure(lambda: both(arrays, *data))[0]
     loss, gradients = both(arrays, *data)
     ours = float(loss), {k: np.asarray(a) for k, a in case.weights(gradients).items()}

@@ -46,9 +46,8 @@ def main(dropout, threads, bar):
     rng = np.random.default_rng(0)
     text = rng.integers(VOCABULARY, size=1_000_000, dtype=np.int32)
     starts = rng.integers(len(text) - length - 1, size=c["batch"])
-    unroll = depth if on == "gpu" else 1
     model = LanguageModel(
-        VOCABULARY, length, width, c["heads"], depth, dropout=dropout, unroll=unroll, key=jax.random.key(0)
+        VOCABULARY, length, width, c["heads"], depth, dropout=dropout, unroll=depth, key=jax.random.key(0)
     )
     extra = dict(text=text, starts=starts, vocabulary=VOCABULARY, dropout=dropout, threads=threads)
     theirs = peer("_peer_transformer.py", **extra, **weights(model), **c)

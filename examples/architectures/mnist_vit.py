@@ -31,8 +31,7 @@ def main(size, seed):
     x, y, new, answers = (jnp.asarray(a[: c.images]) for a in (*train, *test))
 
     model_key, fit_key = jax.random.split(jax.random.key(seed))
-    unroll = c.depth if size == "gpu" else 1
-    model = ViT((1, 28, 28), c.patch, 10, c.width, c.heads, c.depth, dropout=c.dropout, unroll=unroll, key=model_key)
+    model = ViT((1, 28, 28), c.patch, 10, c.width, c.heads, c.depth, dropout=c.dropout, unroll=c.depth, key=model_key)
 
     def image_of(pixels, dtype=jnp.float32):
         return ((pixels[None] / 255 - 0.1307) / 0.3081).astype(dtype)  # mean 0 and variance 1 over all pixels

@@ -38,9 +38,8 @@ def main(size, seed):
     training, validation = jnp.asarray(tokens[: len(text) * 9 // 10]), jnp.asarray(tokens[len(text) * 9 // 10 :])
 
     model_key, fit_key, sample_key = jax.random.split(jax.random.key(seed), 3)
-    unroll = 1 if size != "gpu" else c.depth  # all blocks in one program: slower to compile, faster to run
     model = LanguageModel(
-        len(letters), c.length, c.width, c.heads, c.depth, dropout=c.dropout, unroll=unroll, key=model_key
+        len(letters), c.length, c.width, c.heads, c.depth, dropout=c.dropout, unroll=c.depth, key=model_key
     )
 
     def loss(model, starts, key):

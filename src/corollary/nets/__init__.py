@@ -5,6 +5,7 @@ The families of architectures (`nets.convolutional`, `nets.recurrent`, ...) load
 
 import importlib as _importlib
 
+from corollary._processor import processor_ready
 from corollary.nets import from_scratch
 from corollary.nets.activations import (
     ACTIVATIONS,
@@ -171,6 +172,7 @@ __all__ = [
     "pool",
     "printed_backward_cost",
     "printed_memory_cost",
+    "processor_ready",
     "rank_error",
     "reconstruction_loss",
     "region_of",

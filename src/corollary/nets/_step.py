@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 import optax
 
-from corollary._convolutions import loop_ready
+from corollary._processor import processor_ready
 
 
 class Progress(NamedTuple):
@@ -32,7 +32,7 @@ def descent(loss: Callable, static, optimiser, *, stochastic: bool = False, stat
 
     def step(progress, examples, key):
         # a key is no array of numbers, which is what the rewriting of convolutions works on
-        @loop_ready
+        @processor_ready
         def slopes(params, state, examples):
             return jax.value_and_grad(objective, has_aux=True)(params, state, examples, key)
 

@@ -108,7 +108,7 @@ class Decoder(eqx.Module):
     norm: eqx.nn.LayerNorm | None
 
     def __init__(
-        self, width: int, heads: int, depth: int, hidden: int | None = None, *, key, unroll: int = 1, **options
+        self, width: int, heads: int, depth: int, hidden: int | None = None, *, key, unroll: int = 4, **options
     ):
         def make(key):
             return DecoderBlock(width, heads, hidden, key=key, **options)

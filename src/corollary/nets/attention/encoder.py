@@ -13,16 +13,16 @@ class BlockStack(eqx.Module):
     """`depth` blocks of one kind, each with parameters of its own, which lie in one module along a leading axis.
 
     `make(key)` builds one block. One loop runs them, so that the time to compile does not grow with the depth;
-    `unroll` of them are compiled into one turn of the loop: all of them run fastest on an accelerator.
+    up to `unroll` of them are one turn of the loop, between which less has to be stored: all of them run fastest.
     """
 
     blocks: eqx.Module
     depth: int = eqx.field(static=True)
     unroll: int = eqx.field(static=True)
 
-    def __init__(self, make, depth: int, *, key, unroll: int = 1):
+    def __init__(self, make, depth: int, *, key, unroll: int = 4):
         self.depth = whole("depth", depth)
-        self.unroll = whole("unroll", unroll, 1, self.depth)
+        self.unroll = min(whole("unroll", unroll), self.depth)
         self.blocks = eqx.filter_vmap(make)(jax.random.split(key, self.depth))
 
     def __call__(self, x, *arguments, key=None, **options):
@@ -58,7 +58,7 @@ class Encoder(eqx.Module):
     norm: eqx.nn.LayerNorm | None
 
     def __init__(
-        self, width: int, heads: int, depth: int, hidden: int | None = None, *, key, unroll: int = 1, **options
+        self, width: int, heads: int, depth: int, hidden: int | None = None, *, key, unroll: int = 4, **options
     ):
         def make(key):
             return EncoderBlock(width, heads, hidden, key=key, **options)

@@ -46,7 +46,7 @@ class LanguageModel(eqx.Module):
         positions: str = "learned",
         activation=jax.nn.gelu,
         dropout: float = 0.0,
-        unroll: int = 1,
+        unroll: int = 4,
         initialisation=None,
     ):
         initialisation = normal(0.02) if initialisation is None else initialisation
