@@ -431,6 +431,7 @@ def main(families, rounds, seconds, threads, limit, bar, compiled):
     slower, wrong = [], []
     for family in families or FAMILIES:
         r = compare(family, peers, rounds, seconds)
+        jax.clear_caches()  # what one family leaves in memory must not slow the next one
         row = f"{1e3 * r['ours']:12.2f}" + "".join(f"{1e3 * r['best'].get(m, np.nan):12.2f}" for m in modes)
         row += f"{r['ratio']:12.2f}{r['processor']:12.2f}{r['first']:12.1f}"
         row += "".join(f"{r['theirs_first'].get(m, np.nan):12.1f}" for m in modes)
