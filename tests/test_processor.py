@@ -157,3 +157,17 @@ def test_no_memory_is_taken_that_the_loop_was_to_save():
     found = _dots(processor_ready(jax.grad(loss)), w)
     assert not any(300 in shape for d in found for shape in (d[1] if d[0] == "loop" else d[0]))
     np.testing.assert_allclose(processor_ready(jax.grad(loss))(w), jax.grad(loss)(w), rtol=1e-10)
+
+
+def test_what_is_recomputed_is_not_merged_with_the_first_time():
+    x, key = jnp.asarray(RNG.normal(size=(4, 6))), jax.random.key(0)
+
+    def loss(w, x):
+        noisy = jax.checkpoint(lambda w, x, key: jnp.tanh(jnp.tanh(x @ w) @ w + jax.random.normal(key, x.shape)))
+        return jnp.sum(noisy(w, x, key) ** 2)
+
+    w, plain = jnp.asarray(RNG.normal(size=(6, 6))), jax.grad(loss)
+    ready = processor_ready(plain)
+    np.testing.assert_allclose(ready(w, x), plain(w, x), rtol=1e-10)
+    hyperbolic = [jax.jit(f).lower(w, x).compile().as_text().count(" tanh(") for f in (ready, plain)]
+    assert hyperbolic[0] == hyperbolic[1] > 2  # two, and again on the way back

@@ -44,7 +44,9 @@ def processor_ready(function: Callable) -> Callable:
 def _run(eqn: JaxprEqn, values) -> list:
     name, body = eqn.primitive.name, body_of(eqn)
     if body is not None:
-        return evaluate(*body, values, _run)
+        # what `jax.checkpoint` computes again must not be merged with the first time, or nothing would be saved
+        again = eqn.params.get("differentiated") and eqn.params.get("prevent_cse")
+        return evaluate(*body, lax.optimization_barrier(values) if again else values, _run)
     if name == "conv_general_dilated":
         return [_convolve(eqn, *values)]
     if name == "dot_general":

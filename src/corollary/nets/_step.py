@@ -31,7 +31,7 @@ def descent(loss: Callable, static, optimiser, *, stochastic: bool = False, stat
         return value, state
 
     def step(progress, examples, key):
-        # a key is no array of numbers, which is what the rewriting of convolutions works on
+        # a key is no array of numbers, which is what the rewriting for a processor works on
         @processor_ready
         def slopes(params, state, examples):
             return jax.value_and_grad(objective, has_aux=True)(params, state, examples, key)
