@@ -153,6 +153,7 @@ def rate(
         raise ValueError(f"{name}: side must be 'both', 'at most' or 'at least', got {side!r}.")
     if axes not in ("log-log", "semi-log"):
         raise ValueError(f"{name}: axes must be 'log-log' or 'semi-log', got {axes!r}.")
+    slope, tolerance = float(slope), float(tolerance)  # they may come as arrays, and evidence holds numbers
     if not tolerance > 0:
         raise ValueError(f"{name}: tolerance must be positive, got {tolerance}.")
     ys = numbers(name, "y", y)
