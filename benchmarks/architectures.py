@@ -105,7 +105,7 @@ def resnet():
             found |= {f"norms.{i}.weight": b.norm.scale, f"norms.{i}.bias": b.norm.shift}
         return found
 
-    data = normal(16, 3, 32, 32, seed=1), classes(10, 16)
+    data = normal(16, 3, 32, 32), classes(10, 16)
     loss = lambda m, x, y: cross_entropy(m.batch(x, m.state(), training=True)[0], y)  # noqa: E731
     return Case(ResNet9(3, 10, key=KEY), loss, data, weights, {}, "batch 16, 32 x 32")
 
@@ -364,8 +364,8 @@ def disagreement(ours, theirs):
     """Relative differences, of the loss and of the gradient as one vector.
 
     Single precision, and sums in another order: both are about 1e-6. Where a ReLU is within that of its kink the two
-    sides may take different derivatives: of ResNet9, with two million of them, up to a hundredth of the gradient for
-    some images (in double precision 4e-15); those here were chosen to be away from all kinks.
+    sides may take different derivatives: of ResNet9, with two million of them, up to a hundredth of the gradient (in
+    double precision 4e-15).
     """
     loss, gradients = ours
     if missing := gradients.keys() - set(theirs):
@@ -438,7 +438,7 @@ def main(families, rounds, seconds, threads, limit, bar, compiled):
         row += "".join(f"{apart:12.1e}" for apart in r["apart"])
         print(f"{family:16}{row}  {r['text']}", flush=True)
         slower += [family] if r["ratio"] < bar else []
-        wrong += [family] if r["apart"][0] > 1e-5 or r["apart"][1] > 1e-2 else []
+        wrong += [family] if r["apart"][0] > 1e-5 or r["apart"][1] > (1e-2 if family == "ResNet9" else 1e-4) else []
     for peer in peers.values():
         peer.stop()
     if wrong:

@@ -1,5 +1,6 @@
 """Programs rewritten for a processor: the same numbers, in every layout, through derivatives, calls and loops."""
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -171,3 +172,16 @@ def test_what_is_recomputed_is_not_merged_with_the_first_time():
     np.testing.assert_allclose(ready(w, x), plain(w, x), rtol=1e-10)
     hyperbolic = [jax.jit(f).lower(w, x).compile().as_text().count(" tanh(") for f in (ready, plain)]
     assert hyperbolic[0] == hyperbolic[1] > 2  # two, and again on the way back
+
+
+def test_modules_keys_and_names():
+    layer, key = eqx.nn.MLP(3, 2, 5, 1, key=jax.random.key(0)), jax.random.key(1)
+
+    def loss(layer, x, *, key):
+        return jnp.sum(jax.vmap(layer)(x + jax.random.normal(key, x.shape)) ** 2)
+
+    slope, x = eqx.filter_value_and_grad(loss), jnp.asarray(RNG.normal(size=(4, 3)))
+    (found, ours), (wanted, plain) = eqx.filter_jit(processor_ready(slope))(layer, x, key=key), slope(layer, x, key=key)
+    np.testing.assert_allclose(found, wanted, rtol=1e-12)
+    assert jax.tree.structure(ours) == jax.tree.structure(plain)
+    np.testing.assert_allclose(ours.layers[0].weight, plain.layers[0].weight, rtol=1e-10)

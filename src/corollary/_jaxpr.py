@@ -2,6 +2,7 @@
 
 from typing import NamedTuple
 
+import equinox as eqx
 import jax
 from jax.extend.core import ClosedJaxpr, JaxprEqn, Literal
 
@@ -24,34 +25,31 @@ def body_of(eqn: JaxprEqn):
     return (body.jaxpr, body.consts) if isinstance(body, ClosedJaxpr) else (body, ())
 
 
-class Program(NamedTuple):
-    """What `evaluate` needs to know of a traced program: some of its operations may be left out."""
+def evaluate(jaxpr, consts, args, run, *, without=(), outvars=None) -> list:
+    """The outputs of a traced program, each operation by `run(eqn, values)`.
 
-    constvars: list
-    invars: list
-    eqns: list
-    outvars: list
-
-
-def evaluate(jaxpr, consts, args, run) -> list:
-    """The outputs of a traced program, each operation by `run(eqn, values)`."""
+    The operations `without` are left out, and `outvars` may be other values of the program than its own outputs.
+    """
     env = dict(zip([*jaxpr.constvars, *jaxpr.invars], [*consts, *args], strict=True))
+    left_out = set(map(id, without))
 
     def read(atom):
         return atom.val if isinstance(atom, Literal) else env[atom]
 
     for eqn in jaxpr.eqns:
-        env |= dict(zip(eqn.outvars, run(eqn, [read(v) for v in eqn.invars]), strict=True))
-    return [read(v) for v in jaxpr.outvars]
+        if id(eqn) not in left_out:
+            env |= dict(zip(eqn.outvars, run(eqn, [read(v) for v in eqn.invars]), strict=True))
+    return [read(v) for v in (jaxpr.outvars if outvars is None else outvars)]
 
 
 def rewritten(function, run):
-    """`function` of arrays (pytrees of them), traced and then run with `run(eqn, values)` for each operation."""
+    """`function` of pytrees, traced and then run with `run(eqn, values)` for each operation on arrays."""
 
-    def again(*args):
-        closed, shape = jax.make_jaxpr(function, return_shape=True)(*args)
-        out = evaluate(closed.jaxpr, closed.consts, jax.tree.leaves(args), run)
-        return jax.tree.unflatten(jax.tree.structure(shape), out)
+    def again(*args, **kwargs):
+        closed, shape, rest = eqx.filter_make_jaxpr(function)(*args, **kwargs)
+        arrays = jax.tree.leaves(eqx.filter((args, kwargs), eqx.is_array))
+        out = evaluate(closed.jaxpr, closed.consts, arrays, run)
+        return eqx.combine(jax.tree.unflatten(jax.tree.structure(shape), out), rest)
 
     return again
 

@@ -22,7 +22,7 @@ import jax.numpy as jnp
 from jax import lax
 from jax.extend.core import JaxprEqn, Literal
 
-from corollary._jaxpr import Program, body_of, evaluate, loop_of, rewritten, run_equation
+from corollary._jaxpr import body_of, evaluate, loop_of, rewritten, run_equation
 
 #: Sums shorter than this are no work for a second core, and not worth a transposed result.
 LONG = 128
@@ -31,14 +31,14 @@ LONG = 128
 def processor_ready(function: Callable) -> Callable:
     """`function`, with its products and convolutions as XLA runs them fastest on a processor.
 
-    For functions of arrays (pytrees of them), after differentiation: `jax.jit(processor_ready(jax.grad(loss)))`. On
-    other devices it is the function itself. Loops (`scan`) inside of it are made ready too; functions with derivative
-    rules of their own stay whole.
+    After differentiation: `eqx.filter_jit(processor_ready(eqx.filter_grad(loss)))`, or with `jax` for `eqx.filter`
+    where all arguments are arrays. On other devices it is the function itself. Loops (`scan`) inside of it are made
+    ready too; functions with derivative rules of their own stay whole.
     """
     if not callable(function):
         raise TypeError(f"function must be a function, got {type(function).__name__}.")
     again = rewritten(function, _run)
-    return lambda *args: (again if jax.default_backend() == "cpu" else function)(*args)
+    return lambda *args, **kwargs: (again if jax.default_backend() == "cpu" else function)(*args, **kwargs)
 
 
 def _run(eqn: JaxprEqn, values) -> list:
@@ -107,19 +107,15 @@ def _scan(eqn, values):
     factors = list(dict.fromkeys(v for total in sums.values() for v in total.product.invars))
     sliced = dict(zip(body.jaxpr.invars[consts + carried :], loop.xs, strict=True))
     made = [v for v in factors if v not in sliced]
-    skipped = {id(e) for total in sums.values() for e in (total.add, total.product, *total.turned)}
-    program = Program(
-        body.jaxpr.constvars,
-        body.jaxpr.invars,
-        [e for e in body.jaxpr.eqns if id(e) not in skipped],
-        [*(body.jaxpr.outvars[i] for i in kept), *body.jaxpr.outvars[carried:], *made],
-    )
+    summed = [e for total in sums.values() for e in (total.add, total.product, *total.turned)]
+    outvars = [*(body.jaxpr.outvars[i] for i in kept), *body.jaxpr.outvars[carried:], *made]
 
     def turn(carry, xs):
         full = list(loop.carry)  # those that are summed up after the loop are not looked at in it
         for i, value in zip(kept, carry, strict=True):
             full[i] = value
-        out = evaluate(program, body.consts, [*loop.consts, *full, *xs], _run)
+        args = [*loop.consts, *full, *xs]
+        out = evaluate(body.jaxpr, body.consts, args, _run, without=summed, outvars=outvars)
         return out[: len(kept)], out[len(kept) :]
 
     carry, ys = lax.scan(

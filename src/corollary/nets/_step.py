@@ -30,13 +30,10 @@ def descent(loss: Callable, static, optimiser, *, stochastic: bool = False, stat
             raise ValueError(f"loss must return a number, got shape {jnp.shape(value)}.")
         return value, state
 
-    def step(progress, examples, key):
-        # a key is no array of numbers, which is what the rewriting for a processor works on
-        @processor_ready
-        def slopes(params, state, examples):
-            return jax.value_and_grad(objective, has_aux=True)(params, state, examples, key)
+    slopes = processor_ready(jax.value_and_grad(objective, has_aux=True))
 
-        (value, state), slope = slopes(progress.params, progress.state, examples)
+    def step(progress, examples, key):
+        (value, state), slope = slopes(progress.params, progress.state, examples, key)
         updates, memory = optimiser.update(slope, progress.memory, progress.params)
         return Progress(optax.apply_updates(progress.params, updates), memory, state), value
 
