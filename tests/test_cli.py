@@ -138,7 +138,7 @@ def test_a_mistyped_id_gets_the_nearest(call):
 def test_what_is_off_is_exit_status_1(call):
     found = call("verify", "fixture_claims.false", "--json")
     assert found.returncode == 1
-    assert json.loads(found.stdout)["verdict"] == "refuted"
+    assert json.loads(found.stdout)["verdict"] == "fails"
 
 
 def test_a_store_that_is_no_database(call, tmp_path, environment):

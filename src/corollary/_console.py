@@ -17,7 +17,12 @@ from corollary.evidence import Claim, Evidence, summary
 # a pipe has no width: print whole lines there, and fit the terminal otherwise
 WIDTH = shutil.get_terminal_size().columns if sys.stdout.isatty() else 200
 
-SIGNS = {"holds": "[green]holds  [/]", "refuted": "[yellow]refuted[/]", "error": "[red]error  [/]"}
+SIGNS = {
+    "holds": "[green]holds  [/]",
+    "refuted": "[yellow]refuted[/]",
+    "fails": "[red]fails  [/]",
+    "error": "[red]error  [/]",
+}
 
 
 def console(**options) -> Console:
@@ -149,7 +154,7 @@ class Report:
             rooms[e.claim.split(".")[0]].update([e.verdict, "runs", *(["off"] if not e.as_expected else [])])
         table = Table(box=None, pad_edge=False, header_style="dim")
         table.add_column("room")
-        names = ("runs", "holds", "refuted", "error", "off")
+        names = ("runs", "holds", "refuted", "fails", "error", "off")
         for name in names:
             table.add_column("not as expected" if name == "off" else name, justify="right")
         for room, counts in sorted(rooms.items()):
@@ -164,9 +169,12 @@ class Report:
 def _reasons(evidence: Evidence) -> list[str]:
     if evidence.error:
         return [evidence.error]
-    if evidence.expected == "refuted":
-        return ["The printed statement was expected to be refuted, and holds."]
-    return [f"{c.name}: {c.sentence}" for c in evidence.checks if not c.passed]
+    if evidence.verdict == "holds":
+        return ["An erratum needs a check of what is printed, and there was none."]
+    off = [c for c in evidence.checks if not c.passed]
+    return [f"{'not violated, as printed: ' if c.printed else ''}{c.name}: {c.sentence}" for c in off] or [
+        "What is printed was refuted, but the claim is no erratum."
+    ]
 
 
 def _count(number: int, noun: str) -> str:

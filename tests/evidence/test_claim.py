@@ -26,6 +26,7 @@ from corollary.evidence import (
     control,
     equal,
     from_json,
+    printed,
     run,
     select,
     summary,
@@ -77,7 +78,7 @@ def test_the_key_is_the_seed():
 
     c = make(body)
     assert run(c, 7).verdict == "holds"
-    assert run(c, 8).verdict == "refuted"
+    assert run(c, 8).verdict == "fails"
 
 
 def test_verdicts():
@@ -85,22 +86,36 @@ def test_verdicts():
     teeth, blunt = control("broken", failed), control("broken", passed)
     nan = at_most("n", math.nan, 1.0)
     assert verdict((passed, teeth))[0] == "holds"
-    assert verdict((passed, failed, teeth))[0] == "refuted"
+    assert verdict((passed, failed, teeth))[0] == "fails"
+    assert verdict((passed, printed(failed), teeth))[0] == "refuted"
+    assert verdict((printed(failed),))[0] == "refuted"
+    assert verdict((printed(failed), printed(passed)))[0] == "fails"
+    assert verdict((printed(failed), failed))[0] == "fails"
+    assert verdict((printed(failed), blunt))[0] == "error"
+    assert verdict((printed(nan), passed))[0] == "error"
     assert verdict(())[0] == "error"
     assert verdict((passed, blunt))[0] == "error"
     assert verdict((failed, blunt))[0] == "error"
     assert verdict((passed, nan))[0] == "error"
-    assert verdict((failed, nan))[0] == "refuted"
+    assert verdict((failed, nan))[0] == "error"
     assert "'p' was not violated" in verdict((passed, blunt))[1]
 
 
 def test_an_erratum_is_expected_to_be_refuted():
-    def printed(key, dim, step):
-        yield equal("printed", 1.0, 2.0)
+    def off_by_two(key, dim, step):
+        yield printed(equal("constant", 1.0, 2.0))
 
-    c = make(printed, erratum="The constant is off by two.")
+    def unmarked(key, dim, step):
+        yield equal("constant", 1.0, 2.0)
+
+    c = make(off_by_two, erratum="The constant is off by two.")
     assert c.expected == "refuted"
     assert run(c).as_expected
+    del _REGISTRY[c.id]
+    unmarked = make(unmarked, erratum="The constant is off by two.")
+    assert not run(unmarked).as_expected
+    del _REGISTRY[unmarked.id]
+    assert not run(make(off_by_two)).as_expected
 
 
 def test_an_exception_is_an_error_that_keeps_the_checks_before_it():

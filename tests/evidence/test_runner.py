@@ -103,7 +103,7 @@ def test_every_way_to_end_is_one_outcome_and_the_rest_goes_on(claims, trace, sto
     outcomes = list(verify(todo, store, on_event=lambda task, kind: events.append((task.claim_id[15:], kind))))
     assert [o.evidence.claim for o in outcomes] == [f"fixture_claims.{n}" for n in names]
     found = [o.evidence for o in outcomes]
-    assert [e.verdict for e in found] == ["holds", "refuted", "error", "error", "error", "error", "holds", "holds"]
+    assert [e.verdict for e in found] == ["holds", "fails", "error", "error", "error", "error", "holds", "holds"]
     assert [len(e.checks) for e in found] == [1, 1, 1, 1, 1, 0, 1, 1]
     assert found[2].error.startswith("ZeroDivisionError: ")
     assert "(raises, line " in found[2].error
@@ -126,7 +126,7 @@ def test_every_way_to_end_is_one_outcome_and_the_rest_goes_on(claims, trace, sto
     again = list(verify(todo[:3], store))
     assert verdicts(again) == {
         ("true", 0): ("holds", True),
-        ("false", 0): ("refuted", True),
+        ("false", 0): ("fails", True),
         ("raises", 0): ("error", False),
     }
     assert again[0].evidence == found[0]
@@ -227,7 +227,7 @@ def test_two_runs_on_one_store(trace, tmp_path):
         out, err = each.communicate(timeout=PATIENCE)
         assert each.returncode == 0, err
         assert sorted(line.rsplit(" ", 1)[0] for line in out.splitlines()) == [
-            *("false 0 refuted", "false 1 refuted", "slow 0 holds", "slow 1 holds", "true 0 holds", "true 1 holds")
+            *("false 0 fails", "false 1 fails", "slow 0 holds", "slow 1 holds", "true 0 holds", "true 1 holds")
         ]
     with Store(tmp_path / "evidence.db") as store:
         assert sorted((e.claim[15:], e.seed) for e in store) == [

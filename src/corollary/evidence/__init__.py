@@ -1,6 +1,6 @@
 """Claims, checks and what a run of them leaves behind. Knows no theory."""
 
-from corollary.evidence._check import FALSE_ALARM, OUTCOMES, Check, Figure, control
+from corollary.evidence._check import FALSE_ALARM, OUTCOMES, Check, Figure, control, printed
 from corollary.evidence._claim import SCALES, Claim, claim, claims, select
 from corollary.evidence._errors import ParameterError, StoreError, UnknownClaim, UserError
 from corollary.evidence._evidence import SCHEMA, Evidence, from_json, summary, to_json, verdict
@@ -42,6 +42,7 @@ __all__ = [
     "from_json",
     "monotone",
     "picture",
+    "printed",
     "rate",
     "run",
     "same_law",

@@ -32,18 +32,24 @@ class Check:
     series: dict[str, list] = field(default_factory=dict)
     axes: dict[str, Any] = field(default_factory=dict)
     control: str | None = None
+    printed: bool = False
+
+    @property
+    def turned(self) -> bool:
+        """Whether the claim needs the comparison to be violated: a control, or what is wrong as printed."""
+        return self.control is not None or self.printed
 
     @property
     def passed(self) -> bool:
-        """Whether the check says what the claim needs: a control needs the comparison inside it to be violated."""
-        return self.outcome == ("passed" if self.control is None else "violated")
+        """Whether the check says what the claim needs."""
+        return self.outcome == ("violated" if self.turned else "passed")
 
     @property
     def margin(self) -> float | None:
         """Zero or more exactly when the check passed (None when nothing could be compared)."""
         if self.slack is None:
             return None
-        return self.slack if self.control is None else -self.slack
+        return -self.slack if self.turned else self.slack
 
 
 @dataclass(frozen=True)
@@ -54,18 +60,31 @@ class Figure:
     spec: dict
 
 
-def control(why: str, check: Check) -> Check:
-    """A check on an instance that breaks a premise: it passes exactly when the check inside is violated.
+def control(premise: str, check: Check) -> Check:
+    """A check on an instance that breaks the named premise: it passes exactly when the check inside is violated.
 
     Failing for another reason (a value that is not finite, nothing to compare, too few samples) is not enough.
     """
-    if not isinstance(check, Check):
-        raise TypeError(f"control takes a check, got {type(check).__name__}.")
-    if check.control is not None:
-        raise ValueError("A control of a control shows nothing; give it a plain check.")
-    if not why.strip():
+    _plain("control", check)
+    if not premise.strip():
         raise ValueError("A control says which premise is broken.")
-    return replace(check, control=why)
+    return replace(check, control=premise)
+
+
+def printed(check: Check) -> Check:
+    """A check of what a text prints, and that is wrong: it passes exactly when the check inside is violated.
+
+    The instance meets the premises of the text, and the corrected statement is a plain check beside it.
+    """
+    _plain("printed", check)
+    return replace(check, printed=True)
+
+
+def _plain(who: str, check: Check) -> None:
+    if not isinstance(check, Check):
+        raise TypeError(f"{who} takes a check, got {type(check).__name__}.")
+    if check.turned:
+        raise ValueError(f"{who} takes a plain check; {check.name!r} is already a control, or printed.")
 
 
 def numbers(name: str, what: str, value) -> np.ndarray:

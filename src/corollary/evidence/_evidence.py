@@ -43,23 +43,23 @@ class Evidence:
 
 
 def verdict(checks: tuple[Check, ...]) -> tuple[str, str | None]:
-    """The verdict that the checks support, and for an error the reason.
+    """The verdict that the checks support, and the reason where nothing was shown.
 
-    A claim holds when it was checked and everything passed. It is refuted when a comparison was really violated
-    and every control did its work. Anything else (no check, nothing to compare, too few samples, a control without
-    teeth) shows nothing either way, and is an error.
+    A claim holds when it was checked and everything passed; with printed checks among them, all of which were
+    violated while everything else passed, the printed statement is refuted. It fails when a plain check was violated
+    or a printed one was not. Anything else (no check, nothing to compare, too few samples, a control without teeth)
+    shows nothing either way, and is an error.
     """
     if not checks:
         return "error", "The claim yielded no check."
     if all(c.passed for c in checks):
-        return "holds", None
-    blunt = [c for c in checks if c.control is not None and not c.passed]
-    if not blunt and any(c.control is None and c.outcome == "violated" for c in checks):
-        return "refuted", None
-    if blunt:
+        return ("refuted" if any(c.printed for c in checks) else "holds"), None
+    off = [c for c in checks if not c.passed]
+    if blunt := [c for c in off if c.control is not None]:
         return "error", f"The control {blunt[0].name!r} was not violated ({blunt[0].outcome}): {blunt[0].sentence}"
-    vague = next(c for c in checks if not c.passed)
-    return "error", f"The check {vague.name!r} is {vague.outcome}: {vague.sentence}"
+    if vague := [c for c in off if c.outcome not in ("passed", "violated")]:
+        return "error", f"The check {vague[0].name!r} is {vague[0].outcome}: {vague[0].sentence}"
+    return "fails", None
 
 
 def to_json(evidence: Evidence) -> str:
@@ -95,6 +95,7 @@ def summary(evidence: Evidence) -> dict:
                     "passed": c.passed,
                     "margin": c.margin,
                     "control": c.control is not None,
+                    "printed": c.printed,
                     "outcome": c.outcome,
                     "tightness": c.tightness,
                 }

@@ -69,7 +69,8 @@ def _draw_check(check: Check) -> dict:
     failed = "" if check.passed else "FAILED: "
     if check.control is not None:
         return _titled(body, f"{failed}control: {check.name}", check.control, color=FAILED if failed else INK)
-    return _titled(body, failed + check.name, color=FAILED if failed else INK)
+    name = f"printed: {check.name}" if check.printed else check.name
+    return _titled(body, failed + name, color=FAILED if failed else INK)
 
 
 def _comparison(check: Check) -> dict:
