@@ -145,7 +145,8 @@ def rate(
 
     The whole confidence interval of the fitted slope must lie within `tolerance` of the predicted one (`side`
     `"at most"` or `"at least"`: only that side counts), and the line must explain the share `fit` of the
-    variance, without which the check is inconclusive. Logarithms are natural. Slack: 1 - (distance of the far end of the interval / tolerance).
+    variance, without which the check is inconclusive. Logarithms are natural. Slack: 1 - (distance of the far end of
+    the interval / tolerance).
     """
     from scipy import stats
 
@@ -182,7 +183,7 @@ def rate(
     if near > tolerance:
         outcome, slack = "violated", 1 - over / tolerance
     elif explained < fit:
-        # points that scatter about a line whose slope may be the predicted one show neither that it is nor that it is not
+        # points scattered about a line whose slope may be the predicted one show nothing either way
         outcome, slack = "inconclusive", None
         sentence = f"The line explains {explained:.3g} of the variance, {fit:g} is needed. " + sentence
     elif over > tolerance:
