@@ -82,8 +82,11 @@ def second_order(key, *, width: Width = 16, n: Size = 6):
     yield equal("only the last layer moves", m["last"], 0.0, atol=1e-12)
     yield equal("first layer under ReLU, before a sign changes", m["relu"], 0.0, atol=1e-12)
     yield equal("kernel of the linearisation, elsewhere and at the start", *m["kernels"], rtol=1e-12)
-    yield control("an activation that is smooth", rate("distance", sizes, m["kink"], 2.0, tolerance=0.1))
-    yield control("a model that is linear in its parameters", equal("elsewhere", m["network's"], m["kernels"][0], rtol=1e-3))
+    yield control("a smooth activation: here ReLU at its kink", rate("distance", sizes, m["kink"], 2.0, tolerance=0.1))
+    yield control(
+        "a model linear in its parameters: here the network itself",
+        equal("elsewhere", m["network's"], m["kernels"][0], rtol=1e-3),
+    )
 
 
 @claim(rows=("E09.03", "E09.04", "E09.07", "B07.14"))
@@ -156,9 +159,12 @@ def fit_and_training(key, *, width: Width = 24, n: Annotated[int, Range(2, 12)] 
     # the classical Runge-Kutta method errs by at most (λh)^4 / 326 of a mode; h is 0.01 and λ twenty or so
     yield equal("flow of the linearised network", m["flow"], m["closed"], rtol=1e-5, atol=1e-5)
     yield equal("its parameters", *m["parameters"], rtol=1e-5, atol=1e-5)
-    yield control("a model that is linear in its parameters", equal("flow", m["network"], m["closed"], rtol=1e-3, atol=1e-3))
     yield control(
-        "descent that starts at β = 0", equal("its end", m["elsewhere"][0], m["descent"][1], atol=1e-2)
+        "a model linear in its parameters: here the network itself",
+        equal("flow", m["network"], m["closed"], rtol=1e-3, atol=1e-3),
+    )
+    yield control(
+        "descent starts at β = 0: here elsewhere", equal("its end", m["elsewhere"][0], m["descent"][1], atol=1e-2)
     )
 
 
@@ -203,9 +209,9 @@ def unique_solution(key, *, width: Width = 16, n: Annotated[int, Range(2, 12)] =
 def missing_start(key, *, width: Width = 16, n: Annotated[int, Range(2, 12)] = 4):
     r"""The linearised network predicts the kernel regression of the residuals alone.
 
-    As printed: "we make predictions by" $h^\star(x)=k(x)^\top K^{-1}(y-f)$. At the data this is $y-f$ and not $y$: right
-    only for networks that are zero at the start. With $f[\theta_0](x)$ in front it is the linearised network at its
-    fit, everywhere.
+    As printed: "we make predictions by" $h^\star(x)=k(x)^\top K^{-1}(y-f)$. At the data this is $y-f$ and not $y$:
+    right only for networks that are zero at the start. With $f[\theta_0](x)$ in front it is the linearised network at
+    its fit, everywhere.
     """
     net = _network(width)
 

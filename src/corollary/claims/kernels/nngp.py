@@ -55,7 +55,7 @@ def output_covariance(key, *, nets: Count = 10_000, width: Size = 40):
         )
     yield estimate("squared output of the network of signs", squares[:, 0], 0.5, wrong=1.0)
     yield control(
-        "outer weights that are independent of the inner ones",
+        "signs independent of the inner weights: here each unit's own input decides",
         estimate("squared output of the network of signs", squares[:, 1], 0.5, wrong=1.0),
     )
 
@@ -129,7 +129,7 @@ def excess_of_the_fourth_moment(key, *, nets: Count = 150_000):
     ratio, linear = fourth(key) / sigma**2
     n = np.array(widths)
     yield estimate("fourth moment over squared variance", ratio, 3 + 15 / n, wrong=3.0)
-    yield control("units that are rectified", estimate("fourth moment", linear, 3 + 15 / n, wrong=0.0))
+    yield control("rectified units: here linear", estimate("fourth moment", linear, 3 + 15 / n, wrong=0.0))
 
 
 @claim(rows=("T09.18", "T09.17"))
@@ -168,7 +168,7 @@ def norms_are_kept(key, *, nets: Count = 8000, width: Size = 20, depth: Size = 1
     yield estimate("squared norm of each layer, ReLU", relu, square, wrong=1.1 ** np.arange(1, depth + 1) * square)
     yield estimate("squared norm of one layer, tanh", tanh, 1.0, wrong=0.5)
     yield control(
-        "the constant is 1/E σ(z)², not ten percent more",
+        "the constant is 1/E σ(z)²: here ten percent more",
         estimate("squared norm of each layer", grown, square, wrong=0.0),
     )
 
@@ -210,4 +210,6 @@ def correlations_tend_to_one(key, *, depth: Size = 2000):
     )
     value = nngp(x, depth=30)
     yield equal("the same from the kernel of depth 30", 1 - value[0, 1] / jnp.sqrt(value[0, 0] * value[1, 1]), relu[29])
-    yield control("ReLU between the layers", rate("one minus the correlation", h, linear[at], -2.0, tolerance=off))
+    yield control(
+        "ReLU between the layers: here nothing", rate("one minus the correlation", h, linear[at], -2.0, tolerance=off)
+    )
