@@ -171,7 +171,7 @@ def kernel_drives_predictions(key, *, n: Size = 5, units: Annotated[int, Range(2
 
         # the inner weights held, the outer ones along the gradient
         outer = jnp.arange(4 * units) >= 3 * units
-        held = jax.vmap(lambda t: jax.jvp(lambda p: network(p, x), (t,), (-outer * problem.gradient(t),))[1])(middle)
+        held = jax.vmap(lambda t: jax.jvp(lambda p: network(p, x), (t,), (-(outer * problem.gradient(t)),))[1])(middle)
         velocity = jax.vmap(lambda t: -problem.gradient(t))(middle)
         sums = jax.vmap(lambda t: (y - network(t, x[:n])) @ jax.jacrev(network)(t, x[:n]))(middle)
 

@@ -359,8 +359,8 @@ def ensemble(key, *, models: Annotated[int, Range(200, 10_000)] = 250, steps: An
         def distance(starts, ends):
             reach = jnp.linalg.solve(tangent[:n, :n], tangent[:n]).T
             predicted = starts + (y - starts[..., :n]) @ reach.T
-            # the geometric mean, which one network that does not train at this step cannot move much
-            return jnp.exp(0.5 * jnp.mean(jnp.log(jnp.mean((ends - predicted) ** 2, -1)), 1))
+            # the median, which a network that does not train at this step cannot move much
+            return jnp.median(jnp.sqrt(jnp.mean((ends - predicted) ** 2, -1)), 1)
 
         both, last = trained(keys, 1.0), trained(keys[: models // 10], 0.0)
         law = trained_law(tangent, covariance, y)
