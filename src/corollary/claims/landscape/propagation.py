@@ -72,10 +72,10 @@ def linear_layers(
     factors = [float(depth_factor(f.mean(0))) for f in forward]
     # the mean over networks of a product of layers fluctuates by about (2 depth / (width networks))^(1/2) in all
     spread = 1 + 6 * (2 * depth / (width * networks)) ** 0.5
-    yield at_most("factor a layer, Xavier", factors[1], spread)
-    yield at_least("factor a layer, Xavier: not less", factors[1], 1 / spread)
-    yield control("Xavier's variance: here twice as much", at_most("factor a layer", factors[2], spread))
-    yield control("Xavier's variance: here half as much", at_least("factor a layer", factors[0], 1 / spread))
+    yield at_most("factor per layer, Xavier", factors[1], spread)
+    yield at_least("factor per layer, Xavier: not less", factors[1], 1 / spread)
+    yield control("Xavier's variance: here twice as much", at_most("factor per layer", factors[2], spread))
+    yield control("Xavier's variance: here half as much", at_least("factor per layer", factors[0], 1 / spread))
     yield _profile(gradient.mean(1), depth)
 
 
@@ -85,7 +85,7 @@ def trainability(key, *, seeds: Size = 16, depth: Annotated[int, Range(6, 30)] =
 
     Full-batch gradient descent with one step size on the squared loss, the target being a smooth function of the
     input; weights of variance $g/d$ with $g=1$ and $g=\frac14$. The loss has lost at least half of its initial value in
-    every run in the first case, and less than a hundredth in the second, where gradients shrink by the factor four a
+    every run in the first case, and less than a hundredth in the second, where gradients shrink by the factor four per
     layer. A network of two layers learns from the smaller weights too.
     """
     width, n = 20, 16
