@@ -248,8 +248,9 @@ def standard_parametrisation(key, *, draws: Count = 20):
     r"""As printed: weights of standard deviation one over the root of the width have a limiting tangent kernel.
 
     E draws $w^l_{ij}\sim\mathcal N(0,\sigma_w/\sqrt{m_l})$, "LeCun initialization", and lets all $m_l\to\infty$: "with
-    the above scaling, the initial NTK converges to a deterministic limit". Here $m_l$ is a number of units, of the
-    layer before $w^l$ as in LeCun's rule, or of its own. Either way the gradient in $w$ is that in $\omega\sim\mathcal
+    the above scaling, the initial NTK converges to a deterministic limit". $m_l$ is read as a number of units, of
+    the layer before $w^l$ as in LeCun's rule, or of its own. (E calls it the number of parameters; over the root of
+    that the outputs themselves would vanish.) Either way the gradient in $w$ is that in $\omega\sim\mathcal
     N(0,1)$, $w=\frac{\sigma_w}{\sqrt m}\omega$, times $\sqrt m/\sigma_w$ for one of the two layers, and the kernel
     grows as the width. With $\omega$ as the variables it has a limit.
     """
@@ -263,7 +264,7 @@ def standard_parametrisation(key, *, draws: Count = 20):
             omega = jax.random.normal(keys[0], (width, 3)), jax.random.normal(keys[1], (width,))
 
             def kernel(outside, inside):
-                """Of the network whose layers have these factors outside and inside of the variables."""
+                """Of the network whose layers have these factors outside and inside the variables."""
 
                 def outputs(w):
                     return jax.nn.relu(x @ (outside[0] * w[0]).T) @ (outside[1] * w[1])
@@ -279,4 +280,4 @@ def standard_parametrisation(key, *, draws: Count = 20):
     before, own, outside = kernels(key)
     yield printed(rate("weights over the root of the width before", sizes, before, 0.0, tolerance=0.1, along="width"))
     yield printed(rate("weights over the root of their own width", sizes, own, 0.0, tolerance=0.1, along="width"))
-    yield rate("the factor outside of the variables", sizes, outside, 0.0, tolerance=0.1, along="width")
+    yield rate("the factor outside the variables", sizes, outside, 0.0, tolerance=0.1, along="width")
