@@ -291,4 +291,6 @@ def printed_dirac(key):
     # what the widths 32 and 64 say together has no error of order 1/N
     limit = float(jnp.trace(law.covariance))
     yield estimate("variance of the outputs at time 1/2", 2 * apart[6, :, 4] - apart[3, :, 4], limit, wrong=0.0)
-    yield rate("variance of a pairing with the measure", WIDTHS, jnp.var(runs.pairing[:, :, 4], 1), -1.0, **FITS)
+    # 300 runs give a variance to 8 %, the slope to 0.05, its interval to 0.3; half of the power is asked for
+    still = jnp.var(runs.pairing[:, :, 4], 1)
+    yield rate("variance of a pairing", WIDTHS, still, -1.0, side="at most", **FITS | {"tolerance": 0.5})

@@ -362,7 +362,7 @@ def ensemble(key, *, models: Annotated[int, Range(200, 10_000)] = 250, steps: An
             # the median, which a network that does not train at this step cannot move much
             return jnp.median(jnp.sqrt(jnp.mean((ends - predicted) ** 2, -1)), 1)
 
-        both, last = trained(keys, 1.0), trained(keys[: models // 10], 0.0)
+        both, last = trained(keys, 1.0), trained(keys[: 2 * models // 5], 0.0)
         law = trained_law(tangent, covariance, y)
         return both[1], law, jnp.diagonal(covariance), distance(*both), distance(*last)
 

@@ -244,7 +244,7 @@ def kernel_converges(key, *, draws: Count = 600):
     erratum="With weights themselves drawn at scale one over the root of the width and trained, the tangent kernel "
     "grows with the width; the limit needs trained variables of scale 1.",
 )
-def standard_parametrisation(key, *, draws: Count = 20):
+def standard_parametrisation(key, *, draws: Count = 60):
     r"""As printed: weights of standard deviation one over the root of the width have a limiting tangent kernel.
 
     E draws $w^l_{ij}\sim\mathcal N(0,\sigma_w/\sqrt{m_l})$, "LeCun initialization", and lets all $m_l\to\infty$: "with
@@ -255,7 +255,7 @@ def standard_parametrisation(key, *, draws: Count = 20):
     grows as the width. With $\omega$ as the variables it has a limit.
     """
     x = jnp.array([[1.0, 0.5, -0.3]])
-    sizes = (100, 200, 400, 800)
+    sizes = (25, 50, 100, 200, 400, 800)
 
     @jax.jit
     def kernels(key):
