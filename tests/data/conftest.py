@@ -8,6 +8,7 @@ import pytest
 
 from corollary.data import _files
 
+
 @pytest.fixture
 def cache(monkeypatch, tmp_path) -> Path:
     """An empty cache, no `COROLLARY_DATA`, and no checkout."""
