@@ -10,14 +10,11 @@ import optax
 
 from corollary.claims._drawn import randomise
 from corollary.evidence import Count, Range, at_least, at_most, claim, control, equal
-from corollary.nets import train, zeros
+from corollary.nets import equivariance_defect, invariance_defect, permutation_matrix, train, zeros
 from corollary.nets.attention import (
     AttentionPooling,
     MultiHeadAttention,
     dot_product_attention,
-    equivariance_defect,
-    invariance_defect,
-    permutation_matrix,
     plain_attention,
     random_positions,
     shared_attention,

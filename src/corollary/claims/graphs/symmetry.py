@@ -6,14 +6,13 @@ import jax.numpy as jnp
 from corollary.claims._drawn import drawn
 from corollary.data import erdos_renyi
 from corollary.evidence import Size, claim, control, equal
-from corollary.nets import MLP, tanh
+from corollary.nets import MLP, random_permutations, tanh
 from corollary.nets.graphs import (
     GATLayer,
     GCNClassifier,
     MessagePassing,
     SpectralLayer,
 )
-from corollary.nets.sets import random_permutations
 
 
 @claim(rows=("E07.10", "E07.11", "E07.14", "E07.19", "E07.29"))

@@ -9,7 +9,8 @@ import numpy as np
 
 from corollary.claims._drawn import drawn
 from corollary.evidence import Range, Size, at_most, claim, control, equal
-from corollary.nets.sets import PointNetClassifier, PointNetSegmenter, random_permutations
+from corollary.nets import random_permutations
+from corollary.nets.sets import PointNetClassifier, PointNetSegmenter
 
 LOCAL, FEATURES = 6, 10
 

@@ -8,16 +8,9 @@ import numpy as np
 from corollary.claims._drawn import drawn
 from corollary.data import cycle_graph
 from corollary.evidence import Size, claim, control, equal, picture
-from corollary.nets import MLP, tanh
+from corollary.nets import MLP, all_permutations, equivariance_defect, generators, invariance_defect, tanh
 from corollary.nets.graphs import GCNLayer
-from corollary.nets.sets import (
-    DeepSets,
-    DeepSetsEquivariant,
-    all_permutations,
-    equivariance_defect,
-    generators,
-    invariance_defect,
-)
+from corollary.nets.sets import DeepSets, DeepSetsEquivariant
 
 ELEMENTS = 5
 
