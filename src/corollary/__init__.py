@@ -12,4 +12,18 @@ __all__ += ["ROOMS", "__version__"]
 
 __version__ = "0.1.0"
 
-ROOMS = ("data", "foundations", "linear", "nets", "autodiff", "kernels", "optimization", "landscape", "language")
+#: a room may import those before it
+ROOMS = (
+    "data",
+    "foundations",
+    "optimization",
+    "linear",
+    "memory",
+    "autodiff",
+    "nets",
+    "kernels",
+    "landscape",
+    "dynamics",
+    "generalization",
+    "language",
+)

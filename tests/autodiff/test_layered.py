@@ -8,12 +8,12 @@ import pytest
 from jax.flatten_util import ravel_pytree
 
 from corollary.autodiff import (
-    ACTIVATIONS,
+    ACTIVATION_PAIRS,
     LOSSES,
     ChainModel,
     Layer,
-    SigmoidMLP,
     TwoLayer221,
+    WorkedMLP,
     backprop_221,
     backprop_columns,
     backprop_rows,
@@ -41,9 +41,9 @@ def double():
         yield
 
 
-@pytest.mark.parametrize("name", ACTIVATIONS)
+@pytest.mark.parametrize("name", ACTIVATION_PAIRS)
 def test_slopes_of_activations(name):
-    value, slope = ACTIVATIONS[name]
+    value, slope = ACTIVATION_PAIRS[name]
     z = jnp.array([-30.0, -1.3, -0.2, 0.4, 2.0, 30.0])
     np.testing.assert_allclose(slope(z), jax.vmap(jax.grad(lambda z: jnp.sum(value(z))))(z), rtol=1e-9, atol=1e-15)
 
@@ -94,7 +94,7 @@ def test_worked_examples():
     neuron = one_neuron(x, y, 1.5, jnp.array([1.0, 2.0]), "softplus")
     by_w = jax.grad(lambda w: one_neuron(x, y, 1.5, w, "softplus").loss)(jnp.array([1.0, 2.0]))
     np.testing.assert_allclose(neuron.by_w, by_w, rtol=1e-12)
-    model = SigmoidMLP(2, 3, key=jax.random.key(1))
+    model = WorkedMLP(2, 3, key=jax.random.key(1))
     expected = jax.grad(lambda m: (m(x) - y) ** 2 / 2)(model)
     np.testing.assert_allclose(ravel_pytree(mlp_gradient(model, x, y))[0], ravel_pytree(expected)[0], rtol=1e-12)
     moved = sgd_step(model, x, y, 0.1)
@@ -104,7 +104,7 @@ def test_worked_examples():
 
 def test_scalar_chain():
     head = (lambda h: h**2, lambda h: 2 * h)
-    pairs = [ACTIVATIONS["tanh"], ACTIVATIONS["sine"]]
+    pairs = [ACTIVATION_PAIRS["tanh"], ACTIVATION_PAIRS["sine"]]
     w, b = jnp.array([0.5, 1.2]), jnp.array([0.1, -0.3])
     out = scalar_chain(0.7, w, b, pairs, head)
     by_w, by_b = jax.grad(lambda w, b: scalar_chain(0.7, w, b, pairs, head).output, (0, 1))(w, b)
@@ -185,7 +185,7 @@ LAYERS = [Layer(jnp.ones((2, 3)), jnp.zeros(3))]
             lambda: multiplications(lambda v: jax.lax.while_loop(lambda v: v < 3, lambda v: v + 1, v), 0),
             "cannot be counted",
         ),
-        (lambda: sgd_step(SigmoidMLP(1, 1, key=jax.random.key(0)), [1.0], 1.0, 0.0), "eta must be positive"),
+        (lambda: sgd_step(WorkedMLP(1, 1, key=jax.random.key(0)), [1.0], 1.0, 0.0), "eta must be positive"),
         (lambda: scalar_chain(1.0, [1.0], [0.0], [], None), "activations must hold 1 pairs"),
     ],
 )

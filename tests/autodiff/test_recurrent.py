@@ -9,19 +9,14 @@ from jax.flatten_util import ravel_pytree
 
 from corollary.autodiff import (
     RNN,
-    Convolution,
-    LSTMCell,
-    LSTMState,
-    MemoryHead,
-    address,
-    bptt,
+    CircularConvolution,
+    bptt_by_hand,
     clip_gradient,
-    read,
     sequence_loss,
     tied_gradient,
     tied_matrix,
-    write,
 )
+from corollary.nets.recurrent import LSTMCell, LSTMState, MemoryHead, address, read, write
 
 
 @pytest.fixture(autouse=True)
@@ -43,7 +38,7 @@ def test_bptt_is_the_gradient():
     rnn, xs, ys = case()
     expected = ravel_pytree(jax.grad(sequence_loss)(rnn, xs, ys))[0]
     for window in (None, 6, 9):
-        np.testing.assert_allclose(ravel_pytree(bptt(rnn, xs, ys, window))[0], expected, atol=1e-14)
+        np.testing.assert_allclose(ravel_pytree(bptt_by_hand(rnn, xs, ys, window))[0], expected, atol=1e-14)
 
 
 @pytest.mark.parametrize("window", [1, 2, 4])
@@ -60,7 +55,9 @@ def test_truncation_by_brute_force(window):
         return jnp.sum((rnn.readout @ h + rnn.offset - ys[t]) ** 2) / (2 * 6)
 
     expected = jax.grad(lambda r: sum(loss_of(t, r) for t in range(6)))(rnn)
-    np.testing.assert_allclose(ravel_pytree(bptt(rnn, xs, ys, window))[0], ravel_pytree(expected)[0], atol=1e-14)
+    np.testing.assert_allclose(
+        ravel_pytree(bptt_by_hand(rnn, xs, ys, window))[0], ravel_pytree(expected)[0], atol=1e-14
+    )
 
 
 def test_outputs_of_a_network_by_hand():
@@ -77,7 +74,7 @@ def test_lstm_by_hand():
     s = lambda z: 1 / (1 + np.exp(-z))  # noqa: E731
     c = s(f) * -0.5 + s(i) * np.tanh(g)
     out = cell(state, jnp.array([0.7]))
-    np.testing.assert_allclose([out.cell[0], out.hidden[0]], [c, s(o) * np.tanh(c)], rtol=1e-12)
+    np.testing.assert_allclose([out.memory[0], out.hidden[0]], [c, s(o) * np.tanh(c)], rtol=1e-12)
 
 
 def test_clip():
@@ -92,7 +89,7 @@ def test_clip():
 
 @pytest.mark.parametrize(("window", "size"), [((3,), (7,)), ((2, 3), (4, 5)), ((1, 1), (2, 2)), ((2, 2, 2), (3, 2, 4))])
 def test_convolution_against_loops(window, size):
-    layer = Convolution(2, 3, window, key=jax.random.key(0))
+    layer = CircularConvolution(2, 3, window, key=jax.random.key(0))
     layer = eqx.tree_at(lambda c: c.bias, layer, jnp.array([0.1, -0.2, 0.3]))
     x = np.asarray(jax.random.normal(jax.random.key(1), (2, *size)))
     expected = np.zeros((3, *size))
@@ -137,15 +134,18 @@ def test_memory():
 @pytest.mark.parametrize(
     ("action", "sentence"),
     [
-        (lambda: bptt(*case(), window=0), "window must be at least 1"),
-        (lambda: bptt(case()[0], case()[1], jnp.ones((6, 2))), "targets must have shape"),
+        (lambda: bptt_by_hand(*case(), window=0), "window must be at least 1"),
+        (lambda: bptt_by_hand(case()[0], case()[1], jnp.ones((6, 2))), "targets must have shape"),
         (lambda: sequence_loss(case()[0], jnp.ones((6, 1)), jnp.ones((6, 3))), "xs must have shape"),
         (lambda: clip_gradient({}, 1.0), "at least one leaf"),
         (lambda: clip_gradient(jnp.ones(2), 0.0), "most must be positive"),
         (lambda: clip_gradient(jnp.array([np.inf]), 1.0), "gradient must be finite"),
-        (lambda: Convolution(1, 1, (), key=jax.random.key(0)), "window must have a length"),
-        (lambda: Convolution(1, 1, (3,), key=jax.random.key(0))(jnp.ones((1, 2))), "no smaller than the window"),
-        (lambda: Convolution(1, 1, (3,), key=jax.random.key(0)).dense((2,)), "no shorter than"),
+        (lambda: CircularConvolution(1, 1, (), key=jax.random.key(0)), "window must have a length"),
+        (
+            lambda: CircularConvolution(1, 1, (3,), key=jax.random.key(0))(jnp.ones((1, 2))),
+            "no smaller than the window",
+        ),
+        (lambda: CircularConvolution(1, 1, (3,), key=jax.random.key(0)).dense((2,)), "no shorter than"),
         (lambda: tied_matrix(jnp.ones(2), np.array([[2]])), "indices from -1 to 1"),
         (lambda: tied_matrix(jnp.ones(2), np.array([[0.5]])), "matrix of integers"),
         (lambda: tied_gradient(jnp.ones((2, 2)), np.array([[0]]), 1), "like pattern"),

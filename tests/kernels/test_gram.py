@@ -26,7 +26,7 @@ from corollary.kernels import (
     monomial_count,
     monomial_features,
     nystrom,
-    quadratic_features,
+    plane_features,
     truncated,
     truncation_error,
 )
@@ -74,7 +74,7 @@ def test_kernels_are_differentiable_in_their_parameters():
 
 
 def test_monomials():
-    np.testing.assert_allclose(quadratic_features([2.0, 3.0]), [4, 6 * 2**0.5, 9])
+    np.testing.assert_allclose(plane_features([2.0, 3.0]), [4, 6 * 2**0.5, 9])
     assert monomial_features(X[0], 4).size == monomial_count(3, 4) == 15
     np.testing.assert_allclose(monomial_features(X[0], 3) @ monomial_features(X[1], 3), (X[0] @ X[1]) ** 3)
 
@@ -164,7 +164,7 @@ def test_costs():
             "g must be symmetric, got entries that differ",
         ),
         (lambda: is_kernel(LinearKernel(), 3, None), TypeError, "sampler must be a function of a key and a number"),
-        (lambda: quadratic_features(X[0]), ValueError, r"x must have shape \(2,\), got \(3,\)"),
+        (lambda: plane_features(X[0]), ValueError, r"x must have shape \(2,\), got \(3,\)"),
         (lambda: monomial_features(X[0], 0), ValueError, "degree must be at least 1, got 0"),
         (lambda: mercer(LinearKernel(), X, np.ones(7), 8), ValueError, "rank must be from 1 to 7, got 8"),
         (lambda: mercer(LinearKernel(), X, np.zeros(7), 3), ValueError, "weights must be positive, got 0.0 at index 0"),

@@ -12,12 +12,12 @@ from corollary.kernels import (
     KernelRidge,
     LearnedFeatureClassifier,
     PolynomialKernel,
-    classifier_loss,
     dual_objective,
     feature_ridge,
     gram,
     kernel_perceptron,
     kernel_ridge_dual,
+    learned_feature_loss,
     monomial_features,
     primal_from_dual,
     primal_objective,
@@ -99,7 +99,7 @@ def test_classifier_is_its_formula(bias):
     assert model.score(X[0]) == pytest.approx(float(score))
     assert model(X[0]) == (1 if score >= 0 else -1)
     slow = np.mean([np.log1p(np.exp(-y * float(model.score(x)))) for x, y in zip(X, SIGNS, strict=True)])
-    assert classifier_loss(model, X, SIGNS) == pytest.approx(slow)
+    assert learned_feature_loss(model, X, SIGNS) == pytest.approx(slow)
 
 
 def test_training_lowers_the_loss_and_frozen_features_stay():
@@ -107,7 +107,7 @@ def test_training_lowers_the_loss_and_frozen_features_stay():
     free = train_classifier(model, X, SIGNS, steps=200)
     frozen = train_classifier(model, X, SIGNS, steps=200, freeze_features=True)
     assert free.losses.shape == (200,)
-    assert free.losses[0] == pytest.approx(float(classifier_loss(model, X, SIGNS)))
+    assert free.losses[0] == pytest.approx(float(learned_feature_loss(model, X, SIGNS)))
     assert free.losses[-1] < frozen.losses[-1] < free.losses[0]
     np.testing.assert_array_equal(frozen.model.w, model.w)
     np.testing.assert_array_equal(frozen.model.b, model.b)

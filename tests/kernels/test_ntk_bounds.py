@@ -8,8 +8,7 @@ import pytest
 from scipy.integrate import solve_ivp
 from scipy.special import factorial2
 
-from corollary.kernels import first_layer_ntk
-from corollary.kernels.ntk_bounds import (
+from corollary.generalization.ntk_bounds import (
     ball_complexity,
     flow_movement,
     kernel_change_bound,
@@ -24,6 +23,7 @@ from corollary.kernels.ntk_bounds import (
     teacher_bound,
     weight_movement_bound,
 )
+from corollary.kernels import first_layer_ntk
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(6, 3))

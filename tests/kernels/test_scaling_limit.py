@@ -8,7 +8,7 @@ import pytest
 from scipy.integrate import quad
 from scipy.linalg import expm
 
-from corollary.kernels import (
+from corollary.dynamics import (
     cadlag_modulus,
     kernel_sgd,
     martingale_variance,

@@ -8,10 +8,9 @@ from scipy.integrate import solve_ivp
 from scipy.optimize import linear_sum_assignment
 from scipy.special import erf
 
-from corollary.kernels import (
-    ShallowNetwork,
+from corollary.dynamics import (
+    ScaledNetwork,
     draw_shallow,
-    empirical_ntk,
     shallow_flow,
     shallow_sgd,
     shallow_step,
@@ -19,7 +18,8 @@ from corollary.kernels import (
     tangent_kernel,
     tangent_parts,
 )
-from corollary.kernels.shallow import OUTER, UnitMeasure
+from corollary.dynamics.shallow import OUTER, UnitMeasure
+from corollary.kernels import empirical_ntk
 
 RNG = np.random.default_rng(0)
 X, Y = RNG.normal(size=(5, 3)), RNG.normal(size=5)
@@ -30,7 +30,7 @@ ORDER = RNG.integers(0, 5, 20)
 
 
 def plain():
-    return ShallowNetwork(C, W)
+    return ScaledNetwork(C, W)
 
 
 def forward(c, w, x, gamma=0.5):
@@ -43,7 +43,7 @@ def slope(z):
 
 @pytest.mark.parametrize("gamma", [0.5, 0.75, 1.0])
 def test_outputs_against_numpy_and_the_pairing(gamma):
-    net = ShallowNetwork(C, W, gamma=gamma)
+    net = ScaledNetwork(C, W, gamma=gamma)
     np.testing.assert_allclose(net(X), forward(C, W, X, gamma), rtol=1e-12)
     np.testing.assert_allclose(net(X[2]), forward(C, W, X[2], gamma), rtol=1e-12)
     paired = net.measure.pair(lambda c, w: c * jax.lax.erf(jnp.asarray(X) @ w))
@@ -51,7 +51,7 @@ def test_outputs_against_numpy_and_the_pairing(gamma):
 
 
 def test_bias_is_a_first_coordinate_of_one():
-    net, unbiased = ShallowNetwork(C, W, bias=True), plain()
+    net, unbiased = ScaledNetwork(C, W, bias=True), plain()
     ones = np.concatenate([np.ones((5, 1)), X[:, :2]], 1)
     np.testing.assert_allclose(net(X[:, :2]), unbiased(ones), rtol=1e-14)
     np.testing.assert_allclose(tangent_kernel(net, X[:, :2]), tangent_kernel(unbiased, ones), rtol=1e-14)
@@ -60,7 +60,7 @@ def test_bias_is_a_first_coordinate_of_one():
 
 
 def test_units_beyond_the_width_are_absent():
-    wide, narrow = ShallowNetwork(C, W, width=4), ShallowNetwork(C[:4], W[:4])
+    wide, narrow = ScaledNetwork(C, W, width=4), ScaledNetwork(C[:4], W[:4])
     np.testing.assert_allclose(wide(X), narrow(X), rtol=1e-13)
     np.testing.assert_allclose(tangent_kernel(wide, X), tangent_kernel(narrow, X), rtol=1e-13)
     np.testing.assert_allclose(wide.measure.pair(lambda c, w: c**2 + w[0]), np.mean(C[:4] ** 2 + W[:4, 0]), rtol=1e-13)
@@ -69,20 +69,20 @@ def test_units_beyond_the_width_are_absent():
         lambda n: shallow_flow(n, X, Y, 1.0, [1.0])[0],
     ):
         np.testing.assert_allclose(train(wide), train(narrow), rtol=1e-12)
-    other = ShallowNetwork(C[::-1], W[::-1], width=4)
+    other = ScaledNetwork(C[::-1], W[::-1], width=4)
     np.testing.assert_allclose(
         wide.measure.wasserstein(other.measure),
-        narrow.measure.wasserstein(ShallowNetwork(C[::-1][:4], W[::-1][:4]).measure),
+        narrow.measure.wasserstein(ScaledNetwork(C[::-1][:4], W[::-1][:4]).measure),
         rtol=1e-12,
     )
 
 
 @pytest.mark.parametrize("gamma", [0.5, 0.8])
 def test_kernel_is_the_product_of_jacobians(gamma):
-    net = ShallowNetwork(C, W, gamma=gamma)
+    net = ScaledNetwork(C, W, gamma=gamma)
 
     def apply(theta, x):
-        return ShallowNetwork(*theta, gamma=gamma)(x)
+        return ScaledNetwork(*theta, gamma=gamma)(x)
 
     jacobian = jax.jacobian(lambda theta: apply(theta, X))((net.outer, net.inner))
     parts = [j.reshape(5, -1) @ j.reshape(5, -1).T * 7 ** (2 * gamma - 1) for j in jacobian]
@@ -97,7 +97,7 @@ def test_kernel_is_the_product_of_jacobians(gamma):
 def test_wasserstein_against_scipy():
     a, b = (
         plain().measure,
-        ShallowNetwork(RNG.normal(size=7), RNG.normal(size=(7, 3))).measure,
+        ScaledNetwork(RNG.normal(size=7), RNG.normal(size=(7, 3))).measure,
     )
     mine, theirs = (np.c_[m.outer, m.inner] for m in (a, b))
     cost = ((mine[:, None] - theirs) ** 2).sum(-1)
@@ -108,10 +108,10 @@ def test_wasserstein_against_scipy():
 
 @pytest.mark.parametrize("gamma", [0.5, 0.8])
 def test_a_step_is_the_gradient_of_the_squared_error(gamma):
-    net = ShallowNetwork(C, W, gamma=gamma)
+    net = ScaledNetwork(C, W, gamma=gamma)
 
     def loss(theta):
-        return (Y[1] - ShallowNetwork(*theta, gamma=gamma)(X[1])) ** 2 / 2
+        return (Y[1] - ScaledNetwork(*theta, gamma=gamma)(X[1])) ** 2 / 2
 
     gradient = jax.grad(loss)((net.outer, net.inner))
     after = shallow_step(net, X[1], Y[1], 0.3)
@@ -135,7 +135,7 @@ def test_sgd_against_a_plain_loop():
 
 def test_velocity_and_flow_against_autodiff_and_scipy():
     def loss(theta):
-        return jnp.mean((Y - ShallowNetwork(*theta)(X)) ** 2) / 2
+        return jnp.mean((Y - ScaledNetwork(*theta)(X)) ** 2) / 2
 
     gradient = jax.grad(loss)((plain().outer, plain().inner))
     for v, g in zip(shallow_velocity(plain(), X, Y, 2.0), gradient, strict=True):
@@ -167,7 +167,7 @@ def test_laws_of_the_outer_weights(outer):
 
 
 def test_follows_the_precision_of_the_weights():
-    net = ShallowNetwork(C.astype("float32"), W.astype("float32"))
+    net = ScaledNetwork(C.astype("float32"), W.astype("float32"))
     outputs, end = shallow_sgd(net, X, Y, 1.0, ORDER)
     flow, _ = shallow_flow(net, X, Y, 1.0, [0.5])
     assert outputs.dtype == flow.dtype == end.inner.dtype == tangent_kernel(net, X).dtype == jnp.float32
@@ -176,11 +176,11 @@ def test_follows_the_precision_of_the_weights():
 @pytest.mark.parametrize(
     ("call", "sentence"),
     [
-        (lambda: ShallowNetwork(C, W[:3]), r"inner must have shape \(n, d\) with n = 7, got \(3, 3\)"),
-        (lambda: ShallowNetwork(C, W, gamma=0.3), r"gamma must be in \[0.5, 1\], got 0.3"),
-        (lambda: ShallowNetwork(C, W, width=8), r"width must be in \[1, 7\], got 8.0"),
-        (lambda: ShallowNetwork(C, W[:, :1], bias=True), "inner must have a column for the bias"),
-        (lambda: ShallowNetwork(C, W, activation="nothing"), "activation must be one of"),
+        (lambda: ScaledNetwork(C, W[:3]), r"inner must have shape \(n, d\) with n = 7, got \(3, 3\)"),
+        (lambda: ScaledNetwork(C, W, gamma=0.3), r"gamma must be in \[0.5, 1\], got 0.3"),
+        (lambda: ScaledNetwork(C, W, width=8), r"width must be in \[1, 7\], got 8.0"),
+        (lambda: ScaledNetwork(C, W[:, :1], bias=True), "inner must have a column for the bias"),
+        (lambda: ScaledNetwork(C, W, activation="nothing"), "activation must be one of"),
         (lambda: plain()(X[:, :2]), r"x must have shape \(..., d\) with d = 3, got \(5, 2\)"),
         (lambda: plain().measure.pair(3), "f must be a function of the weights"),
         (lambda: plain().measure.wasserstein(3), "other must be a UnitMeasure of as many units"),

@@ -8,7 +8,7 @@ from scipy.integrate import quad
 from scipy.special import expit
 from scipy.stats import norm
 
-from corollary.kernels import (
+from corollary.dynamics import (
     distinct_directions,
     draw_shallow,
     gaussian_output_variance,

@@ -5,8 +5,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from corollary.kernels.shallow import ShallowNetwork, tangent_parts
-from corollary.kernels.wide_two_layer import draw_signed, wide_descent
+from corollary.dynamics.shallow import ScaledNetwork, tangent_parts
+from corollary.dynamics.wide_two_layer import draw_signed, wide_descent
 
 RNG = np.random.default_rng(0)
 X, Y = RNG.normal(size=(4, 3)), RNG.normal(size=4)
@@ -20,7 +20,7 @@ def test_signs_and_pairs():
     np.testing.assert_allclose(net(X), by_hand, atol=1e-14)
     pairs = draw_signed(10, 3, key=jax.random.key(0), activation="relu", antisymmetric=True, width=6)
     np.testing.assert_allclose(pairs(X), 0, atol=1e-15)
-    half = ShallowNetwork(pairs.outer[:6:2], pairs.inner[:6:2], activation="relu")
+    half = ScaledNetwork(pairs.outer[:6:2], pairs.inner[:6:2], activation="relu")
     np.testing.assert_allclose(tangent_parts(pairs, X)[1], tangent_parts(half, X)[1], atol=1e-14)
 
 
@@ -53,7 +53,7 @@ def test_the_average_moves_its_outputs_as_fast():
     np.testing.assert_allclose(end.inner, np.asarray(net.inner) - 0.8 * gradient, atol=1e-13)
 
 
-NET = ShallowNetwork(np.ones(2), np.ones((2, 3)), activation="relu")
+NET = ScaledNetwork(np.ones(2), np.ones((2, 3)), activation="relu")
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import corollary.linear as linear
+from corollary import foundations, optimization
 
 X, Y, T = np.array([1.0, 2.0, 4.0]), np.array([0, 1, 1]), np.array([0.5, 1.0])
 NAN, KEY = np.array([1.0, np.nan, 2.0]), jax.random.key(0)
@@ -22,14 +23,16 @@ NAMES = {name for name in linear.__all__ if getattr(linear, name).__module__ in 
 
 CASES = {
     "gradient_descent": [
-        (lambda: linear.gradient_descent(3, T, 0.1, 2), "gradient must be a function"),
-        (lambda: linear.gradient_descent(lambda t: t, T, 0.0, 2), "step must be positive"),
-        (lambda: linear.gradient_descent(lambda t: t, T, 0.1, -1), "steps must be at least 0"),
-        (lambda: linear.gradient_descent(lambda t: t[0], T, 0.1, 2), "gradient must return shape"),
-        (lambda: linear.gradient_descent(lambda t: t, NAN, 0.1, 2), "start must be finite"),
+        (lambda: optimization.gradient_descent(3, T, 0.1, 2), "gradient must be a function"),
+        (lambda: optimization.gradient_descent(lambda t: t, T, 0.0, 2), "step must be positive"),
+        (lambda: optimization.gradient_descent(lambda t: t, T, 0.1, -1), "steps must be at least 0"),
+        (lambda: optimization.gradient_descent(lambda t: t[0], T, 0.1, 2), "gradient must return shape"),
+        (lambda: optimization.gradient_descent(lambda t: t, NAN, 0.1, 2), "start must be finite"),
     ],
-    "quadratic_descent": [(lambda: linear.quadratic_descent(EYE, X, 0.1, 2), "start must have shape .d,. with d = 2")],
-    "quadratic_flow": [(lambda: linear.quadratic_flow(EYE, T, [-1.0]), "times must be zero or more")],
+    "quadratic_descent": [
+        (lambda: optimization.quadratic_descent(EYE, X, 0.1, 2), "start must have shape .d,. with d = 2")
+    ],
+    "quadratic_flow": [(lambda: optimization.quadratic_flow(EYE, T, [-1.0]), "times must be zero or more")],
     "moments": [(lambda: linear.moments(X, T), "y must have shape .n,. with n = 3")],
     "moment_matrix": [(lambda: linear.moment_matrix(np.ones((2, 2, 2))), r"x must have shape \(n,\) or \(n, d\)")],
     "moment_eigenvalues": [(lambda: linear.moment_eigenvalues(EYE), "x must have shape")],
@@ -50,7 +53,7 @@ CASES = {
         (lambda: linear.LinearRegression(2, key=KEY)(X), "x must have shape"),
     ],
     "fit_least_squares": [(lambda: linear.fit_least_squares(X, np.ones((3, 1, 1))), "y must have shape")],
-    "logistic": [(lambda: linear.logistic(object()), "z must be an array of numbers")],
+    "logistic": [(lambda: linear.logistic_function(object()), "z must be an array of numbers")],
     "logistic_prime": [(lambda: linear.logistic_prime(1j), "z must be real")],
     "logit": [(lambda: linear.logit(1.0), r"p must be in \(0, 1\)")],
     "odds": [(lambda: linear.odds(1.0), r"p must be in \[0, 1\)")],
@@ -83,15 +86,17 @@ CASES = {
         (lambda: linear.LogisticRegression.of(np.ones(1)), "theta must hold at least one weight"),
         (lambda: linear.LogisticRegression.of(T)(X), "x must have shape"),
     ],
-    "bernoulli_entropy": [(lambda: linear.bernoulli_entropy(-0.1), r"p must be in \[0, 1\]")],
-    "binary_cross_entropy": [(lambda: linear.binary_cross_entropy(1.0, 1.1), r"prediction must be in \[0, 1\]")],
-    "binary_cross_entropy_prime": [(lambda: linear.binary_cross_entropy_prime(2.0, 0.5), r"y must be in \[0, 1\]")],
-    "relative_entropy_bernoulli": [(lambda: linear.relative_entropy_bernoulli(np.nan, 0.5), "y must be in")],
-    "kl": [(lambda: linear.kl([0.5, 0.6], [0.5, 0.5]), "y must sum to 1")],
-    "cross_entropy": [(lambda: linear.cross_entropy([0.5, 0.5], [0.5, 0.25, 0.25]), "p must have shape")],
-    "cumulant": [(lambda: linear.cumulant(1.0, 0.0), r"p must be in \(0, 1\)")],
-    "tilted_mean": [(lambda: linear.tilted_mean(np.inf, 0.5), "theta must be finite")],
-    "tilt": [(lambda: linear.tilt(1.0, 0.5), r"q must be in \(0, 1\)")],
+    "bernoulli_entropy": [(lambda: foundations.bernoulli_entropy(-0.1), r"p must be in \[0, 1\]")],
+    "binary_cross_entropy": [(lambda: foundations.binary_cross_entropy(1.0, 1.1), r"prediction must be in \[0, 1\]")],
+    "binary_cross_entropy_prime": [
+        (lambda: foundations.binary_cross_entropy_prime(2.0, 0.5), r"y must be in \[0, 1\]")
+    ],
+    "relative_entropy_bernoulli": [(lambda: foundations.relative_entropy_bernoulli(np.nan, 0.5), "y must be in")],
+    "kl": [(lambda: foundations.kl([0.5, 0.6], [0.5, 0.5]), "y must sum to 1")],
+    "cross_entropy": [(lambda: foundations.cross_entropy([0.5, 0.5], [0.5, 0.25, 0.25]), "p must have shape")],
+    "cumulant": [(lambda: foundations.cumulant(1.0, 0.0), r"p must be in \(0, 1\)")],
+    "tilted_mean": [(lambda: foundations.tilted_mean(np.inf, 0.5), "theta must be finite")],
+    "tilt": [(lambda: foundations.tilt(1.0, 0.5), r"q must be in \(0, 1\)")],
     "is_separable": [(lambda: linear.is_separable(X, 2 * Y), "y must hold labels from 0 to 1")],
     "class_gap": [
         (lambda: linear.class_gap(X, [0, 1, 0]), "x must be separated by y"),
@@ -158,8 +163,8 @@ CASES = {
         (lambda: linear.binned_frequency(X, Y, [1.0]), "bins must hold at least two edges"),
     ],
     "wilson_interval": [
-        (lambda: linear.wilson_interval(3, 2), "successes must not exceed trials"),
-        (lambda: linear.wilson_interval(1, 2, 1.0), r"level must be in \(0, 1\)"),
+        (lambda: foundations.wilson_interval(3, 2), "successes must not exceed trials"),
+        (lambda: foundations.wilson_interval(1, 2, 1.0), r"level must be in \(0, 1\)"),
     ],
 }
 

@@ -5,13 +5,13 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from corollary.linear import (
+from corollary.linear import perceptron_path
+from corollary.memory import (
     ConnectionistModel,
     connectionist_hopfield,
     connectionist_mlp,
     connectionist_perceptron,
     layer_schedule,
-    perceptron_path,
 )
 
 

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from scipy import special
 
-from corollary.linear import (
+from corollary.memory import (
     dense_capacity,
     dense_energy,
     dense_field,

@@ -3,7 +3,7 @@ import jax.numpy as jnp
 import numpy as np
 from scipy.linalg import expm
 
-from corollary.linear import gradient_descent, quadratic_descent, quadratic_flow
+from corollary.optimization import gradient_descent, quadratic_descent, quadratic_flow
 
 HESSIAN = jnp.diag(jnp.array([18.0, 2.0]))  # of 9 x1^2 + x2^2
 

@@ -5,7 +5,7 @@ import pytest
 import scipy.special as special
 from scipy.optimize import minimize_scalar
 
-from corollary.linear import (
+from corollary.foundations import (
     bernoulli_entropy,
     binary_cross_entropy,
     binary_cross_entropy_prime,

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from corollary.linear import (
+from corollary.memory import (
     asynchronous_path,
     certain_radius,
     effective_field,

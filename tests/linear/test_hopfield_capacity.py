@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy import optimize, special, stats
 
-from corollary.linear import (
+from corollary.memory import (
     critical_load,
     crosstalk,
     crosstalk_variance,

@@ -5,15 +5,15 @@ import pytest
 from scipy import stats
 from sklearn import metrics as reference
 
+from corollary.foundations import wilson_interval
 from corollary.linear import (
     balanced_error,
     binned_frequency,
     confusion_matrix,
     error_rate,
-    logistic,
+    logistic_function,
     mean_relative_error,
     weighted_error,
-    wilson_interval,
 )
 
 RNG = np.random.default_rng(0)
@@ -76,7 +76,7 @@ def test_an_empty_bin_is_told_by_its_count():
 def test_intervals_cover_the_average_of_the_curve():
     keys = jax.random.split(jax.random.key(0), 2)
     x = jax.random.normal(keys[0], (100_000,))
-    p = logistic(2 * x - 0.5)
+    p = logistic_function(2 * x - 0.5)
     bins = binned_frequency(x, jax.random.bernoulli(keys[1], p).astype(float), 40)
     truth = binned_frequency(x, p, 40).frequency
     full = bins.count > 30

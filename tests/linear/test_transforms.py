@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import corollary.linear as linear
+from corollary import foundations, optimization
 
 MODULES = {
     f"corollary.linear.{name}"
@@ -24,9 +25,9 @@ M = np.array([[0.3, -0.2, 0.1], [0.0, 0.4, 0.2]])
 P = np.array([0.2, 0.7])
 
 CALLS = {
-    "gradient_descent": (lambda s: linear.gradient_descent(lambda t: 2 * t, s, 0.1, 3), T2),
-    "quadratic_descent": (lambda s: linear.quadratic_descent(np.eye(2), s, 0.1, 3), T2),
-    "quadratic_flow": (lambda s: linear.quadratic_flow(np.eye(2), s, np.ones(2)), T2),
+    "gradient_descent": (lambda s: optimization.gradient_descent(lambda t: 2 * t, s, 0.1, 3), T2),
+    "quadratic_descent": (lambda s: optimization.quadratic_descent(np.eye(2), s, 0.1, 3), T2),
+    "quadratic_flow": (lambda s: optimization.quadratic_flow(np.eye(2), s, np.ones(2)), T2),
     "moments": (lambda x: jnp.stack(linear.moments(x, X1)), X1),
     "moment_matrix": (linear.moment_matrix, X2),
     "moment_eigenvalues": (linear.moment_eigenvalues, X1),
@@ -41,7 +42,7 @@ CALLS = {
     "safe_step": (linear.safe_step, X2),
     "contraction_factor": (lambda x: linear.contraction_factor(x, 0.1), X1),
     "descent_path": (lambda s: linear.descent_path(X1, X1**2, s, 0.1, 3), T2),
-    "logistic": (linear.logistic, X1),
+    "logistic": (linear.logistic_function, X1),
     "logistic_prime": (linear.logistic_prime, X1),
     "logit": (linear.logit, P),
     "odds": (linear.odds, P),
@@ -55,15 +56,15 @@ CALLS = {
     "logistic_chain_gradients": (lambda t: linear.logistic_chain_gradients(t, X2, Y), T3),
     "logistic_hessian": (lambda t: linear.logistic_hessian(t, X2), T3),
     "logistic_smoothness": (linear.logistic_smoothness, X2),
-    "bernoulli_entropy": (linear.bernoulli_entropy, P),
-    "binary_cross_entropy": (lambda p: linear.binary_cross_entropy(P[::-1], p), P),
-    "binary_cross_entropy_prime": (lambda p: linear.binary_cross_entropy_prime(P[::-1], p), P),
-    "relative_entropy_bernoulli": (lambda p: linear.relative_entropy_bernoulli(P[::-1], p), P),
-    "kl": (lambda p: linear.kl(np.array([0.5, 0.5]), p / p.sum()), P),
-    "cross_entropy": (lambda p: linear.cross_entropy(np.array([0.5, 0.5]), p / p.sum()), P),
-    "cumulant": (lambda t: linear.cumulant(t, 0.3), T2),
-    "tilted_mean": (lambda t: linear.tilted_mean(t, 0.3), T2),
-    "tilt": (lambda q: linear.tilt(q, 0.3), P),
+    "bernoulli_entropy": (foundations.bernoulli_entropy, P),
+    "binary_cross_entropy": (lambda p: foundations.binary_cross_entropy(P[::-1], p), P),
+    "binary_cross_entropy_prime": (lambda p: foundations.binary_cross_entropy_prime(P[::-1], p), P),
+    "relative_entropy_bernoulli": (lambda p: foundations.relative_entropy_bernoulli(P[::-1], p), P),
+    "kl": (lambda p: foundations.kl(np.array([0.5, 0.5]), p / p.sum()), P),
+    "cross_entropy": (lambda p: foundations.cross_entropy(np.array([0.5, 0.5]), p / p.sum()), P),
+    "cumulant": (lambda t: foundations.cumulant(t, 0.3), T2),
+    "tilted_mean": (lambda t: foundations.tilted_mean(t, 0.3), T2),
+    "tilt": (lambda q: foundations.tilt(q, 0.3), P),
     "min_abs_survival": (lambda l: linear.min_abs_survival(l, 10), P),
     "min_abs_limit_survival": (linear.min_abs_limit_survival, P),
     "min_abs_limit_mean": (linear.min_abs_limit_mean, P + 5),
@@ -82,7 +83,7 @@ CALLS = {
     "theta_in_scores": (lambda t: linear.theta_in_scores(t, 1.0, 2.0), T3),
     "theta_from_scores": (lambda t: linear.theta_from_scores(t, 1.0, 2.0), T3),
     "mean_relative_error": (lambda p: linear.mean_relative_error(np.array([1.0, 2.0]), p), P),
-    "wilson_interval": (lambda s: jnp.stack(linear.wilson_interval(s, np.array([3.0, 5.0]))), P),
+    "wilson_interval": (lambda s: jnp.stack(foundations.wilson_interval(s, np.array([3.0, 5.0]))), P),
     "binned_frequency": (lambda y: linear.binned_frequency(np.array([0.2, 0.8]), y, 1).frequency, P),
 }
 # Whole numbers and verdicts come out of these; they have no derivative.
@@ -141,12 +142,12 @@ def test_checks_of_known_values_survive_inside_jit():
         lambda t: linear.theta_in_scores(theta, one, two) * t,
         lambda t: linear.location_scale(two, one).scale * t,
         lambda t: linear.slope_intercept(two, two, one)[0] * t,
-        lambda t: linear.kl(half, half) * t,
+        lambda t: foundations.kl(half, half) * t,
         lambda t: linear.fit_softmax(x, y, 2, reference=0, steps=1).loss * t,
         lambda t: linear.softmax_loss(matrix, x, hot) * t,
         lambda t: linear.weighted_error(y, back, half) * t,
         lambda t: linear.binned_frequency(x, y, edges).frequency * t,
-        lambda t: linear.wilson_interval(one, three)[0] * t,
+        lambda t: foundations.wilson_interval(one, three)[0] * t,
         lambda t: linear.meeting_point(matrix.T[:, :1], half) * t,
     ]
     for call in calls:

@@ -7,12 +7,12 @@ import optax
 import pytest
 from scipy import optimize
 
+from corollary.linear import logistic_loss_problem
 from corollary.optimization import (
     Method,
     finite_sum,
     huber,
     least_squares,
-    logistic_loss_problem,
     minimize,
     noisy,
     quadratic,

@@ -30,7 +30,7 @@ from corollary.optimization import (
     rates,
     sag,
     second_moment_matrix,
-    spectral_radius,
+    spectral_radius_by_squaring,
     strongly_convex_momentum,
     svrg,
     svrg_variance,
@@ -182,11 +182,11 @@ def test_nesterov_chain():
 def test_spectral_radius():
     matrices = np.random.default_rng(0).normal(size=(20, 4, 4))
     expected = np.abs(np.linalg.eigvals(matrices)).max(-1)
-    np.testing.assert_allclose(spectral_radius(matrices), expected, rtol=1e-9)
+    np.testing.assert_allclose(spectral_radius_by_squaring(matrices), expected, rtol=1e-9)
     large = np.random.default_rng(1).normal(size=(7, 7))
-    np.testing.assert_allclose(spectral_radius(large), np.abs(np.linalg.eigvals(large)).max(), rtol=1e-9)
-    np.testing.assert_allclose(spectral_radius(np.array([[0.5, 1.0], [0.0, 0.5]])), 0.5, rtol=1e-9)
-    assert spectral_radius(np.array([[0.0, 1.0], [0.0, 0.0]])) == 0
+    np.testing.assert_allclose(spectral_radius_by_squaring(large), np.abs(np.linalg.eigvals(large)).max(), rtol=1e-9)
+    np.testing.assert_allclose(spectral_radius_by_squaring(np.array([[0.5, 1.0], [0.0, 0.5]])), 0.5, rtol=1e-9)
+    assert spectral_radius_by_squaring(np.array([[0.0, 1.0], [0.0, 0.0]])) == 0
 
 
 @pytest.mark.parametrize("amplitude", ["normal", "sign"])
@@ -373,7 +373,7 @@ BAD = {
     "method must be one of": [
         lambda: contraction("x", 0.1, 0.1, [1.0]), lambda: best_contraction("mass", [1.0]),
     ],
-    "matrix must have shape": [lambda: spectral_radius(np.ones((2, 3)))],
+    "matrix must have shape": [lambda: spectral_radius_by_squaring(np.ones((2, 3)))],
     "inner must be at least 1": [lambda: svrg(0.1, 0)],
     "option must be one of": [lambda: svrg(0.1, 3, option="x")],
 }  # fmt: skip

@@ -9,7 +9,6 @@ from scipy.integrate import solve_ivp
 from scipy.linalg import expm
 from scipy.optimize import minimize_scalar
 
-from corollary.linear import quadratic_flow
 from corollary.optimization import (
     Problem,
     best_step,
@@ -24,6 +23,7 @@ from corollary.optimization import (
     preconditioned_spectrum,
     quadratic,
     quadratic_factor,
+    quadratic_flow,
     random_quadratic,
     rates,
     ridge_logistic,

@@ -12,8 +12,8 @@ from corollary.optimization import (
     batch_gradient,
     coin,
     decreasing_step,
+    example_noise,
     gradient_covariance,
-    gradient_noise,
     gradient_variance,
     least_growth,
     least_squares_sum,
@@ -37,7 +37,7 @@ def _problem():
 def test_variance_and_covariance_against_numpy(problem):
     np.testing.assert_allclose(gradient_covariance(problem, THETA), np.cov(EACH.T, bias=True), rtol=1e-12)
     np.testing.assert_allclose(gradient_variance(problem, THETA), np.trace(np.cov(EACH.T, bias=True)), rtol=1e-12)
-    np.testing.assert_allclose(gradient_noise(problem, THETA), EACH.mean(0) - EACH, rtol=1e-12)
+    np.testing.assert_allclose(example_noise(problem, THETA), EACH.mean(0) - EACH, rtol=1e-12)
 
 
 @pytest.mark.parametrize("batch", [1, 2, 3, 6])

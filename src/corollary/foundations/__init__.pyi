@@ -32,6 +32,16 @@ from .distributions import Continuous as Continuous
 from .distributions import Discrete as Discrete
 from .distributions import Gaussian as Gaussian
 from .distributions import expectation_from_tail as expectation_from_tail
+from .entropy import bernoulli_entropy as bernoulli_entropy
+from .entropy import binary_cross_entropy as binary_cross_entropy
+from .entropy import binary_cross_entropy_prime as binary_cross_entropy_prime
+from .entropy import cross_entropy as cross_entropy
+from .entropy import cumulant as cumulant
+from .entropy import kl as kl
+from .entropy import relative_entropy_bernoulli as relative_entropy_bernoulli
+from .entropy import tilt as tilt
+from .entropy import tilted_mean as tilted_mean
+from .intervals import wilson_interval as wilson_interval
 from .learning import Dataset as Dataset
 from .learning import FiniteLaw as FiniteLaw
 from .learning import Minimisers as Minimisers

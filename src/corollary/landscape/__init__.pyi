@@ -89,11 +89,11 @@ from .layer_signals import layer_signals as layer_signals
 from .linear_classifier import Passes as Passes
 from .linear_classifier import classifier_loss as classifier_loss
 from .linear_classifier import classifier_passes as classifier_passes
-from .linear_network import Moments as Moments
+from .linear_network import SecondMoments as SecondMoments
+from .linear_network import deep_linear_loss as deep_linear_loss
 from .linear_network import least_squares_map as least_squares_map
-from .linear_network import moments as moments
 from .linear_network import projected_least_squares as projected_least_squares
-from .linear_network import squared_loss as squared_loss
+from .linear_network import second_moments as second_moments
 from .linear_network import squared_loss_gradient as squared_loss_gradient
 from .linear_network import squared_loss_of_moments as squared_loss_of_moments
 from .matrix_calculus import MATRIX_DERIVATIVES as MATRIX_DERIVATIVES
@@ -125,7 +125,7 @@ from .saddle import is_second_order_stationary as is_second_order_stationary
 from .saddle import is_strict_saddle as is_strict_saddle
 from .saddle import rank_one_constants as rank_one_constants
 from .stuck import Coupled as Coupled
-from .stuck import Decomposition as Decomposition
+from .stuck import DifferenceOfRuns as DifferenceOfRuns
 from .stuck import StuckRegion as StuckRegion
 from .stuck import Thinness as Thinness
 from .stuck import coupled_descent as coupled_descent

@@ -7,7 +7,7 @@ from . import recurrent as recurrent
 from . import sets as sets
 from ._step import processor_ready as processor_ready
 from .activations import ACTIVATIONS as ACTIVATIONS
-from .activations import Activation as Activation
+from .activations import ActivationFunction as ActivationFunction
 from .activations import arctan as arctan
 from .activations import clipped_relu as clipped_relu
 from .activations import gaussian_second_moment as gaussian_second_moment
@@ -117,7 +117,7 @@ from .training import train as train
 from .truth_tables import REGIONS as REGIONS
 from .truth_tables import Region as Region
 from .truth_tables import in_region as in_region
-from .truth_tables import indicator as indicator
+from .truth_tables import region_indicator as region_indicator
 from .truth_tables import region_of as region_of
 from .truth_tables import truth_table_network as truth_table_network
 from .two_gaussians import bayes_logit as bayes_logit

@@ -41,6 +41,9 @@ from .epochs import epoch_variance as epoch_variance
 from .flow import Flow as Flow
 from .flow import gradient_flow as gradient_flow
 from .geman_mcclure import geman_mcclure as geman_mcclure
+from .gradient_descent import gradient_descent as gradient_descent
+from .gradient_descent import quadratic_descent as quadratic_descent
+from .gradient_descent import quadratic_flow as quadratic_flow
 from .hard import haystack as haystack
 from .hard import random_clauses as random_clauses
 from .hard import satisfiability as satisfiability
@@ -81,8 +84,8 @@ from .newton import taylor_model as taylor_model
 from .noise import batch_constants as batch_constants
 from .noise import batch_factor as batch_factor
 from .noise import decreasing_step as decreasing_step
+from .noise import example_noise as example_noise
 from .noise import gradient_covariance as gradient_covariance
-from .noise import gradient_noise as gradient_noise
 from .noise import gradient_variance as gradient_variance
 from .noise import least_growth as least_growth
 from .noise import noise_constants as noise_constants
@@ -108,7 +111,6 @@ from .problem import finite_sum as finite_sum
 from .problem import noisy as noisy
 from .problems import huber as huber
 from .problems import least_squares as least_squares
-from .problems import logistic_loss_problem as logistic_loss_problem
 from .problems import quadratic as quadratic
 from .problems import random_quadratic as random_quadratic
 from .problems import ridge_logistic as ridge_logistic
@@ -137,7 +139,7 @@ from .stochastic_momentum import best_contraction as best_contraction
 from .stochastic_momentum import contraction as contraction
 from .stochastic_momentum import coordinate_least_squares as coordinate_least_squares
 from .stochastic_momentum import second_moment_matrix as second_moment_matrix
-from .stochastic_momentum import spectral_radius as spectral_radius
+from .stochastic_momentum import spectral_radius_by_squaring as spectral_radius_by_squaring
 from .sums import coin as coin
 from .sums import least_squares_sum as least_squares_sum
 from .sums import sigmoid_sum as sigmoid_sum

@@ -16,7 +16,7 @@ from corollary.nets.recurrent import (
     compose,
     diagonalise,
     doubling_scan,
-    impulse_response,
+    impulse_states,
     input_map,
     linear_loop,
     linear_scan,
@@ -83,7 +83,7 @@ def test_a_linear_system_four_ways():
     # the condition number of the basis multiplies rounding; of these few units it is small
     for zeta in (unroll(diagonal, xs), unroll_linear(diagonal, xs)):
         np.testing.assert_allclose((zeta @ basis.T).real, states, rtol=1e-10, atol=1e-12)
-    np.testing.assert_allclose(impulse_response(whole, 3)[2], whole.transition @ whole.transition @ whole.inputs)
+    np.testing.assert_allclose(impulse_states(whole, 3)[2], whole.transition @ whole.transition @ whole.inputs)
 
 
 def test_linear_systems_refuse():
@@ -93,7 +93,7 @@ def test_linear_systems_refuse():
         LinearSystem(jnp.ones((2, 2)), jnp.ones((3, 1)))
     with pytest.raises(ValueError, match="eigenvalues and inputs must have shapes"):
         DiagonalSystem(jnp.ones(2), jnp.ones((3, 1)))
-    for function in (diagonalise, lambda s: impulse_response(s, 2), lambda s: response(s, jnp.ones((2, 1)))):
+    for function in (diagonalise, lambda s: impulse_states(s, 2), lambda s: response(s, jnp.ones((2, 1)))):
         with pytest.raises(TypeError, match="system must be a LinearSystem, got int."):
             function(3)
 

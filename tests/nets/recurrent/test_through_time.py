@@ -6,7 +6,7 @@ import optax
 import pytest
 
 from corollary.autodiff import RNN
-from corollary.autodiff import bptt as by_hand
+from corollary.autodiff import bptt_by_hand as by_hand
 from corollary.nets import relu, softmax_cross_entropy, tanh
 from corollary.nets.recurrent import (
     Elman,
@@ -22,7 +22,7 @@ from corollary.nets.recurrent import (
     online_sgd,
     rtrl,
     sensitivities,
-    squared_error,
+    step_error,
     train_truncated,
 )
 from corollary.nets.recurrent.lstm import LSTM
@@ -103,7 +103,7 @@ def test_adjoints_are_derivatives_by_the_states():
     states = net.run(XS).states
 
     def after(z):
-        rest = squared_error(YS[2], net.readout(z))
+        rest = step_error(YS[2], net.readout(z))
         return (rest + jnp.sum((net(XS[3:], z) - YS[3:]) ** 2)) / 6
 
     np.testing.assert_allclose(adjoints[2], jax.jit(jax.grad(after))(states[2]), rtol=1e-10)
@@ -141,7 +141,7 @@ def test_streamed_training_takes_the_steps_of_its_blocks():
 
 def test_algorithm_1_is_truncation_after_one_step():
     net = Elman(2, 3, 1, key=KEY)
-    halved = lambda y, prediction: 0.5 * squared_error(y, prediction)  # noqa: E731
+    halved = lambda y, prediction: 0.5 * step_error(y, prediction)  # noqa: E731
     ours = eqx.filter_jit(online_sgd)(net, XS, YS, 0.1)
     theirs = eqx.filter_jit(train_truncated)(net, XS, YS, optax.sgd(0.1), loss=halved)
     np.testing.assert_allclose(flat(ours.model), flat(theirs.model), rtol=1e-12)

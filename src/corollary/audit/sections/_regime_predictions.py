@@ -9,7 +9,7 @@ from corollary.audit._sample import interval
 from corollary.audit._tangent import known, whole
 from corollary.audit.finding import Finding, Premise, short
 from corollary.evidence import picture
-from corollary.linear import wilson_interval
+from corollary.foundations import wilson_interval
 
 # Of the mean of the kernel's diagonal. Rounding in single precision is of the order of n 1e-7 of that, 1e-4 for a
 # thousand examples: ten times as much keeps the system solvable, and is little beside any noise in labels.

@@ -8,7 +8,7 @@ import optax
 from corollary.claims.attention._small import trainable
 from corollary.evidence import Count, Size, at_least, claim, control, equal
 from corollary.nets import train
-from corollary.nets.attention import ViT, from_patches, patches, token_cross_entropy
+from corollary.nets.attention import ViT, from_patches, image_patches, token_cross_entropy
 
 ADAM = optax.adam(3e-3)
 
@@ -32,14 +32,14 @@ def patches_are_a_convolution(key, *, rows: Size = 3, columns: Size = 4, patch: 
         windows = jax.lax.conv_general_dilated(image[None], net.kernel(), (patch, patch), "VALID")[0]
         by_convolution = windows.reshape(8, -1).T + net.embedding.bias
         order = jnp.roll(jax.random.permutation(order_key, rows * columns), 1)
-        moved = from_patches(patches(image, patch)[order], shape)
+        moved = from_patches(image_patches(image, patch)[order], shape)
 
         def logits(image, scale):
             places = scale * net.places.table
             return net.readout(net.encoder(net.tokens(image) - net.places.table + places)[0])
 
         four = jax.vmap(logits)(jnp.stack([image, moved] * 2), jnp.array([0.0, 0.0, 1.0, 1.0]))
-        back = from_patches(patches(image, patch), shape)
+        back = from_patches(image_patches(image, patch), shape)
         return tokens[1:], by_convolution, (image, back), four, net(image)
 
     tokens, convolved, (image, back), four, logits = measure(key)

@@ -6,10 +6,10 @@ import jax.numpy as jnp
 from jax.flatten_util import ravel_pytree
 
 from corollary.autodiff import (
-    ACTIVATIONS,
+    ACTIVATION_PAIRS,
     Layer,
-    SigmoidMLP,
     TwoLayer221,
+    WorkedMLP,
     backprop_221,
     forward_pass,
     layered_backprop,
@@ -42,7 +42,7 @@ def one_neuron_backwards(key, *, instances: Size = 64, inputs: Size = 4):
     def measure(x, y, c, w):
         rows = []
         for name in ("logistic", "tanh", "softplus"):
-            value = ACTIVATIONS[name][0]
+            value = ACTIVATION_PAIRS[name][0]
             ours = one_neuron(x, y, c, w, name)
             by_c, by_w = jax.grad(lambda c, w, value=value: (y - c * value(w @ x)) ** 2 / 2, (0, 1))(c, w)
             by_pre = jax.grad(lambda z, value=value: (y - c * value(z)) ** 2 / 2)(w @ x)
@@ -163,7 +163,7 @@ def shallow_network(key, *, n: Size = 100, units: Size = 16, epochs: Size = 200)
     x = jnp.stack([jnp.linspace(-3.0, 3.0, n), jnp.ones(n)], 1)
     x = x.at[:, 0].add(0.01 * jax.random.normal(x_key, (n,)))
     y = jnp.sin(x[:, 0])
-    model = SigmoidMLP(2, units, key=model_key)
+    model = WorkedMLP(2, units, key=model_key)
 
     @jax.jit
     def measure(model, x, y, key):
@@ -254,7 +254,7 @@ def scalar_chains(key, *, points: Size = 20):
     cosines = [_cosine(1), _cosine(2), _cosine(3)]
     squared = (lambda h: (1.5 - jnp.exp(h)) ** 2, lambda h: -2 * (1.5 - jnp.exp(h)) * jnp.exp(h))
     chains = {
-        "Exercise 6.3": ([ACTIVATIONS[n] for n in ("tanh", "logistic", "tanh")], squared, 3),
+        "Exercise 6.3": ([ACTIVATION_PAIRS[n] for n in ("tanh", "logistic", "tanh")], squared, 3),
         "Exercise 6.4": (cosines, (lambda h: jnp.exp(jnp.pi * h), lambda h: jnp.pi * jnp.exp(jnp.pi * h)), 3),
         "Exercise 6.5": (cosines[:2], (lambda h: (h - 3) ** 2, lambda h: 2 * (h - 3)), 2),
     }

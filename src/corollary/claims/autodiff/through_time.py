@@ -8,9 +8,10 @@ import jax.numpy as jnp
 import optax
 from jax.flatten_util import ravel_pytree
 
-from corollary.autodiff import RNN, LSTMCell, LSTMState, bptt, clip_gradient, sequence_loss
+from corollary.autodiff import RNN, bptt_by_hand, clip_gradient, sequence_loss
 from corollary.claims.autodiff._pictures import curves
 from corollary.evidence import Count, Range, Size, at_least, at_most, claim, control, equal
+from corollary.nets.recurrent import LSTMCell, LSTMState
 
 
 def _flat(tree):
@@ -38,14 +39,14 @@ def unrolled(key, *, steps: Annotated[int, Range(4, 64)] = 10, units: Size = 6):
                 loss += jnp.sum((rnn.readout @ h + rnn.offset - ys[t]) ** 2) / (2 * steps)
             return loss
 
-        ours = bptt(rnn, xs, ys)
+        ours = bptt_by_hand(rnn, xs, ys)
         return {
             "bptt": _flat(ours),
             "automatic": _flat(jax.grad(sequence_loss)(rnn, xs, ys)),
             "recurrent": ours.recurrent,
             "copies": jax.grad(untied)(jnp.broadcast_to(rnn.recurrent, (steps, units, units))).sum(0),
-            "windows": jnp.stack([_flat(bptt(rnn, xs, ys, window)) for window in (steps, 2 * steps)]),
-            "short": _flat(bptt(rnn, xs, ys, steps // 2)),
+            "windows": jnp.stack([_flat(bptt_by_hand(rnn, xs, ys, window)) for window in (steps, 2 * steps)]),
+            "short": _flat(bptt_by_hand(rnn, xs, ys, steps // 2)),
         }
 
     m = measure(rnn, xs, ys)
@@ -84,7 +85,7 @@ def delayed_copy(key, *, units: Size = 16, training: Count = 400, batch: Size = 
             xs, ys = sequences(key, batch)
             # before the first bit comes back the network is asked for its own output: no error there
             ys = jnp.where(seen, ys, jax.vmap(rnn)(xs))
-            gradient = jax.tree.map(lambda g: g.mean(0), jax.vmap(lambda x, y: bptt(rnn, x, y))(xs, ys))
+            gradient = jax.tree.map(lambda g: g.mean(0), jax.vmap(lambda x, y: bptt_by_hand(rnn, x, y))(xs, ys))
             updates, state = optimiser.update(clip_gradient(gradient, 1.0), state)
             return (limited(optax.apply_updates(rnn, updates)), state), None
 
@@ -132,7 +133,7 @@ def exploding_and_vanishing(key, *, units: Size = 8, steps: Annotated[int, Range
         def memory(cell):
             def cells(c):
                 start = LSTMState(jnp.zeros(units), c)
-                return jax.lax.scan(lambda s, x: (cell(s, x), cell(s, x).cell), start, xs)[1]
+                return jax.lax.scan(lambda s, x: (cell(s, x), cell(s, x).memory), start, xs)[1]
 
             return jax.jacobian(cells)(jnp.zeros(units))
 

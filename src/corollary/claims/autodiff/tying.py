@@ -5,19 +5,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from corollary.autodiff import (
-    Convolution,
-    MemoryHead,
-    Tensor,
-    address,
-    multiplications,
-    read,
-    tied_gradient,
-    tied_matrix,
-    write,
-)
+from corollary.autodiff import CircularConvolution, Tensor, multiplications, tied_gradient, tied_matrix
 from corollary.claims.autodiff._pictures import curves
 from corollary.evidence import Size, at_most, claim, control, equal
+from corollary.nets.recurrent import MemoryHead, address, read, write
 
 
 @claim(rows=("T04.10", "T04.11"))
@@ -30,7 +21,7 @@ def shared_gradient(key, *, size: Size = 12, width: Size = 8):
     """
     k1, k2, k3 = jax.random.split(key, 3)
     w, x = jax.random.normal(k1, (width, width)) / jnp.sqrt(width), jax.random.normal(k2, (width,))
-    layer = Convolution(2, 3, (3,), key=k3)
+    layer = CircularConvolution(2, 3, (3,), key=k3)
     signal = jax.random.normal(jax.random.fold_in(key, 1), (2, size))
     pattern = layer.pattern((size,))
 
@@ -58,7 +49,7 @@ def convolution_is_tied(key, *, height: Size = 6, breadth: Size = 5):
     dimensions; so do the gradients by the kernel. With circular boundaries, shifting the input shifts the output.
     """
     k1, k2, k3, k4 = jax.random.split(key, 4)
-    plane, line = Convolution(2, 3, (3, 2), key=k1), Convolution(2, 2, (4,), key=k2)
+    plane, line = CircularConvolution(2, 3, (3, 2), key=k1), CircularConvolution(2, 2, (4,), key=k2)
     image, signal = jax.random.normal(k3, (2, max(height, 3), max(breadth, 2))), jax.random.normal(k4, (2, 9))
 
     @jax.jit

@@ -6,7 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from corollary.evidence import Count, Size, at_least, at_most, claim, control, equal, monotone, picture
-from corollary.linear import (
+from corollary.memory import (
     dense_capacity,
     dense_energy,
     dense_field,

@@ -4,14 +4,8 @@ import jax
 import jax.numpy as jnp
 
 from corollary.evidence import Size, claim, control, equal
-from corollary.linear import (
-    connectionist_hopfield,
-    connectionist_mlp,
-    connectionist_perceptron,
-    layer_schedule,
-    perceptron_path,
-    sgn_plus,
-)
+from corollary.linear import perceptron_path, sgn_plus
+from corollary.memory import connectionist_hopfield, connectionist_mlp, connectionist_perceptron, layer_schedule
 
 
 @claim(rows=("E01.22",))

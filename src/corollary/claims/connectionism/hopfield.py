@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 
 from corollary.evidence import Count, Range, Size, at_least, claim, control, equal, monotone
-from corollary.linear import (
+from corollary.memory import (
     asynchronous_path,
     effective_field,
     energy_update,

@@ -7,7 +7,7 @@ import numpy as np
 
 from corollary.data import digits
 from corollary.evidence import Count, at_least, at_most, claim, control, equal, monotone, picture
-from corollary.linear import certain_radius, crosstalk, hebbian, pseudo_inverse, random_signs, settle, unstable_units
+from corollary.memory import certain_radius, crosstalk, hebbian, pseudo_inverse, random_signs, settle, unstable_units
 
 
 @claim(rows=("E01.34",), full={"trials": 200})

@@ -25,7 +25,7 @@ from corollary.evidence import (
     rate,
     same_law,
 )
-from corollary.linear import (
+from corollary.memory import (
     crosstalk,
     crosstalk_variance,
     flip_probability,

@@ -6,13 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from corollary.evidence import Count, Positive, Size, at_least, at_most, claim, control, equal, picture
-from corollary.linear import (
-    critical_load,
-    fit_transition,
-    flip_probability,
-    replica_overlap,
-    retrieval_overlaps,
-)
+from corollary.memory import critical_load, fit_transition, flip_probability, replica_overlap, retrieval_overlaps
 
 # A run has stayed: below the 0.967 of the last retrieval states, above the 0.2 to 0.6 of lost ones. From 4,000 units on
 # nothing lies between, and levels from 0.6 to 0.93 move the location by 0.0003. Small networks end in between as well:

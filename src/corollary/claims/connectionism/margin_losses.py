@@ -7,10 +7,10 @@ import numpy as np
 
 from corollary.claims.connectionism._planted import planted
 from corollary.evidence import Size, at_least, at_most, claim, control, equal, frequency_at_most, picture
+from corollary.foundations import binary_cross_entropy
 from corollary.linear import (
-    binary_cross_entropy,
     hinge_loss,
-    logistic,
+    logistic_function,
     logistic_margin_loss,
     margins,
     perceptron_loss,
@@ -104,7 +104,10 @@ def surrogates(key, *, s: Size = 50, d: Size = 4, pairs: Size = 2000):
             "ends": ends,
             "wrong": (m <= 0).astype(float),
             "losses": jnp.stack([perceptron_loss(m), hinge_loss(m), logistic_margin_loss(m) / jnp.log(2.0)]),
-            "entropy": (logistic_margin_loss(small * m), binary_cross_entropy((1 + y) / 2, logistic(small * z))),
+            "entropy": (
+                logistic_margin_loss(small * m),
+                binary_cross_entropy((1 + y) / 2, logistic_function(small * z)),
+            ),
             "slopes": (slopes, jax.vmap(lambda t: perceptron_loss_gradients(t, x, y))(one)),
         }
 

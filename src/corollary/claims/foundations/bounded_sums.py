@@ -8,8 +8,7 @@ import numpy as np
 import scipy  # its stats load slowly, so only when a claim runs
 
 from corollary.evidence import Range, Size, at_least, at_most, claim, control, equal
-from corollary.foundations import average_tail, bernstein, hoeffding, signed_sums
-from corollary.linear import relative_entropy_bernoulli
+from corollary.foundations import average_tail, bernstein, hoeffding, relative_entropy_bernoulli, signed_sums
 
 
 def _two_sided(m, k):

@@ -8,7 +8,8 @@ import numpy as np
 
 from corollary.evidence import Count, Range, at_least, at_most, claim, control, equal, monotone
 from corollary.foundations import Dataset, erm, erm_threshold, point_loss, regularised, ridge, training_loss
-from corollary.linear import gradient_descent, squared_error
+from corollary.linear import squared_error
+from corollary.optimization import gradient_descent
 
 
 @claim(rows=("T01.03",))

@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from corollary.kernels import (
+from corollary.dynamics import (
     PathParts,
     cadlag_modulus,
     draw_shallow,

@@ -6,17 +6,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from corollary.dynamics import distinct_directions, draw_shallow, limit_kernel, limit_parts, shallow_sgd
 from corollary.evidence import Count, at_least, at_most, claim, control, equal, estimate, rate
-from corollary.kernels import (
-    Linear,
-    Monomial,
-    distinct_directions,
-    draw_shallow,
-    flow_predictions,
-    limit_kernel,
-    limit_parts,
-    shallow_sgd,
-)
+from corollary.kernels import Linear, Monomial, flow_predictions
 
 SIZES = (3, 4, 6, 8, 12)
 

@@ -4,8 +4,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from corollary.dynamics import draw_shallow, limit_kernel, shallow_sgd, start_covariance
 from corollary.evidence import Count, claim, control, estimate, rate
-from corollary.kernels import draw_shallow, flow_predictions, limit_kernel, shallow_sgd, start_covariance
+from corollary.kernels import flow_predictions
 
 WIDTHS = np.array([16.0, 24, 32, 48, 64, 96, 128])
 ETA = 2.0

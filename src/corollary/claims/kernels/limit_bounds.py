@@ -5,9 +5,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from corollary.claims.kernels._sgd_survey import BOXES, ETA, GAPS, WIDTHS, survey
-from corollary.evidence import Count, at_most, claim, control, equal, estimate, monotone, rate
-from corollary.kernels import (
-    ShallowNetwork,
+from corollary.dynamics import (
+    ScaledNetwork,
     cadlag_modulus,
     draw_shallow,
     limit_kernel,
@@ -18,8 +17,9 @@ from corollary.kernels import (
     shallow_step,
     start_covariance,
     tangent_parts,
-    trained_law,
 )
+from corollary.evidence import Count, at_most, claim, control, equal, estimate, monotone, rate
+from corollary.kernels import trained_law
 
 # 300 runs give a root mean square or a mean to 5 %, hence a slope over these widths to 0.03, its interval (five degrees
 # of freedom) to 0.12; the next order in 1/N, an eighth at the smallest width, counts for as much again. Where the slope
@@ -101,7 +101,7 @@ def preliminary_bounds(key):
     @jax.jit
     def first_step(labels):
         # all units saturated: σ = 1 to rounding
-        net = ShallowNetwork(jnp.zeros(16), jnp.full((16, 1), 20.0))
+        net = ScaledNetwork(jnp.zeros(16), jnp.full((16, 1), 20.0))
         bound = outer_weight_bound(net.outer, 16.0, 0.1, 1 / 16)
         return jax.vmap(lambda y: shallow_step(net, jnp.ones(1), y, 0.1).outer)(labels), bound
 

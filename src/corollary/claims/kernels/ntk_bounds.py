@@ -8,15 +8,14 @@ import numpy as np
 
 from corollary.claims.kernels._wide import unit_rows
 from corollary.evidence import Count, Size, at_least, at_most, claim, control, equal, estimate, monotone
-from corollary.kernels import (
+from corollary.generalization import (
     ball_complexity,
-    first_layer_ntk,
     flow_movement,
     label_energy,
-    linearise,
     ntk_complexity,
     ntk_generalisation_bound,
 )
+from corollary.kernels import first_layer_ntk, linearise
 from corollary.optimization import Problem, gradient_flow
 
 

@@ -8,13 +8,8 @@ import numpy as np
 
 from corollary.claims.kernels._wide import unit_rows
 from corollary.evidence import Count, Size, at_least, at_most, claim, control, equal, rate
-from corollary.kernels import (
-    first_layer_ntk,
-    ntk_complexity,
-    polynomial_teacher_norm,
-    relu_ntk_series,
-    teacher_bound,
-)
+from corollary.generalization import ntk_complexity, polynomial_teacher_norm, relu_ntk_series, teacher_bound
+from corollary.kernels import first_layer_ntk
 
 
 def _growing_energies(h, labels):

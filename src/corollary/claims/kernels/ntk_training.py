@@ -5,20 +5,19 @@ import jax.numpy as jnp
 import numpy as np
 
 from corollary.claims.kernels._wide import unit_rows
+from corollary.dynamics import draw_signed, wide_descent
+from corollary.dynamics.shallow import ScaledNetwork
+from corollary.dynamics.shallow_limit import limit_kernel
 from corollary.evidence import Count, Size, at_least, at_most, claim, control, equal
 from corollary.kernels import (
     KernelClassifier,
     Monomial,
     PolynomialKernel,
-    draw_signed,
     first_layer_ntk,
     gram,
     limit_predictions,
     ntk,
-    wide_descent,
 )
-from corollary.kernels.shallow import ShallowNetwork
-from corollary.kernels.shallow_limit import limit_kernel
 
 
 @claim(rows=("T09.13",))
@@ -176,7 +175,7 @@ def features_against_kernels(
                 y = y / jnp.sqrt(jnp.mean(y**2))
                 dual = (vectors.T @ y[:n])[:, None] / (values[:, None] + ridges)
                 by_kernel = jnp.mean((kernel[n:] @ vectors @ dual - y[n:, None]) ** 2, 0).min()
-                net = ShallowNetwork(signs, start, gamma=1.0, activation=Monomial(2))
+                net = ScaledNetwork(signs, start, gamma=1.0, activation=Monomial(2))
                 (end,), _ = wide_descent(net, x[:n], y[:n], 0.1 / n, np.array([steps]), observe=lambda now: now(x[n:]))
                 return jnp.mean((end - y[n:]) ** 2), by_kernel
 

@@ -4,10 +4,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from corollary.evidence import Count, at_most, claim, control, equal, estimate, rate
-from corollary.kernels import (
+from corollary.dynamics import (
     draw_shallow,
-    flow_predictions,
     limit_kernel,
     limit_parts,
     shallow_flow,
@@ -15,8 +13,9 @@ from corollary.kernels import (
     shallow_velocity,
     start_covariance,
     tangent_kernel,
-    trained_law,
 )
+from corollary.evidence import Count, at_most, claim, control, equal, estimate, rate
+from corollary.kernels import flow_predictions, trained_law
 
 # multiples of 8, so that the times of observation are whole steps
 WIDTHS = np.array([16.0, 24, 32, 48, 64, 96, 128])

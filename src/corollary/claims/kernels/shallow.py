@@ -4,9 +4,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from corollary.evidence import Count, Size, claim, control, equal, estimate, rate, same_law
-from corollary.kernels import (
-    ShallowNetwork,
+from corollary.dynamics import (
+    ScaledNetwork,
     draw_shallow,
     gaussian_output_variance,
     limit_kernel,
@@ -18,6 +17,7 @@ from corollary.kernels import (
     tangent_kernel,
     tangent_parts,
 )
+from corollary.evidence import Count, Size, claim, control, equal, estimate, rate, same_law
 from corollary.optimization import Problem, gradient_flow
 
 HERMITE = np.polynomial.hermite_e.hermegauss(80)
@@ -102,7 +102,7 @@ def output_evolution(key, *, width: Size = 20, points: Size = 4):
 
         # the same by autodiff of the loss, of the outputs, and another integrator
         def predict(flat, x):
-            return ShallowNetwork(flat[:width], flat[width:].reshape(width, 3))(x)
+            return ScaledNetwork(flat[:width], flat[width:].reshape(width, 3))(x)
 
         problem = Problem(lambda t, x, y: eta * jnp.mean((y - predict(t, x)) ** 2) / 2, (x, y), _flat(theta))
         flow = gradient_flow(problem, times[::20], substeps=80)
@@ -162,7 +162,7 @@ def gaussian_start(key, *, repetitions: Count = 20_000):
 
         def draw(key, width):
             net = draw_shallow(64, 3, key=key, width=width)
-            tied = ShallowNetwork(jnp.tanh(net.inner @ x[0]), net.inner)
+            tied = ScaledNetwork(jnp.tanh(net.inner @ x[0]), net.inner)
             return net(x), tangent_kernel(net, x), tied(x[0])
 
         keys = jax.random.split(net_key, (2, repetitions))

@@ -5,6 +5,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from corollary.claims.kernels._wide import unit_rows
+from corollary.dynamics import draw_signed, wide_descent
+from corollary.dynamics.shallow import draw_shallow, tangent_parts
+from corollary.dynamics.shallow_limit import limit_kernel, start_covariance
 from corollary.evidence import (
     Count,
     Size,
@@ -16,18 +19,7 @@ from corollary.evidence import (
     estimate,
     rate,
 )
-from corollary.kernels import (
-    descent_predictions,
-    draw_signed,
-    empirical_ntk,
-    first_layer_ntk,
-    limit_predictions,
-    ntk,
-    trained_law,
-    wide_descent,
-)
-from corollary.kernels.shallow import draw_shallow, tangent_parts
-from corollary.kernels.shallow_limit import limit_kernel, start_covariance
+from corollary.kernels import descent_predictions, empirical_ntk, first_layer_ntk, limit_predictions, ntk, trained_law
 
 WIDTHS = 2 * np.round(12 * 2 ** (np.arange(9) / 2)).astype(int)  # 24 to 384
 

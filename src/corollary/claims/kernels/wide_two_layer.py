@@ -6,6 +6,8 @@ import numpy as np
 from jax.flatten_util import ravel_pytree
 
 from corollary.claims.kernels._wide import unit_rows
+from corollary.dynamics import draw_signed, wide_descent
+from corollary.dynamics.shallow import draw_shallow, tangent_kernel, tangent_parts
 from corollary.evidence import (
     Count,
     Size,
@@ -18,20 +20,8 @@ from corollary.evidence import (
     monotone,
     rate,
 )
-from corollary.kernels import (
-    Activation,
-    Architecture,
-    Dense,
-    draw_signed,
-    empirical_ntk,
-    first_layer_ntk,
-    kernel_change_bound,
-    kernel_deviation,
-    sufficient_width,
-    weight_movement_bound,
-    wide_descent,
-)
-from corollary.kernels.shallow import draw_shallow, tangent_kernel, tangent_parts
+from corollary.generalization import kernel_change_bound, kernel_deviation, sufficient_width, weight_movement_bound
+from corollary.kernels import Activation, Architecture, Dense, empirical_ntk, first_layer_ntk
 from corollary.optimization import Problem, gradient_flow
 
 

@@ -14,9 +14,9 @@ from corollary.landscape import (
     Principal,
     critical_point,
     critical_points,
+    deep_linear_loss,
     index_sets,
     principal_directions,
-    squared_loss,
 )
 
 Side = Annotated[int, Range(2, 5)]
@@ -88,14 +88,14 @@ def no_other_critical_points(key, *, dim: Annotated[int, Range(2, 4)] = 3, start
             return apart.min(), jnp.argmin(apart)
 
         found = critical_points(
-            lambda v: squared_loss(split(v), x, y), 0.7 * jax.random.normal(start_key, (starts, 2 * width * dim))
+            lambda v: deep_linear_loss(split(v), x, y), 0.7 * jax.random.normal(start_key, (starts, 2 * width * dim))
         )
         ends = jax.vmap(lambda v: nearest(product(split(v))))(found.points)
         # half way between the last two directions, which have one strength in the control
         turn = jnp.eye(dim).at[-2:, -2:].set(jnp.array([[1.0, 1.0], [-1.0, 1.0]]) / jnp.sqrt(2.0))
         between = Principal(principal.outputs @ turn, principal.strengths, turn.T @ principal.inputs, principal.rest)
         point = critical_point(between, jnp.arange(dim) == dim - 1, (width,))
-        slope = ravel_pytree(jax.grad(squared_loss)(point, x, y))[0]
+        slope = ravel_pytree(jax.grad(deep_linear_loss)(point, x, y))[0]
         return ends, found.converged, jnp.linalg.norm(slope), nearest(product(point))[0]
 
     distinct = spaced(dim)

@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 
 from corollary.evidence import Size, at_least, claim, control, equal
-from corollary.linear import (
+from corollary.foundations import (
     bernoulli_entropy,
     binary_cross_entropy,
     cumulant,

@@ -7,7 +7,6 @@ from corollary.claims.linear._pictures import contours
 from corollary.data import book_linear_features, book_linear_surrogate, linear_data
 from corollary.evidence import Positive, Size, at_least, at_most, claim, control, equal
 from corollary.linear import (
-    gradient_descent,
     moment_eigenvalues,
     moment_matrix,
     ols_1d,
@@ -15,6 +14,7 @@ from corollary.linear import (
     squared_loss,
     squared_point_gradients,
 )
+from corollary.optimization import gradient_descent
 
 
 @claim(rows=("M02.05",))

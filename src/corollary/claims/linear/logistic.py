@@ -6,13 +6,12 @@ import jax.numpy as jnp
 from corollary.claims.linear._pictures import contours
 from corollary.data import book_logistic_surrogate, logistic_data
 from corollary.evidence import Count, Size, at_least, at_most, claim, control, equal, monotone, rate
+from corollary.foundations import binary_cross_entropy
 from corollary.linear import (
-    binary_cross_entropy,
     binned_frequency,
     fit_newton,
-    gradient_descent,
-    logistic,
     logistic_chain_gradients,
+    logistic_function,
     logistic_gradient,
     logistic_hessian,
     logistic_loss,
@@ -21,6 +20,7 @@ from corollary.linear import (
     logistic_smoothness,
     moment_matrix,
 )
+from corollary.optimization import gradient_descent
 
 EPS = 2.3e-16
 
@@ -37,7 +37,7 @@ def logit_form(key, *, n: Size = 200, steps: Count = 20_000):
     x = 4 * jax.random.normal(x_key, (n,))
     y = jax.random.bernoulli(y_key, shape=(n,)).astype(int)
     theta = jnp.array([1.3, -0.4])
-    composed = binary_cross_entropy(y, logistic(theta[0] * x + theta[1]))
+    composed = binary_cross_entropy(y, logistic_function(theta[0] * x + theta[1]))
     # where S rounds towards 1, 1 - S is known to eps / (1 - S)
     lost = EPS * float(jnp.exp(jnp.abs(theta[0] * x + theta[1]).max()))
     yield equal("losses of the datapoints", composed, logistic_point_losses(theta, x, y), rtol=lost, atol=lost)
@@ -209,7 +209,7 @@ def binned_frequencies(key, *, sets: Size = 200, n: Size = 5000, bins: Size = 20
         found = binned_frequency(x, y, edges)
 
         def covered(theta):
-            curve = binned_frequency(x, logistic(theta[0] * x + theta[1]), edges).frequency
+            curve = binned_frequency(x, logistic_function(theta[0] * x + theta[1]), edges).frequency
             return ((found.lower <= curve) & (curve <= found.upper)).mean()
 
         return covered(theta), covered(theta + jnp.array([0.0, 0.3]))

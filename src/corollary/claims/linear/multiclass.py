@@ -6,13 +6,12 @@ import numpy as np
 
 from corollary.data import book_multiclass_features, book_multiclass_table, logistic_data, softmax_data
 from corollary.evidence import Size, at_least, claim, control, equal, picture
+from corollary.foundations import cross_entropy, kl
 from corollary.linear import (
-    cross_entropy,
     decision_region,
     fit_newton,
     fit_softmax,
-    kl,
-    logistic,
+    logistic_function,
     meeting_point,
     one_hot,
     plurality,
@@ -194,7 +193,7 @@ def two_classes(key, *, n: Size = 200, sets: Size = 6):
         x, y = logistic_data(data_key, jnp.array([1.5, -0.5]), n)
         w, b = 2 * jax.random.normal(w_key, (2, 2))
         pair = softmax(x[:, None] * w + b)
-        s = logistic((w[1] - w[0]) * x + b[1] - b[0])
+        s = logistic_function((w[1] - w[0]) * x + b[1] - b[0])
         one, two = fit_newton(x, y), fit_softmax(x, y, 2)
         squared = jnp.mean((softmax(x[:, None] * two.theta[:, 0] + two.theta[:, 1])[:, 1] - y) ** 2)
         return pair, jnp.stack([1 - s, s], 1), one.loss, two.loss, two.theta[1] - two.theta[0], one.theta, squared
@@ -214,7 +213,7 @@ def printed_difference(key, *, n: Size = 50):
     """
     x, w1, w2, b1, b2 = jax.random.normal(key, (5, n))
     pair = softmax(jnp.stack([w1 * x + b1, w2 * x + b2], 1))
-    yield equal("second probability", pair[:, 1], logistic((w1 - w2) * x + (b1 - b2)))
+    yield equal("second probability", pair[:, 1], logistic_function((w1 - w2) * x + (b1 - b2)))
 
 
 def _regions(weight, bias):

@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 
 from corollary.evidence import Count, Size, at_least, at_most, claim, control, equal, rate
-from corollary.linear import gradient_descent, quadratic_flow
+from corollary.optimization import gradient_descent, quadratic_flow
 
 
 @claim(rows=("M02.14", "M02.15"))

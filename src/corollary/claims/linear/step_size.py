@@ -10,7 +10,6 @@ from corollary.linear import (
     contraction_factor,
     critical_step,
     descent_path,
-    gradient_descent,
     moment_eigenvalues,
     moment_matrix,
     ols_1d,
@@ -18,6 +17,7 @@ from corollary.linear import (
     squared_gradient,
     squared_loss,
 )
+from corollary.optimization import gradient_descent
 
 
 def _datasets(key, count, n):

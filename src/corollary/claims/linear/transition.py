@@ -5,7 +5,7 @@ import jax.numpy as jnp
 
 from corollary.data import logistic_data
 from corollary.evidence import Size, claim, control, equal
-from corollary.linear import fit_newton, location_scale, logistic, transition_interval
+from corollary.linear import fit_newton, location_scale, logistic_function, transition_interval
 
 
 @claim(rows=("M03.11", "M03.12"))
@@ -24,15 +24,15 @@ def width(key, *, curves: Size = 200):
     x = jax.random.normal(x_key, (curves,))
     low, high = transition_interval(w, b, q)
     rising = jnp.where(w > 0, q, 1 - q)
-    yield equal("value at the left end", logistic(w * low + b), rising)
-    yield equal("value at the right end", logistic(w * high + b), 1 - rising)
+    yield equal("value at the left end", logistic_function(w * low + b), rising)
+    yield equal("value at the right end", logistic_function(w * high + b), 1 - rising)
     curve = location_scale(w, b)
     yield equal(
         "location and scale give the same curve",
-        logistic(curve.sign * (x - curve.location) / curve.scale),
-        logistic(w * x + b),
+        logistic_function(curve.sign * (x - curve.location) / curve.scale),
+        logistic_function(w * x + b),
     )
-    rise = logistic(jnp.log(jnp.array([19.0, 39.0]))) - logistic(-jnp.log(jnp.array([19.0, 39.0])))
+    rise = logistic_function(jnp.log(jnp.array([19.0, 39.0]))) - logistic_function(-jnp.log(jnp.array([19.0, 39.0])))
     yield equal("share of the rise within ln 19 and ln 39", rise, jnp.array([0.90, 0.95]))
     # w* is known to half a unit of its second decimal, 0.23 %
     book = location_scale(2.22, -15.49)
@@ -44,7 +44,7 @@ def width(key, *, curves: Size = 200):
     )
     yield control(
         "without the sign of w a falling curve becomes a rising one",
-        equal("the same curve", logistic((x - curve.location) / curve.scale), logistic(w * x + b)),
+        equal("the same curve", logistic_function((x - curve.location) / curve.scale), logistic_function(w * x + b)),
     )
 
 
@@ -66,7 +66,13 @@ def printed_share(key):
     to 1.
     """
     low, high = transition_interval(1.0, 0.0, 0.05)
-    yield equal("share of the rise, in whole percent", logistic(high) - logistic(low), 0.95, rtol=0, atol=0.005)
+    yield equal(
+        "share of the rise, in whole percent",
+        logistic_function(high) - logistic_function(low),
+        0.95,
+        rtol=0,
+        atol=0.005,
+    )
 
 
 @claim(rows=("M03.13",))
@@ -92,7 +98,9 @@ def label_swap(key, *, n: Size = 200, sets: Size = 8):
     def measure(key):
         x, y = logistic_data(key, jnp.array([1.0, -0.5]), n)
         there, back = fit_newton(x, y), fit_newton(x, 1 - y)
-        probability = logistic(there.theta[0] * x + there.theta[1]) + logistic(back.theta[0] * x + back.theta[1])
+        probability = logistic_function(there.theta[0] * x + there.theta[1]) + logistic_function(
+            back.theta[0] * x + back.theta[1]
+        )
         return (
             there.theta,
             back.theta,

@@ -9,9 +9,9 @@ from corollary.nets import (
     FeedForward,
     conjunction_error,
     in_region,
-    indicator,
     logistic,
     opposing_sum,
+    region_indicator,
     smooth_clip,
     smooth_step,
     truth_table_network,
@@ -52,7 +52,7 @@ def third_quadrant(key):
     x, y = off_axes(2.0, MARGIN)
     printed = smooth_step(-smooth_step(x, EPS) - smooth_step(-y, EPS) + 0.5, EPS)
     allowed = conjunction_error(MARGIN, EPS)
-    yield equal("what is printed is the second quadrant", printed, indicator("Q2", x, y, EPS), rtol=1e-10)
+    yield equal("what is printed is the second quadrant", printed, region_indicator("Q2", x, y, EPS), rtol=1e-10)
     yield at_most("error as printed", _error("Q3", printed, x, y), allowed, atol=ROUNDING)
     clipped = _error("Q3", smooth_clip(printed, EPS), x, y)
     yield at_most("error as printed in (5.14)", clipped, allowed, atol=ROUNDING)
@@ -72,7 +72,9 @@ def complement_of_third_quadrant(key):
     x, y = off_axes(2.0, MARGIN)
     printed = smooth_step(smooth_step(-x, EPS) + smooth_step(-y, EPS) - 0.5, EPS)
     allowed = conjunction_error(MARGIN, EPS)
-    yield equal("what is printed is the complement of the first", printed, indicator("not Q1", x, y, EPS), rtol=1e-10)
+    yield equal(
+        "what is printed is the complement of the first", printed, region_indicator("not Q1", x, y, EPS), rtol=1e-10
+    )
     yield at_most("error as printed", _error("not Q3", printed, x, y), allowed, atol=ROUNDING)
 
 
@@ -105,7 +107,7 @@ def scaled_twice(key, *, points: Size = 200, eps: Positive = 0.3):
     x, y = jax.random.normal(key, (2, points))
     network = truth_table_network("Q1", eps)
     twice = jax.tree.map(lambda a: a / eps, network)  # S_ε after the layer is S after the layer over ε
-    nested = smooth_clip(indicator("Q1", x, y, eps), eps)
+    nested = smooth_clip(region_indicator("Q1", x, y, eps), eps)
     inputs = jnp.stack([x, y], 1)
     yield equal("S and weights over ε", jax.vmap(network)(inputs)[:, 0], nested)
     yield equal("scaled step and weights over ε, as printed", jax.vmap(twice)(inputs)[:, 0], nested)

@@ -9,7 +9,7 @@ from corollary.data import logistic_data
 from corollary.evidence import Count, Size, at_least, at_most, claim, control, equal, monotone
 from corollary.linear import (
     fit_newton,
-    logistic,
+    logistic_function,
     logistic_gradient,
     logistic_hessian,
     logistic_loss,
@@ -64,7 +64,7 @@ def softmax_map(key, *, dim: Size = 4, classes: Size = 5, points: Size = 200):
     yield equal("one vector added to all parameters", m["shifted"], m["p"])
     yield equal("last parameter zero", m["last zero"], m["p"])
     yield equal("logits permuted", m["permuted"], m["p"][:, order])
-    yield equal("two classes", m["two"], logistic(x @ (theta[:, 0] - theta[:, 1])))
+    yield equal("two classes", m["two"], logistic_function(x @ (theta[:, 0] - theta[:, 1])))
     yield equal("Jacobian", m["jacobian"], m["formula"])
     yield at_least("eigenvalues of the Jacobian", m["eigenvalues"], 0.0, atol=1e-15 * classes)
     yield equal("Jacobian on equal entries", m["along one"], 0.0)
@@ -83,7 +83,7 @@ def two_class_middle_line(key, *, points: Size = 100):
     """
     z = jax.random.normal(key, (points, 2))
     u = z[:, 0] - z[:, 1]
-    yield equal("σ(2u) is the printed line", logistic(2 * u), jnp.exp(u) / (jnp.exp(u) + jnp.exp(-u)))
+    yield equal("σ(2u) is the printed line", logistic_function(2 * u), jnp.exp(u) / (jnp.exp(u) + jnp.exp(-u)))
     yield equal("first probability", softmax(z)[:, 0], jnp.exp(u) / (jnp.exp(u) + jnp.exp(-u)))
 
 
@@ -126,7 +126,7 @@ def cross_entropy_gradient(key, *, dim: Size = 3, classes: Size = 4, points: Siz
             "binary": binary,
             "two classes": jax.vmap(softmax_cross_entropy)(pair, z),
             "binary slope": jax.vmap(jax.grad(logistic_cross_entropy, 1))(y[:, 0], z[:, 0]),
-            "residual": logistic(z[:, 0]) - y[:, 0],
+            "residual": logistic_function(z[:, 0]) - y[:, 0],
             "extreme": softmax_cross_entropy(jnp.eye(3)[1], jnp.array([1e3, -1e3, 0.0])),
         }
 
@@ -157,20 +157,20 @@ def logistic_regression_gradient(key, *, dim: Size = 4, points: Size = 80):
     @jax.jit
     def measure(x, y, theta):
         def signed(w):
-            return -jnp.mean(jnp.log(logistic((2 * y - 1) * (x @ w))))
+            return -jnp.mean(jnp.log(logistic_function((2 * y - 1) * (x @ w))))
 
         w = theta[:-1]
         return {
             "signed": signed(w),
             "loss": logistic_loss(theta, x, y),
             "gradient": jax.grad(signed)(w),
-            "formula": x.T @ (logistic(x @ w) - y) / points,
+            "formula": x.T @ (logistic_function(x @ w) - y) / points,
             "library": logistic_gradient(theta, x, y)[:-1],
             "hessian": jax.hessian(signed)(w),
             "curvature": logistic_hessian(theta, x)[:-1, :-1],
             "top": jnp.linalg.eigvalsh(jax.hessian(signed)(w)),
             "flat": jnp.linalg.eigvalsh(jax.hessian(signed)(0 * w))[-1],
-            "signs": x.T @ (logistic(x @ w) - (2 * y - 1)) / points,
+            "signs": x.T @ (logistic_function(x @ w) - (2 * y - 1)) / points,
             "bound": jnp.linalg.norm(x, ord=2) ** 2 / (4 * points),
         }
 

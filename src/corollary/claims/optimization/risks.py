@@ -21,8 +21,8 @@ from corollary.evidence import (
     rate,
     same_law,
 )
-from corollary.foundations import Dataset, training_loss
-from corollary.linear import cross_entropy, kl, squared_error, zero_one_loss
+from corollary.foundations import Dataset, cross_entropy, kl, training_loss
+from corollary.linear import squared_error, zero_one_loss
 from corollary.optimization import erm_expected_risk, erm_training_risk, gaussian_risk
 
 

@@ -51,4 +51,4 @@ from .transformer import Transformer as Transformer
 from .transformer import teacher_forcing_loss as teacher_forcing_loss
 from .vit import ViT as ViT
 from .vit import from_patches as from_patches
-from .vit import patches as patches
+from .vit import image_patches as image_patches

@@ -1,5 +1,5 @@
+from .batch import BatchMoments as BatchMoments
 from .batch import BatchNorm as BatchNorm
-from .batch import Moments as Moments
 from .batch import NormalisedBatch as NormalisedBatch
 from .batch import batch_normalise as batch_normalise
 from .batch import batch_normalise_backward as batch_normalise_backward

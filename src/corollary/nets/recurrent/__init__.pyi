@@ -28,7 +28,7 @@ from .jordan import lagged_table as lagged_table
 from .linear import DiagonalSystem as DiagonalSystem
 from .linear import LinearSystem as LinearSystem
 from .linear import diagonalise as diagonalise
-from .linear import impulse_response as impulse_response
+from .linear import impulse_states as impulse_states
 from .linear import input_map as input_map
 from .linear import recover_inputs as recover_inputs
 from .linear import response as response
@@ -41,6 +41,7 @@ from .lru import nu_from_radius as nu_from_radius
 from .lstm import LSTM as LSTM
 from .lstm import LSTMState as LSTMState
 from .lstm import lstm_memory_weights as lstm_memory_weights
+from .lstm_cell import LSTMCell as LSTMCell
 from .maps import iterate_map as iterate_map
 from .mingru import MinGRU as MinGRU
 from .network import Plant as Plant
@@ -77,8 +78,13 @@ from .stability import time_horizon as time_horizon
 from .stacked import DeepTransitionCell as DeepTransitionCell
 from .stacked import Stacked as Stacked
 from .stacked import shown as shown
+from .turing_machine import HeadOutput as HeadOutput
+from .turing_machine import MemoryHead as MemoryHead
+from .turing_machine import address as address
+from .turing_machine import read as read
+from .turing_machine import write as write
 from .unroll import unroll as unroll
 from .uses import autoregression_loss as autoregression_loss
 from .uses import classification_loss as classification_loss
 from .uses import labelling_loss as labelling_loss
-from .uses import squared_error as squared_error
+from .uses import step_error as step_error

@@ -17,7 +17,7 @@ from corollary._validate import positive, real, whole, within
 from corollary.catalog import implements
 
 
-class Transition(NamedTuple):
+class CapacityTransition(NamedTuple):
     r"""A fit of $P(\text{kept})=\Phi(a+\kappa\sqrt n(\alpha_c-\alpha))$: where all sizes meet, and how steeply."""
 
     load: jax.Array
@@ -111,7 +111,7 @@ def replica_overlap(load):
 
 
 @implements("E01.32")
-def fit_transition(n, loads, kept, trials) -> Transition:
+def fit_transition(n, loads, kept, trials) -> CapacityTransition:
     r"""Where the chance to stay at a pattern stops to depend on the size: maximum likelihood over all sizes together.
 
     `kept` of `trials` runs stayed near their pattern in networks of `n` units at these `loads` (all of one shape). The
@@ -134,7 +134,7 @@ def fit_transition(n, loads, kept, trials) -> Transition:
         return beta - step * jnp.minimum(1.0, 1.0 / jnp.linalg.norm(step))
 
     beta = jax.lax.fori_loop(0, 50, newton, jnp.array([1.0, 0.0, 0.1], design.dtype))
-    return Transition(0.14 + beta[1] / (10 * beta[2]), 10 * beta[2], beta[0])
+    return CapacityTransition(0.14 + beta[1] / (10 * beta[2]), 10 * beta[2], beta[0])
 
 
 def _load(y):

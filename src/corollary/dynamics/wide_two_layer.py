@@ -11,11 +11,11 @@ import numpy as np
 
 from corollary._validate import concrete, labels, positive, real, whole
 from corollary.catalog import implements
-from corollary.kernels.shallow import ShallowNetwork, shallow_velocity
+from corollary.dynamics.shallow import ScaledNetwork, shallow_velocity
 
 
 @implements("T09.07", "E09.12")
-def draw_signed(units: int, features: int, *, key, antisymmetric: bool = False, **options) -> ShallowNetwork:
+def draw_signed(units: int, features: int, *, key, antisymmetric: bool = False, **options) -> ScaledNetwork:
     r"""$w_r\sim\mathcal N(0,I)$ and $a_r$ uniform on $\pm1$. `options` are those of `ShallowNetwork`.
 
     `antisymmetric` draws half of the units and pairs each $(a,w)$ with $(-a,w)$, so that the outputs are zero before
@@ -34,11 +34,11 @@ def draw_signed(units: int, features: int, *, key, antisymmetric: bool = False, 
     weights = jax.random.normal(weight_key, (drawn, features), dtype)
     if antisymmetric:  # neighbours, so that every even width has whole pairs
         signs, weights = jnp.stack([signs, -signs], 1).ravel(), jnp.repeat(weights, 2, 0)
-    return ShallowNetwork(signs, weights, **options)
+    return ScaledNetwork(signs, weights, **options)
 
 
 @implements("T09.03", "T09.07")
-def wide_descent(network: ShallowNetwork, x, y, step, checkpoints, *, outer: bool = False, observe=None):
+def wide_descent(network: ScaledNetwork, x, y, step, checkpoints, *, outer: bool = False, observe=None):
     r"""Gradient descent on $\frac12\sum_i(f(x_i)-y_i)^2$: what `observe(network)` gives after each of `checkpoints`.
 
     `checkpoints` are increasing numbers of steps, of which the last is the end; they may be traced. The inner weights
@@ -46,7 +46,7 @@ def wide_descent(network: ShallowNetwork, x, y, step, checkpoints, *, outer: boo
     $\gamma=\frac12$, and the one that moves the outputs as much for the average $\gamma=1$. `observe` is the outputs at
     `x` unless given. Returns the observations, stacked, and the network at the end.
     """
-    if not isinstance(network, ShallowNetwork):
+    if not isinstance(network, ScaledNetwork):
         raise TypeError(f"network must be a ShallowNetwork, got {type(network).__name__}.")
     dims = {"d": network.inner.shape[1] - network.bias}
     x, y = real("x", x, "n d", dims), real("y", y, "n", dims)

@@ -63,7 +63,7 @@ class UnitMeasure(eqx.Module):
 
 
 @implements("M19.07", "M19.22")
-class ShallowNetwork(eqx.Module):
+class ScaledNetwork(eqx.Module):
     r"""$m(x)=N^{-\gamma}\sum_nC^n\sigma(W^n\cdot x)$; with `bias`, $x$ is taken as $(1,x)$.
 
     `outer` is $C$ (n,) and `inner` $W$ (n, d), or (n, 1 + d) with the bias first. `width` is $N$, the number of
@@ -103,21 +103,21 @@ class ShallowNetwork(eqx.Module):
 
 
 def draw_shallow(units: int, features: int, *, key, outer: str = "uniform", bias: bool = False, **options):
-    r"""A `ShallowNetwork` with independent $W\sim\mathcal N(0,I)$ and $C$ of mean 0 and variance 1.
+    r"""A `ScaledNetwork` with independent $W\sim\mathcal N(0,I)$ and $C$ of mean 0 and variance 1.
 
     `outer` is the law of $C$: "uniform", "signs", "skewed" (two values, the larger half as likely) or "normal".
-    `options` are those of `ShallowNetwork`.
+    `options` are those of `ScaledNetwork`.
     """
     units, features = whole("units", units), whole("features", features)
     sampler, _ = OUTER[one_of("outer", outer, OUTER)]
     outer_key, inner_key = jax.random.split(key)
     dtype = jnp.result_type(float)
     inner = jax.random.normal(inner_key, (units, features + bool(bias)), dtype)
-    return ShallowNetwork(sampler(outer_key, (units,), dtype), inner, bias=bias, **options)
+    return ScaledNetwork(sampler(outer_key, (units,), dtype), inner, bias=bias, **options)
 
 
 @implements("M19.11")
-def tangent_parts(network: ShallowNetwork, x, x2=None):
+def tangent_parts(network: ScaledNetwork, x, x2=None):
     r"""The two parts of the kernel $K(x,x';\mu)$: $\langle\sigma(w\cdot x)\sigma(w\cdot x'),\mu\rangle$ and
     $\langle c^2\sigma'(w\cdot x)\sigma'(w\cdot x'),\mu\rangle\,x\cdot x'$, each (n, n2).
 
@@ -134,13 +134,13 @@ def tangent_parts(network: ShallowNetwork, x, x2=None):
 
 
 @implements("M19.11")
-def tangent_kernel(network: ShallowNetwork, x, x2=None):
+def tangent_kernel(network: ScaledNetwork, x, x2=None):
     r"""$K(x,x';\mu)$ of the network's units, (n, n2): the sum of `tangent_parts`."""
     return sum(tangent_parts(network, x, x2))
 
 
 @implements("M19.16")
-def shallow_step(network: ShallowNetwork, x, y, eta) -> ShallowNetwork:
+def shallow_step(network: ScaledNetwork, x, y, eta) -> ScaledNetwork:
     r"""One step of SGD on $\frac12(y-m(x))^2$ at one example, of the rate $\eta N^{-2(1-\gamma)}$.
 
     $C\leftarrow C+\eta^NN^{-\gamma}(y-m(x))\sigma(W\cdot x)$ and
@@ -153,7 +153,7 @@ def shallow_step(network: ShallowNetwork, x, y, eta) -> ShallowNetwork:
 
 
 @implements("M19.16", "M19.35")
-def shallow_sgd(network: ShallowNetwork, x, y, eta, order, checkpoints=None, *, observe=None):
+def shallow_sgd(network: ScaledNetwork, x, y, eta, order, checkpoints=None, *, observe=None):
     r"""SGD in which step $k$ sees the example `order[k]`: what `observe(network)` gives after each of `checkpoints`.
 
     The rate is $\eta N^{-2(1-\gamma)}$, for $\gamma=\frac12$ the $\eta/N$ of M, Theorem 19.3. `checkpoints` are
@@ -182,7 +182,7 @@ def shallow_sgd(network: ShallowNetwork, x, y, eta, order, checkpoints=None, *, 
 
 
 @implements("M19.09", "M19.36")
-def shallow_velocity(network: ShallowNetwork, x, y, eta):
+def shallow_velocity(network: ScaledNetwork, x, y, eta):
     r"""$(\dot C,\dot W)$ of the flow $\dot\theta=-\eta N^{2\gamma-1}\nabla\Lambda$ of the loss
     $\Lambda=\frac1{2M}\sum_m(y_m-m(x_m))^2$.
     """
@@ -192,7 +192,7 @@ def shallow_velocity(network: ShallowNetwork, x, y, eta):
 
 
 @implements("M19.09")
-def shallow_flow(network: ShallowNetwork, x, y, eta, times, *, substeps: int = 20, observe=None):
+def shallow_flow(network: ScaledNetwork, x, y, eta, times, *, substeps: int = 20, observe=None):
     r"""The gradient flow of the mean squared loss: what `observe(network)` gives at each of the increasing `times`.
 
     Runge and Kutta's method of fourth order, `substeps` equal steps to each time from the one before. `observe` is the
@@ -271,5 +271,5 @@ def _training(network, x, y, eta, observe):
 
 
 def _network(network):
-    if not isinstance(network, ShallowNetwork):
+    if not isinstance(network, ScaledNetwork):
         raise TypeError(f"network must be a ShallowNetwork, got {type(network).__name__}.")

@@ -12,6 +12,7 @@ import numpy as np
 
 from corollary._validate import concrete, labels, real, whole
 from corollary.catalog import implements
+from corollary.linear import sgn_plus
 
 
 class Settled(NamedTuple):
@@ -29,11 +30,6 @@ def signs(name: str, value, shape: str, dims: dict | None = None):
     if concrete(out) and not (good := np.abs(np.asarray(out)) == 1).all():
         raise ValueError(f"{name} must hold +1 and -1 only, got {np.asarray(out)[~good][0]}.")
     return out
-
-
-def sgn(z):
-    r"""$+1$ for $z\ge0$, $-1$ below."""
-    return jnp.where(z >= 0, 1, -1).astype(z.dtype)
 
 
 @implements("E01.23")
@@ -110,7 +106,7 @@ def synchronous_path(weights, biases, start, steps: int):
     weights, biases, start = _network(weights, biases, start, "start")
 
     def advance(x, _):
-        x = sgn(weights @ x - biases)
+        x = sgn_plus(weights @ x - biases)
         return x, x
 
     _, rest = jax.lax.scan(advance, start, length=whole("steps", steps, 0))
@@ -121,7 +117,7 @@ def synchronous_path(weights, biases, start, steps: int):
 def unstable_units(weights, biases, x):
     """Which units of the state would flip if it were their turn."""
     weights, biases, x = _network(weights, biases, x)
-    return sgn(weights @ x - biases) != x
+    return sgn_plus(weights @ x - biases) != x
 
 
 @implements("E01.28")
@@ -183,7 +179,7 @@ def _network(weights, biases, x, name: str = "x"):
 
 
 def _update(weights, biases, x, unit):
-    value = sgn(weights[unit] @ x - biases[unit])
+    value = sgn_plus(weights[unit] @ x - biases[unit])
     # a choice among all units, not a scatter: batches of networks stay vectorised
     return jnp.where(jnp.arange(x.shape[0]) == unit, value, x)
 

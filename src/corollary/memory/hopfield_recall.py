@@ -13,7 +13,8 @@ import jax.numpy as jnp
 
 from corollary._validate import labels, real, whole
 from corollary.catalog import implements
-from corollary.linear.hopfield import sgn, signs
+from corollary.linear import sgn_plus
+from corollary.memory.hopfield import signs
 
 # products of integers must not be rounded to the short mantissas that accelerators use by default
 EXACT = jax.lax.Precision.HIGHEST
@@ -96,10 +97,10 @@ def recall(
 
         def refine(guess):
             new = guess[0]
-            better = sgn(field + jnp.matmul(new - x, earlier, precision=EXACT))
+            better = sgn_plus(field + jnp.matmul(new - x, earlier, precision=EXACT))
             return better, (better != new).any()
 
-        new, _ = jax.lax.while_loop(lambda guess: guess[1], refine, (sgn(field), jnp.array(True)))
+        new, _ = jax.lax.while_loop(lambda guess: guess[1], refine, (sgn_plus(field), jnp.array(True)))
         return overlaps + jnp.matmul(new - x, xi.T, precision=EXACT), new
 
     def sweep(run):

@@ -11,9 +11,9 @@ import numpy as np
 
 from corollary._validate import one_of, positive, real, whole
 from corollary.catalog import implements
+from corollary.dynamics.shallow import OUTER
 from corollary.kernels._expectation import rule
 from corollary.kernels.dual import activation as resolved
-from corollary.kernels.shallow import OUTER
 
 
 @implements("M19.11", "M19.22", "M19.34")

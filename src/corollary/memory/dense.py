@@ -15,10 +15,10 @@ from jax.scipy.special import gammaln, logsumexp, ndtri
 
 from corollary._validate import positive, real, whole
 from corollary.catalog import implements
-from corollary.linear.hopfield import signs
+from corollary.memory.hopfield import signs
 
 
-class Dense(NamedTuple):
+class DenseSettled(NamedTuple):
     """A state at rest, the sweeps it took, and whether it came to rest at all."""
 
     state: jax.Array
@@ -46,7 +46,7 @@ def dense_field(patterns, x, degree: int | None = None):
 
 
 @implements("E01.35")
-def dense_recall(patterns, start, degree: int | None = None, *, max_sweeps: int = 100, key=None) -> Dense:
+def dense_recall(patterns, start, degree: int | None = None, *, max_sweeps: int = 100, key=None) -> DenseSettled:
     """Update the units in turn, each to the side of lower energy (+1 at a tie), until a sweep changes nothing.
 
     With a `key` every sweep visits them in a fresh random order. Needs no weights, only the patterns.
@@ -66,9 +66,9 @@ def dense_recall(patterns, start, degree: int | None = None, *, max_sweeps: int 
             return (jnp.where(jnp.arange(n) == unit, value, x), overlaps + column * (value - x[unit])), value != x[unit]
 
         (x, _), flipped = jax.lax.scan(advance, (x, patterns @ x), order)
-        return Dense(x, sweeps + 1, ~flipped.any())
+        return DenseSettled(x, sweeps + 1, ~flipped.any())
 
-    first = Dense(start, jnp.array(0), jnp.array(False))
+    first = DenseSettled(start, jnp.array(0), jnp.array(False))
     return jax.lax.while_loop(lambda run: ~run.at_rest & (run.sweeps < max_sweeps), sweep, first)
 
 
