@@ -22,7 +22,6 @@ from corollary.landscape import (
     squared_loss_gradient,
     squared_loss_of_moments,
 )
-from corollary.landscape._chain import around
 
 RNG = np.random.default_rng(0)
 X, Y = RNG.normal(size=(20, 4)), RNG.normal(size=(20, 3))
@@ -53,16 +52,6 @@ def test_moments_and_regression():
     np.testing.assert_allclose(least_squares_map(X, Y), np.linalg.lstsq(X, Y, rcond=None)[0].T, rtol=1e-10)
 
 
-def test_around_leaves_out_one_layer():
-    weights = network((4, 5, 2, 3))
-    after, before = around(tuple(map(jnp.asarray, weights)))[1]
-    np.testing.assert_allclose(after, weights[2], rtol=1e-14)
-    np.testing.assert_allclose(before, weights[0], rtol=1e-14)
-    after, before = around(tuple(map(jnp.asarray, weights)))[0]
-    np.testing.assert_allclose(after, weights[2] @ weights[1], rtol=1e-14)
-    np.testing.assert_allclose(before, np.eye(4))
-
-
 @pytest.mark.parametrize("sizes", SIZES[1:])
 def test_projection_is_that_of_numpy(sizes):
     weights = network(sizes)
@@ -82,56 +71,6 @@ def test_critical_point_of_scipy_has_the_projected_form():
     value = jax.jit(jax.value_and_grad(lambda f: deep_linear_loss(unravel(f), X, Y)))
     found = unravel(jnp.asarray(optimize.minimize(value, flat, jac=True, tol=1e-12, options={"gtol": 1e-10}).x))
     np.testing.assert_allclose(found[1] @ found[0], projected_least_squares(found, X, Y), atol=1e-6)
-
-
-def test_best_factors_solve_the_normal_equations_and_are_best():
-    inner, outer = network((4, 2, 3))
-    second = second_moments(X, Y)
-    b, a = best_inner(outer, X, Y), best_outer(inner, X, Y)
-    np.testing.assert_allclose(outer.T @ outer @ b @ second.xx, outer.T @ second.yx, atol=1e-10)
-    np.testing.assert_allclose(a @ inner @ second.xx @ inner.T, second.yx @ inner.T, atol=1e-10)
-    # the same by SciPy, over one factor alone
-    search = optimize.minimize(
-        lambda f: float(deep_linear_loss((f.reshape(2, 4), outer), X, Y)), inner.ravel(), tol=1e-12
-    )
-    assert deep_linear_loss((b, outer), X, Y) == pytest.approx(search.fun, rel=1e-6)
-    search = optimize.minimize(
-        lambda f: float(deep_linear_loss((inner, f.reshape(3, 2)), X, Y)), outer.ravel(), tol=1e-12
-    )
-    assert deep_linear_loss((inner, a), X, Y) == pytest.approx(search.fun, rel=1e-6)
-
-
-def test_best_factors_where_the_other_is_deficient():
-    outer = np.outer(np.ones(3), [1.0, 2.0])
-    b, second = best_inner(outer, X, Y), second_moments(X, Y)
-    np.testing.assert_allclose(outer.T @ outer @ b @ second.xx, outer.T @ second.yx, atol=1e-10)
-    inner = np.outer([1.0, 2.0], np.ones(4))
-    a = best_outer(inner, X, Y)
-    np.testing.assert_allclose(a @ inner @ second.xx @ inner.T, second.yx @ inner.T, atol=1e-10)
-
-
-def test_alternating_least_squares_reaches_reduced_rank_regression():
-    got = alternating_least_squares(network((4, 2, 3))[1], X, Y, 400)
-    fitted = X @ np.linalg.lstsq(X, Y, rcond=None)[0]
-    floor = (np.sum((Y - fitted) ** 2) + np.linalg.svd(fitted)[1][2] ** 2) / 2
-    assert got.value.shape == (800,)
-    assert np.all(np.diff(got.value) <= 1e-12 * got.value[0])
-    assert got.value[-1] == pytest.approx(floor, rel=1e-9)
-    assert deep_linear_loss((got.inner, got.outer), X, Y) == pytest.approx(float(got.value[-1]), rel=1e-13)
-
-
-@pytest.mark.parametrize("row", MATRIX_DERIVATIVES, ids=lambda row: row.name)
-def test_matrix_derivatives(row):
-    sizes = {"m": 3, "n": 4, "k": 2}
-    rng = np.random.default_rng(3)
-    arguments = {name: rng.normal(size=[sizes[a] for a in shape.split()]) for name, shape in row.shapes.items()}
-
-    def alone(variable):
-        return row.value(**arguments | {row.variable: variable})
-
-    exact = row(**arguments)
-    np.testing.assert_allclose(jax.grad(alone)(arguments[row.variable]), exact, rtol=1e-12, atol=1e-12)
-    np.testing.assert_allclose(matrix_difference(alone, arguments[row.variable]), exact, rtol=1e-11, atol=1e-11)
 
 
 def test_precision_follows_the_input():

@@ -2,10 +2,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from scipy import stats
 from sklearn import metrics as reference
 
-from corollary.foundations import wilson_interval
 from corollary.linear import (
     balanced_error,
     binned_frequency,
@@ -45,12 +43,6 @@ def test_constant_classifier(ones):
     constant = jnp.full(100, int(ones > 50))
     np.testing.assert_allclose(balanced_error(y, constant, 2), 0.5)
     np.testing.assert_allclose(error_rate(y, constant), min(ones, 100 - ones) / 100)
-
-
-@pytest.mark.parametrize(("successes", "trials"), [(0, 5), (3, 10), (10, 10), (500, 1000)])
-def test_wilson_against_scipy(successes, trials):
-    expected = stats.binomtest(successes, trials).proportion_ci(0.9, method="wilson")
-    np.testing.assert_allclose(wilson_interval(successes, trials, 0.9), expected, rtol=1e-9, atol=1e-12)
 
 
 def test_bins_against_numpy():
