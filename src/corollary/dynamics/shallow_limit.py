@@ -12,7 +12,7 @@ import numpy as np
 from corollary._validate import one_of, positive, real, whole
 from corollary.catalog import implements
 from corollary.dynamics.shallow import OUTER
-from corollary.kernels._expectation import rule
+from corollary.foundations import normal_rule
 from corollary.kernels.dual import activation as resolved
 
 
@@ -113,7 +113,7 @@ def limit_premises(activation="erf", outer: str = "uniform", *, reach=50.0) -> L
 def gaussian_output_variance(outer, slopes, offsets, *, activation="logistic", nodes: int = 200):
     r"""$\operatorname{Var}Y$ of $Y=\sum_nc^n\sigma(w^nX+b^n)$, $X\sim\mathcal N(0,1)$, by quadrature."""
     outer, slopes, offsets, phi = _units(outer, slopes, offsets, activation)
-    z, weights = rule(whole("nodes", nodes, 2), outer.dtype)
+    z, weights = normal_rule(whole("nodes", nodes, 2), outer.dtype)
     y = phi(jnp.asarray(z, outer.dtype)[:, None] * slopes + offsets) @ outer
     weights = jnp.asarray(weights, outer.dtype)
     return weights @ (y - weights @ y) ** 2

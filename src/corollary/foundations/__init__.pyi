@@ -104,6 +104,10 @@ from .objectives import NonlinearLeastSquares as NonlinearLeastSquares
 from .objectives import factorization_gradient as factorization_gradient
 from .objectives import factorization_loss as factorization_loss
 from .objectives import fit_factorization as fit_factorization
+from .quadrature import gauss_legendre as gauss_legendre
+from .quadrature import half_line as half_line
+from .quadrature import normal_rule as normal_rule
+from .quadrature import panels as panels
 from .regularity import SIGMOID_SMOOTHNESS as SIGMOID_SMOOTHNESS
 from .regularity import lipschitz_lower_bound as lipschitz_lower_bound
 from .regularity import lipschitz_upper_bound as lipschitz_upper_bound

@@ -14,7 +14,7 @@ import numpy as np
 
 from corollary._validate import positive, real, whole, within
 from corollary.catalog import implements
-from corollary.foundations._quadrature import gauss_legendre
+from corollary.foundations.quadrature import gauss_legendre
 
 
 @implements("T07.10")
