@@ -5,9 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from corollary.autodiff import (
-    ACTIVATION_PAIRS,
-)
+from corollary.autodiff import ACTIVATION_PAIRS
 
 
 @pytest.fixture(autouse=True)

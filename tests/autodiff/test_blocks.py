@@ -4,10 +4,7 @@ import jax
 import jax.numpy as jnp
 import pytest
 
-from corollary.autodiff import (
-    block_backprop,
-    dense_block,
-)
+from corollary.autodiff import block_backprop, dense_block
 
 
 @pytest.fixture(autouse=True)

@@ -5,13 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from corollary.autodiff import (
-    ChainModel,
-    chain_cost,
-    forward_mode,
-    multiplications,
-    reverse_mode,
-)
+from corollary.autodiff import ChainModel, chain_cost, forward_mode, multiplications, reverse_mode
 
 
 @pytest.fixture(autouse=True)

@@ -4,11 +4,7 @@ import jax
 import jax.numpy as jnp
 import pytest
 
-from corollary.autodiff import (
-    composition_cost,
-    jacobian_chain,
-    multiplications,
-)
+from corollary.autodiff import composition_cost, jacobian_chain, multiplications
 
 
 @pytest.fixture(autouse=True)

@@ -5,11 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from corollary.autodiff import (
-    elementary,
-    forward_derivative,
-    forward_gradient,
-)
+from corollary.autodiff import elementary, forward_derivative, forward_gradient
 
 
 @pytest.fixture(autouse=True)

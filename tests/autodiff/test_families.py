@@ -4,12 +4,7 @@ import jax
 import numpy as np
 import pytest
 
-from corollary.autodiff import (
-    all_pairs,
-    evaluate,
-    mlp_graph,
-    random_graph,
-)
+from corollary.autodiff import all_pairs, evaluate, mlp_graph, random_graph
 
 
 @pytest.fixture(autouse=True)

@@ -6,11 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from corollary.autodiff import (
-    CircularConvolution,
-    tied_gradient,
-    tied_matrix,
-)
+from corollary.autodiff import CircularConvolution, tied_gradient, tied_matrix
 
 
 @pytest.fixture(autouse=True)

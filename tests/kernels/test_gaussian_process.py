@@ -6,12 +6,7 @@ import numpy as np
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF
 
-from corollary.kernels import (
-    GaussianKernel,
-    GaussianProcess,
-    Law,
-    sample_law,
-)
+from corollary.kernels import GaussianKernel, GaussianProcess, Law, sample_law
 
 
 def test_conditioning_against_scikit_learn():

@@ -3,16 +3,7 @@
 import jax
 import numpy as np
 
-from corollary.kernels import (
-    Activation,
-    Architecture,
-    Conv,
-    Dense,
-    Flatten,
-    GlobalAveragePool,
-    Residual,
-    ntk,
-)
+from corollary.kernels import Activation, Architecture, Conv, Dense, Flatten, GlobalAveragePool, Residual, ntk
 
 RNG = np.random.default_rng(0)
 X, Y = RNG.normal(size=(3, 5)), RNG.normal(size=(4, 5))

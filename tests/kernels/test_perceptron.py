@@ -4,13 +4,7 @@ import jax
 import numpy as np
 import pytest
 
-from corollary.kernels import (
-    GaussianKernel,
-    KernelPerceptron,
-    gram,
-    kernel_perceptron,
-    primal_from_dual,
-)
+from corollary.kernels import GaussianKernel, KernelPerceptron, gram, kernel_perceptron, primal_from_dual
 
 RNG = np.random.default_rng(0)
 X, T = RNG.normal(size=(20, 2)), RNG.normal(size=20)

@@ -6,13 +6,7 @@ import numpy as np
 import pytest
 from scipy import optimize
 
-from corollary.landscape import (
-    alternating_least_squares,
-    best_inner,
-    best_outer,
-    deep_linear_loss,
-    second_moments,
-)
+from corollary.landscape import alternating_least_squares, best_inner, best_outer, deep_linear_loss, second_moments
 
 RNG = np.random.default_rng(0)
 X, Y = RNG.normal(size=(20, 4)), RNG.normal(size=(20, 3))

@@ -5,13 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from corollary.landscape import (
-    all_orders,
-    committee_descent,
-    committee_loss,
-    committee_polish,
-    relu_overlaps,
-)
+from corollary.landscape import all_orders, committee_descent, committee_loss, committee_polish, relu_overlaps
 
 RNG = np.random.default_rng(0)
 

@@ -4,10 +4,7 @@ import jax
 import numpy as np
 import pytest
 
-from corollary.landscape import (
-    MATRIX_DERIVATIVES,
-    matrix_difference,
-)
+from corollary.landscape import MATRIX_DERIVATIVES, matrix_difference
 
 
 @pytest.mark.parametrize("row", MATRIX_DERIVATIVES, ids=lambda row: row.name)

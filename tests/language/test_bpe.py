@@ -3,13 +3,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from corollary.language import (
-    BPE,
-    Tokeniser,
-    Unigram,
-    WordPiece,
-    normaliser,
-)
+from corollary.language import BPE, Tokeniser, Unigram, WordPiece, normaliser
 
 TEXT = (Path(__file__).resolve().parents[2] / "docs" / "design.md").read_text("utf-8")
 CLASSIC = {"low": 5, "lower": 2, "newest": 6, "widest": 3}

@@ -1,9 +1,6 @@
 import numpy as np
 
-from corollary.language import (
-    top_k_filter,
-    top_p_filter,
-)
+from corollary.language import top_k_filter, top_p_filter
 
 
 def test_filters():

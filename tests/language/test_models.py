@@ -1,11 +1,7 @@
 import jax
 import numpy as np
 
-from corollary.language import (
-    MarkovChain,
-    exhaustive_search,
-    sample_sequence,
-)
+from corollary.language import MarkovChain, exhaustive_search, sample_sequence
 
 
 def test_markov_chain_by_viterbi():

@@ -4,17 +4,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from corollary.language import (
-    BPE,
-    Tokeniser,
-    Unigram,
-    WordPiece,
-    bert_words,
-    characters,
-    normaliser,
-    uncut,
-    words,
-)
+from corollary.language import BPE, Tokeniser, Unigram, WordPiece, bert_words, characters, normaliser, uncut, words
 
 TEXT = (Path(__file__).resolve().parents[2] / "docs" / "design.md").read_text("utf-8")
 MODELS = [Tokeniser.train(m, TEXT, 500) for m in (BPE, WordPiece, Unigram)]

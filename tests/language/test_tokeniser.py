@@ -4,16 +4,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from corollary.language import (
-    BPE,
-    Tokeniser,
-    Unigram,
-    Whole,
-    WordPiece,
-    bert_words,
-    characters,
-    words,
-)
+from corollary.language import BPE, Tokeniser, Unigram, Whole, WordPiece, bert_words, characters, words
 
 TEXT = (Path(__file__).resolve().parents[2] / "docs" / "design.md").read_text("utf-8")
 MODELS = [Tokeniser.train(m, TEXT, 500) for m in (BPE, WordPiece, Unigram)]

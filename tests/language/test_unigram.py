@@ -4,9 +4,7 @@ from itertools import combinations, pairwise
 import jax
 import numpy as np
 
-from corollary.language import (
-    Unigram,
-)
+from corollary.language import Unigram
 
 # unigram
 

@@ -4,9 +4,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from corollary.language import (
-    WordPiece,
-)
+from corollary.language import WordPiece
 
 CLASSIC = {"low": 5, "lower": 2, "newest": 6, "widest": 3}
 

@@ -4,13 +4,7 @@ import jax
 import numpy as np
 import pytest
 
-from corollary.linear import (
-    count_dichotomies,
-    in_general_position,
-    labelings,
-    realisable,
-    separability,
-)
+from corollary.linear import count_dichotomies, in_general_position, labelings, realisable, separability
 
 
 @pytest.fixture(autouse=True)

@@ -7,13 +7,7 @@ import pytest
 from jax.test_util import check_grads
 from scipy import linalg, signal
 
-from corollary.nets import (
-    Convolution,
-    DenseNetwork,
-    ProjectedResidualLayer,
-    ResidualBlock,
-    pool,
-)
+from corollary.nets import Convolution, DenseNetwork, ProjectedResidualLayer, ResidualBlock, pool
 
 KEY = jax.random.key(0)
 X = np.random.default_rng(0).normal(size=4)

@@ -4,10 +4,7 @@ import jax
 import numpy as np
 
 from corollary import nets
-from corollary.nets import (
-    DenseNetwork,
-    parameter_count,
-)
+from corollary.nets import DenseNetwork, parameter_count
 
 KEY = jax.random.key(0)
 X = np.random.default_rng(0).normal(size=4)

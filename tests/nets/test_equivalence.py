@@ -3,11 +3,7 @@ import numpy as np
 import pytest
 
 from corollary import nets
-from corollary.nets import (
-    MLP,
-    logistic_to_tanh,
-    tanh_to_logistic,
-)
+from corollary.nets import MLP, logistic_to_tanh, tanh_to_logistic
 
 KEY = jax.random.key(0)
 X = np.random.default_rng(0).normal(size=(9, 3))

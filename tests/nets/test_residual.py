@@ -7,12 +7,7 @@ import pytest
 from jax.test_util import check_grads
 
 from corollary import nets
-from corollary.nets import (
-    DenseNetwork,
-    ProjectedResidualLayer,
-    ResidualBlock,
-    ResidualLayer,
-)
+from corollary.nets import DenseNetwork, ProjectedResidualLayer, ResidualBlock, ResidualLayer
 
 KEY = jax.random.key(0)
 X = np.random.default_rng(0).normal(size=4)

@@ -6,13 +6,7 @@ import numpy as np
 import optax
 import pytest
 
-from corollary.optimization import (
-    adagrad_norm,
-    adam,
-    amsgrad,
-    minimize,
-    quadratic,
-)
+from corollary.optimization import adagrad_norm, adam, amsgrad, minimize, quadratic
 
 RNG = np.random.default_rng(1)
 A = RNG.normal(size=(4, 4))

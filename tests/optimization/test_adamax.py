@@ -4,11 +4,7 @@ import numpy as np
 import optax
 import pytest
 
-from corollary.optimization import (
-    adamax,
-    minimize,
-    quadratic,
-)
+from corollary.optimization import adamax, minimize, quadratic
 
 RNG = np.random.default_rng(1)
 A = RNG.normal(size=(4, 4))

@@ -2,14 +2,7 @@ import jax.numpy as jnp
 import numpy as np
 from scipy.linalg import expm
 
-from corollary.optimization import (
-    circle_grid,
-    diffuse,
-    expectation,
-    generator,
-    interpolation,
-    transition,
-)
+from corollary.optimization import circle_grid, diffuse, expectation, generator, interpolation, transition
 
 RNG = np.random.default_rng(2)
 

@@ -5,10 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from corollary.optimization import (
-    cosines,
-    random_cosines,
-)
+from corollary.optimization import cosines, random_cosines
 
 RNG = np.random.default_rng(1)
 

@@ -7,13 +7,7 @@ import pytest
 from scipy.integrate import solve_ivp
 from scipy.linalg import expm
 
-from corollary.optimization import (
-    Problem,
-    gradient_flow,
-    quadratic_flow,
-    random_quadratic,
-    taylor_model,
-)
+from corollary.optimization import Problem, gradient_flow, quadratic_flow, random_quadratic, taylor_model
 
 
 def test_flow_against_the_exponential_and_an_adaptive_solver():

@@ -4,12 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from corollary.optimization import (
-    bent_line,
-    heavy_ball,
-    minimize,
-    nesterov_chain,
-)
+from corollary.optimization import bent_line, heavy_ball, minimize, nesterov_chain
 
 
 def test_bent_line():

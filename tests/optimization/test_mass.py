@@ -2,12 +2,7 @@
 
 import numpy as np
 
-from corollary.optimization import (
-    mass,
-    mass_parameters,
-    minimize,
-    quadratic,
-)
+from corollary.optimization import mass, mass_parameters, minimize, quadratic
 
 RNG = np.random.default_rng(2)
 A = RNG.normal(size=(4, 4))

@@ -6,11 +6,7 @@ import numpy as np
 import optax
 import pytest
 
-from corollary.optimization import (
-    Method,
-    minimize,
-    quadratic,
-)
+from corollary.optimization import Method, minimize, quadratic
 
 
 @pytest.fixture(autouse=True)

@@ -4,12 +4,7 @@ import numpy as np
 import optax
 import pytest
 
-from corollary.optimization import (
-    convex_momentum,
-    minimize,
-    nesterov,
-    quadratic,
-)
+from corollary.optimization import convex_momentum, minimize, nesterov, quadratic
 
 RNG = np.random.default_rng(2)
 A = RNG.normal(size=(4, 4))

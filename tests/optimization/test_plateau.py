@@ -5,12 +5,7 @@ import numpy as np
 import optax
 import pytest
 
-from corollary.optimization import (
-    minimize,
-    plateau_reductions,
-    quadratic,
-    reduce_on_plateau,
-)
+from corollary.optimization import minimize, plateau_reductions, quadratic, reduce_on_plateau
 
 
 @pytest.mark.parametrize(("eta", "factor", "expected"), [(100.0, 2.0, 6), (100.0, 5.0, 3), (1.9, 2.0, 0)])

@@ -5,13 +5,7 @@ import numpy as np
 import optax
 import pytest
 
-from corollary.optimization import (
-    Problem,
-    jacobi,
-    minimize,
-    preconditioned,
-    preconditioned_spectrum,
-)
+from corollary.optimization import Problem, jacobi, minimize, preconditioned, preconditioned_spectrum
 
 
 @pytest.fixture

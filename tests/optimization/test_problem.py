@@ -5,11 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from corollary.optimization import (
-    finite_sum,
-    noisy,
-    quadratic,
-)
+from corollary.optimization import finite_sum, noisy, quadratic
 
 KEY = jax.random.key(0)
 

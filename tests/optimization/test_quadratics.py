@@ -4,12 +4,7 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize_scalar
 
-from corollary.optimization import (
-    best_step,
-    condition_number,
-    quadratic_factor,
-    steps_to_shrink,
-)
+from corollary.optimization import best_step, condition_number, quadratic_factor, steps_to_shrink
 
 
 @pytest.fixture

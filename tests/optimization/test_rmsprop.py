@@ -3,12 +3,7 @@
 import numpy as np
 import pytest
 
-from corollary.optimization import (
-    minimize,
-    quadratic,
-    rmsprop,
-    rmsprop_amplitude,
-)
+from corollary.optimization import minimize, quadratic, rmsprop, rmsprop_amplitude
 
 RNG = np.random.default_rng(1)
 A = RNG.normal(size=(4, 4))

@@ -1,11 +1,6 @@
 import numpy as np
 
-from corollary.optimization import (
-    inverse_power,
-    inverse_time,
-    step_decay,
-    step_sizes,
-)
+from corollary.optimization import inverse_power, inverse_time, step_decay, step_sizes
 
 
 def test_schedules_count_from_one():

@@ -2,12 +2,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from corollary.optimization import (
-    coin,
-    quadratic,
-    sigmoid_sum,
-    walk,
-)
+from corollary.optimization import coin, quadratic, sigmoid_sum, walk
 
 RNG = np.random.default_rng(1)
 X, Y = RNG.normal(size=(6, 2)), RNG.normal(size=6)

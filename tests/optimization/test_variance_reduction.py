@@ -5,15 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from corollary.optimization import (
-    finite_sum,
-    gradient_alignment,
-    minimize,
-    quadratic,
-    sag,
-    svrg,
-    svrg_variance,
-)
+from corollary.optimization import finite_sum, gradient_alignment, minimize, quadratic, sag, svrg, svrg_variance
 
 RNG = np.random.default_rng(2)
 X, Y = RNG.normal(size=(6, 2)), RNG.normal(size=6)

@@ -3,10 +3,7 @@ import jax
 import numpy as np
 import pytest
 
-from corollary.nets.attention import (
-    BERT,
-    PretrainingBERT,
-)
+from corollary.nets.attention import BERT, PretrainingBERT
 
 KEY = jax.random.key(0)
 

@@ -1,12 +1,7 @@
 import jax
 import numpy as np
 
-from corollary.nets.attention import (
-    ClassHead,
-    SpanHead,
-    TokenHead,
-    best_span,
-)
+from corollary.nets.attention import ClassHead, SpanHead, TokenHead, best_span
 
 KEY = jax.random.key(0)
 

@@ -1,11 +1,6 @@
 import numpy as np
 
-from corollary.nets.attention import (
-    additive_mask,
-    attention_weights,
-    causal_mask,
-    dot_product_attention,
-)
+from corollary.nets.attention import additive_mask, attention_weights, causal_mask, dot_product_attention
 
 RNG = np.random.default_rng(0)
 Q, K, V = RNG.normal(size=(4, 3, 8)), RNG.normal(size=(6, 3, 8)), RNG.normal(size=(6, 3, 5))

@@ -3,14 +3,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from corollary.nets.attention import (
-    BERT,
-    best_span,
-    mask_tokens,
-    masked_loss,
-    sentence_pairs,
-    token_cross_entropy,
-)
+from corollary.nets.attention import BERT, best_span, mask_tokens, masked_loss, sentence_pairs, token_cross_entropy
 
 KEY = jax.random.key(0)
 

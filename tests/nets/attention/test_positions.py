@@ -3,12 +3,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from corollary.nets.attention import (
-    LearnedPositions,
-    random_positions,
-    shift_rotation,
-    sinusoidal_positions,
-)
+from corollary.nets.attention import LearnedPositions, random_positions, shift_rotation, sinusoidal_positions
 
 KEY = jax.random.key(0)
 X = np.random.default_rng(0).normal(size=(4, 3))

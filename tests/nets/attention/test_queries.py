@@ -1,9 +1,7 @@
 import jax
 import numpy as np
 
-from corollary.nets.attention import (
-    AttentionPooling,
-)
+from corollary.nets.attention import AttentionPooling
 
 KEY = jax.random.key(0)
 RNG = np.random.default_rng(0)

@@ -16,11 +16,7 @@ from corollary.nets.convolutional.detection import (
     signal_data,
     sliding_pearson,
 )
-from corollary.nets.convolutional.one_filter import (
-    OneFilterCNN,
-    maximum,
-    one_filter_gradient,
-)
+from corollary.nets.convolutional.one_filter import OneFilterCNN, maximum, one_filter_gradient
 
 KEY = jax.random.key(0)
 RNG = np.random.default_rng(0)

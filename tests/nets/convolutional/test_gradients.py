@@ -5,12 +5,7 @@ import numpy as np
 import pytest
 
 from corollary.nets import logistic
-from corollary.nets.convolutional.gradients import (
-    ConvClassifier,
-    classifier_gradient,
-    layer_backward,
-    sgd_classifier,
-)
+from corollary.nets.convolutional.gradients import ConvClassifier, classifier_gradient, layer_backward, sgd_classifier
 
 KEY = jax.random.key(0)
 RNG = np.random.default_rng(0)

@@ -7,11 +7,7 @@ import pytest
 from corollary.nets import parameter_count
 from corollary.nets.convolutional.densenet import DenseBlock, DenseNet
 from corollary.nets.convolutional.lenet import ConvolutionalNetwork, Stage, lenet5, network_parameters
-from corollary.nets.convolutional.resnet import (
-    ResNet,
-    ResNet9,
-    small_resnet,
-)
+from corollary.nets.convolutional.resnet import ResNet, ResNet9, small_resnet
 
 KEY = jax.random.key(0)
 

@@ -3,12 +3,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from corollary.nets.convolutional.one_filter import (
-    OneFilterCNN,
-    maximum,
-    maximum_gradient,
-    one_filter_gradient,
-)
+from corollary.nets.convolutional.one_filter import OneFilterCNN, maximum, maximum_gradient, one_filter_gradient
 
 KEY = jax.random.key(0)
 RNG = np.random.default_rng(0)

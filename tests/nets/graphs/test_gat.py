@@ -6,9 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from corollary import data, nets
-from corollary.nets.graphs import (
-    GAT,
-)
+from corollary.nets.graphs import GAT
 
 KEY = jax.random.key(0)
 RNG = np.random.default_rng(0)

@@ -6,13 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from corollary import data, nets
-from corollary.nets.graphs import (
-    Edges,
-    GCNClassifier,
-    GCNLayer,
-    gcn_coupling,
-    gcn_propagate,
-)
+from corollary.nets.graphs import Edges, GCNClassifier, GCNLayer, gcn_coupling, gcn_propagate
 
 KEY = jax.random.key(0)
 RNG = np.random.default_rng(0)

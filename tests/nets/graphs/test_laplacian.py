@@ -6,14 +6,7 @@ import pytest
 from scipy.sparse.csgraph import laplacian as scipy_laplacian
 
 from corollary import data
-from corollary.nets.graphs import (
-    Edges,
-    graph_laplacian,
-    laplacian,
-    laplacian_apply,
-    sphere_mean_defect,
-    sphere_rule,
-)
+from corollary.nets.graphs import Edges, graph_laplacian, laplacian, laplacian_apply, sphere_mean_defect, sphere_rule
 
 RNG = np.random.default_rng(0)
 A = data.barbell_graph(3, 1)

@@ -5,9 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from corollary import data
-from corollary.nets.graphs import (
-    MessagePassing,
-)
+from corollary.nets.graphs import MessagePassing
 
 RNG = np.random.default_rng(0)
 # a triangle with a tail, and a vertex of its own

@@ -7,10 +7,7 @@ import numpy as np
 
 from corollary import data
 from corollary.nets import parameter_count
-from corollary.nets.graphs import (
-    Edges,
-    SpectralLayer,
-)
+from corollary.nets.graphs import Edges, SpectralLayer
 
 KEY = jax.random.key(0)
 RNG = np.random.default_rng(0)

@@ -4,10 +4,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from corollary import data
-from corollary.nets.graphs import (
-    graph_equivariance_defect,
-    graph_invariance_defect,
-)
+from corollary.nets.graphs import graph_equivariance_defect, graph_invariance_defect
 
 RNG = np.random.default_rng(0)
 # a triangle with a tail, and a vertex of its own

@@ -1,10 +1,7 @@
 import numpy as np
 import pytest
 
-from corollary.nets.normalisation import (
-    ScalarProductNetwork,
-    updated_output,
-)
+from corollary.nets.normalisation import ScalarProductNetwork, updated_output
 
 RNG = np.random.default_rng(0)
 

@@ -3,10 +3,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from corollary.nets.normalisation import (
-    layer_normalise,
-    layer_normalise_jacobian,
-)
+from corollary.nets.normalisation import layer_normalise, layer_normalise_jacobian
 
 RNG = np.random.default_rng(0)
 Z = RNG.normal(2.0, 3.0, (6, 4))

@@ -3,9 +3,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from corollary.nets import tanh
-from corollary.nets.normalisation import (
-    NormalisedMLP,
-)
+from corollary.nets.normalisation import NormalisedMLP
 
 RNG = np.random.default_rng(0)
 

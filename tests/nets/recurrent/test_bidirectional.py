@@ -3,15 +3,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from corollary.nets.recurrent import (
-    GRU,
-    LSTM,
-    Bidirectional,
-    Elman,
-    ElmanCell,
-    future_influence,
-    unroll,
-)
+from corollary.nets.recurrent import GRU, LSTM, Bidirectional, Elman, ElmanCell, future_influence, unroll
 
 KEY = jax.random.key(0)
 

@@ -3,12 +3,7 @@ import jax.numpy as jnp
 
 from corollary.autodiff import multiplications
 from corollary.nets.attention import MultiHeadAttention
-from corollary.nets.recurrent import (
-    GRU,
-    LSTM,
-    attention_token_cost,
-    recurrent_token_cost,
-)
+from corollary.nets.recurrent import GRU, LSTM, attention_token_cost, recurrent_token_cost
 
 KEY = jax.random.key(5)
 

@@ -4,13 +4,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from corollary.nets.recurrent import (
-    LSTM,
-    LSTMDropout,
-    MinGRU,
-    StateDropout,
-    unroll,
-)
+from corollary.nets.recurrent import LSTM, LSTMDropout, MinGRU, StateDropout, unroll
 
 KEY = jax.random.key(7)
 

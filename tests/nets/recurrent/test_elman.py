@@ -5,10 +5,7 @@ import numpy as np
 import pytest
 
 from corollary.nets import parameter_count, relu, tanh
-from corollary.nets.recurrent import (
-    Elman,
-    book_elman,
-)
+from corollary.nets.recurrent import Elman, book_elman
 
 KEY = jax.random.key(0)
 

@@ -4,10 +4,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from corollary.nets.recurrent import (
-    GRU,
-    unroll,
-)
+from corollary.nets.recurrent import GRU, unroll
 
 KEY = jax.random.key(3)
 

@@ -4,12 +4,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from corollary.nets.recurrent import (
-    HighwayLayer,
-    HighwayStack,
-    RecurrentHighway,
-    unroll,
-)
+from corollary.nets.recurrent import HighwayLayer, HighwayStack, RecurrentHighway, unroll
 
 KEY = jax.random.key(7)
 

@@ -3,9 +3,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from corollary.nets.recurrent import (
-    LSTMAttention,
-)
+from corollary.nets.recurrent import LSTMAttention
 
 KEY = jax.random.key(7)
 

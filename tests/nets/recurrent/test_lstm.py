@@ -4,13 +4,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from corollary.nets.recurrent import (
-    GRU,
-    LSTM,
-    LSTMState,
-    lstm_memory_weights,
-    unroll,
-)
+from corollary.nets.recurrent import GRU, LSTM, LSTMState, lstm_memory_weights, unroll
 
 KEY = jax.random.key(3)
 

@@ -1,9 +1,7 @@
 import jax.numpy as jnp
 import numpy as np
 
-from corollary.nets.recurrent import (
-    iterate_map,
-)
+from corollary.nets.recurrent import iterate_map
 
 
 def test_iterate_map():

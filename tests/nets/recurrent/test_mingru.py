@@ -3,12 +3,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from corollary.nets.recurrent import (
-    GRU,
-    MinGRU,
-    unroll,
-    unroll_linear,
-)
+from corollary.nets.recurrent import GRU, MinGRU, unroll, unroll_linear
 
 KEY = jax.random.key(3)
 

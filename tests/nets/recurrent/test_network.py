@@ -4,13 +4,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from corollary.nets import parameter_count
-from corollary.nets.recurrent import (
-    Elman,
-    Plant,
-    Recurrent,
-    run_untied,
-    untie,
-)
+from corollary.nets.recurrent import Elman, Plant, Recurrent, run_untied, untie
 
 KEY = jax.random.key(0)
 

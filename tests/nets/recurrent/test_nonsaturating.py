@@ -3,10 +3,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from corollary.nets.recurrent import (
-    NonSaturatingCell,
-    unroll,
-)
+from corollary.nets.recurrent import NonSaturatingCell, unroll
 
 KEY = jax.random.key(7)
 

@@ -3,13 +3,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from corollary.nets.recurrent import (
-    LSTM,
-    BatchNormalised,
-    ElmanCell,
-    LayerNormCell,
-    MinGRU,
-)
+from corollary.nets.recurrent import LSTM, BatchNormalised, ElmanCell, LayerNormCell, MinGRU
 
 KEY = jax.random.key(7)
 

@@ -3,12 +3,7 @@ import jax
 import numpy as np
 import optax
 
-from corollary.nets.recurrent import (
-    Elman,
-    online_sgd,
-    step_error,
-    train_truncated,
-)
+from corollary.nets.recurrent import Elman, online_sgd, step_error, train_truncated
 
 KEY = jax.random.key(0)
 XS, YS = jax.random.normal(jax.random.key(1), (6, 2)), jax.random.normal(jax.random.key(2), (6, 1))

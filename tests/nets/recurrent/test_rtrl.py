@@ -3,10 +3,7 @@ import jax
 import numpy as np
 
 from corollary.nets import tanh
-from corollary.nets.recurrent import (
-    Elman,
-    sensitivities,
-)
+from corollary.nets.recurrent import Elman, sensitivities
 
 KEY = jax.random.key(0)
 XS, YS = jax.random.normal(jax.random.key(1), (6, 2)), jax.random.normal(jax.random.key(2), (6, 1))

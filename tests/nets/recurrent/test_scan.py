@@ -3,15 +3,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from corollary.nets.recurrent import (
-    LRU,
-    compose,
-    doubling_scan,
-    linear_loop,
-    linear_scan,
-    linear_states,
-    unroll_linear,
-)
+from corollary.nets.recurrent import LRU, compose, doubling_scan, linear_loop, linear_scan, linear_states, unroll_linear
 
 KEY = jax.random.key(5)
 

@@ -3,11 +3,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from corollary.nets.recurrent import (
-    GRU,
-    LSTM,
-    unroll,
-)
+from corollary.nets.recurrent import GRU, LSTM, unroll
 
 KEY = jax.random.key(3)
 

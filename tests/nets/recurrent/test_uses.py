@@ -5,14 +5,7 @@ import numpy as np
 import pytest
 
 from corollary.nets import softmax_cross_entropy, tanh
-from corollary.nets.recurrent import (
-    Elman,
-    autoregression_loss,
-    bptt,
-    classification_loss,
-    labelling_loss,
-    step_error,
-)
+from corollary.nets.recurrent import Elman, autoregression_loss, bptt, classification_loss, labelling_loss, step_error
 
 KEY = jax.random.key(0)
 XS, YS = jax.random.normal(jax.random.key(1), (6, 2)), jax.random.normal(jax.random.key(2), (6, 1))

@@ -1,9 +1,7 @@
 import numpy as np
 import pytest
 
-from corollary.optimization import (
-    rates,
-)
+from corollary.optimization import rates
 
 RNG = np.random.default_rng(2)
 

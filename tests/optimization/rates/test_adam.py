@@ -1,10 +1,7 @@
 import numpy as np
 import pytest
 
-from corollary.optimization import (
-    moving_average_weights,
-    rates,
-)
+from corollary.optimization import moving_average_weights, rates
 
 
 def test_step_bounds():

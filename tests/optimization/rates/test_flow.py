@@ -3,9 +3,7 @@ r"""The gradient flow $\dot\theta=-\nabla f(\theta)$: no step size, and so no sm
 import numpy as np
 import pytest
 
-from corollary.optimization import (
-    rates,
-)
+from corollary.optimization import rates
 
 
 def test_flow_rates_by_hand():

@@ -6,11 +6,7 @@ import numpy as np
 import optax
 import pytest
 
-from corollary.optimization import (
-    minimize,
-    rates,
-    washboard,
-)
+from corollary.optimization import minimize, rates, washboard
 
 
 @pytest.mark.parametrize(("n", "L", "step"), [(0, 3.0, None), (1, 2.0, None), (5, 0.5, 0.6), (7, 4.0, 0.25)])

@@ -3,9 +3,7 @@
 import jax
 import pytest
 
-from corollary.optimization import (
-    rates,
-)
+from corollary.optimization import rates
 
 
 @pytest.fixture(autouse=True)
