@@ -79,7 +79,7 @@ def test_list_and_its_json(call):
 
 
 def test_show(call):
-    found = call("show", "linear.step_size.sharp_threshold")
+    found = call("show", "linear.regression_step_size.sharp_threshold")
     for word in ("M02.08", "steps = 100", "Gradient descent", "full 1000"):
         assert word in found.stdout
     assert "Wrong as printed" in call("show", QUICK).stdout
@@ -87,11 +87,11 @@ def test_show(call):
 
 
 def test_verify_json_is_one_object_a_line(call):
-    found = call("verify", QUICK, "linear.step_size.eigenvalues", "--json", "--seeds", "2", "--seed", "3")
+    found = call("verify", QUICK, "linear.regression_step_size.eigenvalues", "--json", "--seeds", "2", "--seed", "3")
     assert found.returncode == 0, found.stderr
     lines = [json.loads(line) for line in found.stdout.splitlines()]
     assert {(x["claim"], x["seed"]) for x in lines} == {
-        (c, s) for c in (QUICK, "linear.step_size.eigenvalues") for s in (3, 4)
+        (c, s) for c in (QUICK, "linear.regression_step_size.eigenvalues") for s in (3, 4)
     }
     for line in lines:
         assert {"claim", "seed", "verdict", "expected", "seconds", "checks"} <= set(line)
@@ -101,33 +101,33 @@ def test_verify_json_is_one_object_a_line(call):
 
 
 def test_verify_writes_figures_and_resumes(call, tmp_path):
-    found = call("verify", "linear.step_size.eigenvalues", "--figures", str(tmp_path / "f"))
+    found = call("verify", "linear.regression_step_size.eigenvalues", "--figures", str(tmp_path / "f"))
     assert found.returncode == 0, found.stderr
     assert {p.suffix for p in (tmp_path / "f").iterdir()} == {".png", ".svg"}
     assert all(p.stat().st_size > 5000 for p in (tmp_path / "f").iterdir())
-    again = call("verify", "linear.step_size.eigenvalues")
+    again = call("verify", "linear.regression_step_size.eigenvalues")
     assert "1 from the store" in again.stdout
-    assert "from the store" not in call("verify", "linear.step_size.eigenvalues", "--fresh").stdout
+    assert "from the store" not in call("verify", "linear.regression_step_size.eigenvalues", "--fresh").stdout
 
 
 def test_parameters_are_set_and_held_to_their_range(call):
-    found = call("verify", "linear.step_size.eigenvalues", "--set", "sets=7", "--json")
+    found = call("verify", "linear.regression_step_size.eigenvalues", "--set", "sets=7", "--json")
     assert found.returncode == 0, found.stderr
-    out = call("verify", "linear.step_size.eigenvalues", "--set", "sets=0")
+    out = call("verify", "linear.regression_step_size.eigenvalues", "--set", "sets=0")
     assert out.returncode == 2
     assert "sets takes a whole number in [1, 1e+06], got 0" in out.stderr
     assert "Traceback" not in out.stderr
-    near = call("verify", "linear.step_size.eigenvalues", "--set", "set=3")
+    near = call("verify", "linear.regression_step_size.eigenvalues", "--set", "set=3")
     assert "Did you mean sets?" in near.stderr
     assert "name=value" in call("verify", QUICK, "--set", "sets").stderr
     assert "no scale huge" in call("verify", QUICK, "--scale", "huge").stderr
 
 
 def test_a_mistyped_id_gets_the_nearest(call):
-    found = call("verify", "linear.step_size.eigenvalue")
+    found = call("verify", "linear.regression_step_size.eigenvalue")
     assert found.returncode == 2
-    assert "linear.step_size.eigenvalues" in found.stderr
-    assert "linear.step_size.eigenvalues" in call("show", "eigenvalues").stderr
+    assert "linear.regression_step_size.eigenvalues" in found.stderr
+    assert "linear.regression_step_size.eigenvalues" in call("show", "eigenvalues").stderr
 
 
 def test_what_is_off_is_exit_status_1(call):
