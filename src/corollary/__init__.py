@@ -9,8 +9,13 @@ import importlib as _importlib
 __version__ = "0.1.0"
 
 ROOMS = ("data", "foundations", "linear", "nets", "autodiff", "kernels", "optimization", "landscape", "language")
-_PARTS = (*ROOMS, "catalog", "claims", "evidence", "audit")
-_NAMES = {"Subject": "audit", "SubjectError": "audit"}  # what is at hand without the name of its part
+_PARTS = (*ROOMS, "network", "catalog", "claims", "evidence", "audit")
+_NAMES = {
+    "Network": "network",
+    "BatchLoss": "network",
+    "Subject": "audit",
+    "SubjectError": "audit",
+}  # what is at hand without the name of its part
 
 
 def __getattr__(name: str):

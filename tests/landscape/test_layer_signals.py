@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from corollary import nets
+from corollary._engine.unroll import unrolled
 from corollary.landscape import layer_signals, signal_propagation
-from corollary.landscape._unroll import unrolled
 
 KEY = jax.random.key(0)
 

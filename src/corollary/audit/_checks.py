@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from corollary._processor import processor_ready
+from corollary._engine.cpu_ready import cpu_ready
 from corollary._validate import real
 from corollary.audit._errors import SubjectError, first_line
 
@@ -161,5 +161,5 @@ def _together_and_apart(apply, params, few):
         (p * (1 + 4 * jnp.finfo(p.dtype).eps * jax.random.rademacher(k, p.shape, p.dtype))).astype(p.dtype)
         for p, k in zip(leaves, keys, strict=True)
     ]
-    apart = jax.lax.map(processor_ready(lambda one: apply(params, one[None])[0]), few)
+    apart = jax.lax.map(cpu_ready(lambda one: apply(params, one[None])[0]), few)
     return apply(params, few), apart, apply(jax.tree.unflatten(tree, moved), few)

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 from scipy import stats
 
-from corollary._processor import processor_ready
+from corollary._engine.cpu_ready import cpu_ready
 
 FEW = 8
 # numbers of per-example gradients that are held at once
@@ -61,7 +61,7 @@ def by_batches(function, data, batch: int):
     if head == 0:
         return rest
     stacked = jax.tree.map(lambda a: a[:head].reshape(n // batch, batch, *a.shape[1:]), data)
-    out = jax.tree.map(lambda a: a.reshape(head, *a.shape[2:]), jax.lax.map(processor_ready(function), stacked))
+    out = jax.tree.map(lambda a: a.reshape(head, *a.shape[2:]), jax.lax.map(cpu_ready(function), stacked))
     return out if rest is None else jax.tree.map(lambda *a: jnp.concatenate(a), out, rest)
 
 

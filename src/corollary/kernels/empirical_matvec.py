@@ -7,10 +7,10 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
+from corollary._engine.program import only_reverse
 from corollary._validate import concrete, whole
 from corollary.catalog import implements
 from corollary.kernels._network import arguments, compiled, inspect, length, switch
-from corollary.kernels._program import only_reverse
 
 
 @implements("B07.16", "T09.04")

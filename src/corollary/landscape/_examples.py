@@ -10,7 +10,7 @@ import numpy as np
 from jax import lax
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
-from corollary._processor import processor_ready
+from corollary._engine.cpu_ready import cpu_ready
 from corollary._validate import concrete, real, whole
 
 
@@ -89,7 +89,7 @@ def fold(function, arguments, parts, merge):
         return total
     first = jax.tree.map(lambda a: a[0], parts.batches)
     zero = jax.tree.map(lambda a: jnp.zeros(a.shape, a.dtype), eqx.filter_eval_shape(function, first))
-    ready = processor_ready(function)
+    ready = cpu_ready(function)
     scanned = lax.scan(lambda total, batch: (merge(total, ready(batch)), None), zero, parts.batches)[0]
     return scanned if total is None else merge(scanned, total)
 

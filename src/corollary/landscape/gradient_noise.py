@@ -15,7 +15,7 @@ import numpy as np
 from jax.flatten_util import ravel_pytree
 from jax.scipy.stats import norm
 
-from corollary._processor import processor_ready
+from corollary._engine.cpu_ready import cpu_ready
 from corollary._validate import positive, real, whole, within
 from corollary.landscape._examples import alone, arrange, first_examples, fold, require_mean, split_params
 from corollary.landscape.lanczos import Eigenpairs, eigenpairs
@@ -219,7 +219,7 @@ def _top(loss, params, mean, parts, key, tolerance, k, products) -> Eigenpairs:
         # the deviations of all examples add up to zero, those of a batch do not
         return ravel_pytree(back)[0] - jnp.sum(along) * mean
 
-    @processor_ready
+    @cpu_ready
     def product(v):
         return fold(of_batch, (v,), parts, _add) / n
 

@@ -15,11 +15,11 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
+from corollary._engine.program import evaluate, only_forward, trace
+from corollary._engine.unroll import unrolled
 from corollary._validate import whole
-from corollary.kernels._program import evaluate, only_forward, trace
 from corollary.landscape._examples import arrange, first_examples, fold, require_mean, split_params
 from corollary.landscape._layers import find_layers
-from corollary.landscape._unroll import unrolled
 
 # a slope below this counts as flat
 FLAT = 1e-2

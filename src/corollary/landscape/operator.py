@@ -18,7 +18,7 @@ import jax
 import jax.numpy as jnp
 from jax.flatten_util import ravel_pytree
 
-from corollary._processor import processor_ready
+from corollary._engine.cpu_ready import cpu_ready
 from corollary._validate import one_of, real, whole
 from corollary.landscape._examples import arrange, first_examples, require_mean, split_params, varies
 from corollary.landscape.density import Density, spectral_density
@@ -114,7 +114,7 @@ class Curvature(eqx.Module):
 
         def linear(batch):
             step = self.product(self.params, batch, self.fixed)
-            return processor_ready(lambda v: ravel_pytree(step(unravel(v)))[0])
+            return cpu_ready(lambda v: ravel_pytree(step(unravel(v)))[0])
 
         if self.batches is None:
             return linear(self.rest)
@@ -138,7 +138,7 @@ class Curvature(eqx.Module):
         count, size = jax.tree.leaves(self.batches)[0].shape[:2]
         remaining = 0 if self.rest is None else jax.tree.leaves(self.rest)[0].shape[0]
         share = size / (count * size + remaining)
-        ready = processor_ready(function)
+        ready = cpu_ready(function)
         zero = jax.tree.map(
             lambda a: jnp.zeros(a.shape, a.dtype), jax.eval_shape(function, jax.tree.map(lambda a: a[0], self.batches))
         )

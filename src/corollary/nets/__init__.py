@@ -5,7 +5,7 @@ The families of architectures (`nets.convolutional`, `nets.recurrent`, ...) load
 
 import importlib as _importlib
 
-from corollary._processor import processor_ready
+from corollary._engine.cpu_ready import cpu_ready
 from corollary.nets import from_scratch
 from corollary.nets.activations import (
     ACTIVATIONS,
@@ -132,6 +132,7 @@ __all__ = [
     "clipped_relu",
     "collapse",
     "conjunction_error",
+    "cpu_ready",
     "empirical_risk",
     "epoch_batches",
     "fit",
@@ -172,7 +173,6 @@ __all__ = [
     "pool",
     "printed_backward_cost",
     "printed_memory_cost",
-    "processor_ready",
     "rank_error",
     "reconstruction_loss",
     "region_of",

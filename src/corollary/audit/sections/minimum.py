@@ -8,7 +8,7 @@ import numpy as np
 from jax.flatten_util import ravel_pytree
 
 from corollary import landscape
-from corollary._processor import processor_ready
+from corollary._engine.cpu_ready import cpu_ready
 from corollary.audit._sample import curvature_examples, held, interval, quadratic_forms
 from corollary.audit.finding import Finding, Premise, short
 from corollary.evidence import picture
@@ -178,7 +178,7 @@ def _along(objective, params, data, vector, steps):
     def value(t):
         return objective(jax.tree.map(lambda p, v: p + (t * v).astype(p.dtype), params, vector), data)
 
-    return jax.lax.map(processor_ready(value), steps)
+    return jax.lax.map(cpu_ready(value), steps)
 
 
 def _spectrum(operator, key, largest, least, seen):
