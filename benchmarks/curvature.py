@@ -134,7 +134,7 @@ def large(sizes, n, steps, batch):
     params = jax.tree.map(jnp.asarray, network(sizes))
     keys = jax.random.split(jax.random.key(0))
     x, y = jax.random.normal(keys[0], (n, sizes[0])), jax.random.randint(keys[1], (n,), 0, sizes[-1])
-    operator = landscape.hessian(loss, params, (x, y), batch_size=batch)
+    operator = landscape.hessian(Network(apply, params), "cross_entropy", (x, y), batch_size=batch)
     side = 8192
     a = jax.random.normal(keys[0], (side, side))
     square = jax.jit(lambda a: a @ a)

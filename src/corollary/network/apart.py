@@ -9,7 +9,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from corollary._engine.cpu_ready import cpu_ready
 from corollary._validate import concrete
 from corollary.network.network import Network
 
@@ -87,7 +86,7 @@ def kind(out) -> str:
 
 @eqx.filter_jit
 def _together_and_apart(network, few):
-    apart = jax.lax.map(cpu_ready(network), few)
+    apart = jax.vmap(network)(few)
     if not (isinstance(network, Network) and network.batched):
         return apart, apart, apart  # one example at a time is how it is called
     arrays, rest = eqx.partition(network, eqx.is_inexact_array)

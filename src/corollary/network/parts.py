@@ -40,7 +40,7 @@ def split(network, trainable: Any = None, *, inference: bool = True, name: str =
     """
     if inference and not isinstance(network, Network):  # which has been given its mode when it was made
         network = eqx.nn.inference_mode(network)
-    chosen, rest = eqx.partition(network, eqx.is_array if trainable is None else trainable)
+    chosen, rest = eqx.partition(network, is_real if trainable is None else trainable)
     params, others = eqx.partition(chosen, _mask(chosen))
     if not jax.tree.leaves(params):
         raise ValueError(f"{name} must have at least one floating-point array to differentiate by.")
@@ -70,7 +70,7 @@ def takes_key(network: Callable) -> bool:
 
 def is_real(leaf) -> bool:
     """Whether a leaf is a real floating-point array."""
-    return eqx.is_array_like(leaf) and hasattr(leaf, "dtype") and jnp.issubdtype(leaf.dtype, np.floating)
+    return isinstance(leaf, jax.Array | np.ndarray | np.generic) and jnp.issubdtype(leaf.dtype, np.floating)
 
 
 def _mask(tree):

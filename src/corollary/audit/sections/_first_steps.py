@@ -195,7 +195,7 @@ def _steps(subject, start, theta, residual, top, seen, shared) -> Finding:
     squared = subject.loss_name == "squared"
     given = eta is not None and eta * top / n < 2
     step = eta if given else n / top
-    moved = kernels.descent_predictions(theta, residual, step, np.append(STEPS, END), loss="mean").train
+    moved = kernels.descent_predictions(theta, residual, step, np.append(STEPS, END), reduction="mean").train
     size = float(jnp.linalg.norm(moved[-1]))
     facts = dict(
         theorem="With a constant kernel K, gradient descent on the squared loss leaves (I − ηK/n)ᵗ of the residual "
