@@ -153,7 +153,7 @@ REFUSED = {
     "no network": (lambda p, d: Subject(p, "cross_entropy", d), "network must be callable with one example, got dict"),
     "unknown loss": (
         lambda p, d: made(p, d, "cross"),
-        "loss must be one of 'cross_entropy', 'squared', .* got 'cross'",
+        "loss must be one of 'cross_entropy', .* got 'cross'",
     ),
     "loss is no function": (lambda p, d: made(p, d, 3), "loss must be a name, a function of one output and one target"),
     "loss of a batch": (lambda p, d: made(p, d, BatchLoss(lambda n, b: 0.0)), "the audit needs the loss of every"),
@@ -229,7 +229,10 @@ REFUSED = {
         "init must be a function of a key, got dict",
     ),
     "init fails": (lambda p, d: made(p, d, init=lambda: p), r"init\(key\) must draw a network under jit, it failed"),
-    "init of something else": (lambda p, d: made(p, d, init=lambda key: p["w"]), "the structure of the network"),
+    "init of something else": (
+        lambda p, d: made(p, d, init=lambda key: p["w"]),
+        "must have the structure of the network",
+    ),
     "no step": (lambda p, d: made(p, d, learning_rate=0.0), "learning_rate must be positive, got 0.0"),
     "batch too large": (lambda p, d: made(p, d, batch_size=N + 1), "batch_size must be from 1 to 20, got 21"),
     "history of several axes": (lambda p, d: made(p, d, history=d[0]), r"history 'loss' must have shape \(steps,\)"),

@@ -89,9 +89,9 @@ def test_bad_input():
         linearise(3)
     with pytest.raises(ValueError, match="at least one floating-point array"):
         linearise(Network(lambda p, x: x, {"w": np.arange(3)}))
-    with pytest.raises(ValueError, match="structure of the one that is linearised"):
+    with pytest.raises(ValueError, match="at must have the structure of the network"):
         linearise(net, Network(net.apply, [1.0]))
-    with pytest.raises(ValueError, match="shapes of the network's own"):
+    with pytest.raises(ValueError, match="must have shape"):
         linearise(net, jax.tree.map(lambda a: a[..., None], net))
     with pytest.raises(ValueError, match="y must have the shape"):
         fit_linearised(net, (X, np.ones(5)))

@@ -1,28 +1,15 @@
 """What is tried out on a network before it is audited: it runs on its data, outputs and loss are finite."""
 
 import equinox as eqx
-import jax
 import jax.numpy as jnp
 import numpy as np
 
-from corollary.audit._errors import SubjectError, first_line
+from corollary.audit._errors import SubjectError
+from corollary.network.apart import first_line
 
 FEW = 8
 # activations are many times the size of the inputs: at most so many numbers, and examples, in one batch
 NUMBERS, EXAMPLES = 2**22, 256
-
-
-def like(name: str, candidate, params):
-    """One sentence unless `candidate` has the structure and the shapes of `params`."""
-    ours, theirs = jax.tree.structure(params), jax.tree.structure(candidate)
-    if ours != theirs:
-        raise SubjectError(f"{name} must have the structure of the network, {ours}, got {theirs}.")
-    pairs = zip(jax.tree_util.tree_leaves_with_path(params), jax.tree.leaves(candidate), strict=True)
-    for (path, a), b in pairs:
-        if a.shape != jnp.shape(b):
-            where = name + jax.tree_util.keystr(path)
-            raise SubjectError(f"{where} must have shape {a.shape} as in the network, got {jnp.shape(b)}.")
-    return candidate
 
 
 def output_shape(apply, params, x) -> tuple:

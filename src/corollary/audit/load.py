@@ -4,10 +4,11 @@ import importlib.util
 import sys
 from pathlib import Path
 
-from corollary.audit._errors import SubjectError, first_line, sentences
+from corollary.audit._errors import SubjectError, sentences
 from corollary.audit.npz import read_npz
 from corollary.audit.subject import Subject
 from corollary.network import Network
+from corollary.network.apart import first_line
 
 
 def load(what: str | None, train=None, test=None, loss: str | None = None, **known) -> Subject:

@@ -19,10 +19,10 @@ import numpy as np
 
 from corollary._validate import one_of, positive, real, whole
 from corollary.audit import _checks, _losses
-from corollary.audit._errors import SubjectError, first_line, sentences
-from corollary.network.apart import require_apart
+from corollary.audit._errors import SubjectError, sentences
+from corollary.network.apart import first_line, require_apart
 from corollary.network.loss import ExampleLoss, of_examples
-from corollary.network.parts import require_network, split
+from corollary.network.parts import matched, require_network, split
 
 SPLITS = ("train", "test")
 
@@ -106,7 +106,7 @@ class Subject:
             self.initial_params = None
             if initial is not None:
                 start = split(initial, trainable, name="initial").params
-                self.initial_params = _checks.like("initial", start, self.params)
+                self.initial_params = matched("initial", start, self.params)
             self.learning_rate = None if learning_rate is None else float(positive("learning_rate", learning_rate))
             n = self.train[0].shape[0]
             self.batch_size = None if batch_size is None else whole("batch_size", batch_size, 1, n)
@@ -194,7 +194,7 @@ class Subject:
     def with_params(self, params) -> "Subject":
         """The same network, data and loss at other parameters."""
         with sentences():
-            params = _checks.like("params", params, self.params)
+            params = matched("params", params, self.params)
             other = copy.copy(self)
             other.params = jax.tree.map(lambda new, old: new.astype(old.dtype), params, self.params)
             other._look_at_outputs()
@@ -246,13 +246,12 @@ class Subject:
         trainable = self._trainable
 
         def params(key):
-            return split(init(key), trainable, name="init(key)").params
+            return matched("init(key)", split(init(key), trainable, name="init(key)").params, self.params)
 
         try:
-            drawn = eqx.filter_eval_shape(params, jax.random.key(0))
+            eqx.filter_eval_shape(params, jax.random.key(0))
         except Exception as error:
             raise SubjectError(f"init(key) must draw a network under jit, it failed: {first_line(error)}.") from error
-        _checks.like("init(key)", drawn, self.params)
         return params
 
 

@@ -19,7 +19,7 @@ from corollary.kernels.empirical import empirical_ntk
 from corollary.network.batches import examples, pair
 from corollary.network.loss import REDUCTIONS
 from corollary.network.network import Network
-from corollary.network.parts import Parts, require_network, split
+from corollary.network.parts import Parts, matched, require_network, split
 
 
 @implements("E09.01", "B07.14")
@@ -31,7 +31,7 @@ def linearise(network, at=None, *, trainable: Any = None) -> Network:
     """
     require_network(network)
     parts = split(network, trainable)
-    theta = parts.params if at is None else _like(split(at, trainable).params, parts.params)
+    theta = parts.params if at is None else matched("at", split(at, trainable).params, parts.params)
     buffers, fixed = eqx.partition(parts.fixed, eqx.is_array)
 
     def apply(params, buffers, x):
@@ -92,15 +92,6 @@ def linearised_predictions(
         out.train.reshape(-1, *start.shape),
         None if test is None else out.test.reshape(-1, start_cross.shape[0], *outputs),
     )
-
-
-def _like(params, start):
-    if jax.tree.structure(params) != jax.tree.structure(start):
-        raise ValueError("at must be a network of the structure of the one that is linearised.")
-    for a, b in zip(jax.tree.leaves(params), jax.tree.leaves(start), strict=True):
-        if a.shape != b.shape:
-            raise ValueError(f"at must hold arrays of the shapes of the network's own, got {a.shape} for {b.shape}.")
-    return params
 
 
 def _moved(network, data, trainable, filtered):

@@ -60,6 +60,23 @@ def require_network(network) -> None:
         )
 
 
+def matched(name: str, candidate, params):
+    """The arrays of `candidate` in the structure of `params`; one sentence unless names and shapes are the same.
+
+    Two networks that were read from two files hold functions of their own, and are yet of one kind.
+    """
+    ours, theirs = (jax.tree_util.tree_leaves_with_path(tree) for tree in (params, candidate))
+    names = [[jax.tree_util.keystr(path) for path, _ in leaves] for leaves in (ours, theirs)]
+    if names[0] != names[1]:
+        other = next((n for n in [*names[0], *names[1]] if (n in names[0]) != (n in names[1])), "another order")
+        raise ValueError(f"{name} must have the structure of the network, they differ in {other}.")
+    for (path, a), (_, b) in zip(ours, theirs, strict=True):
+        if a.shape != b.shape:
+            where = name + jax.tree_util.keystr(path)
+            raise ValueError(f"{where} must have shape {a.shape} as in the network, got {b.shape}.")
+    return jax.tree.unflatten(jax.tree.structure(params), [leaf for _, leaf in theirs])
+
+
 def takes_key(network: Callable) -> bool:
     """Whether calls of `network` take `key=`."""
     try:
