@@ -45,7 +45,7 @@ def _onnx(path, loss, x):
     if taken is None:
         return network, loss
     note = f"the last {taken} of the graph was taken off, because the cross-entropy applies it itself."
-    return Network(network.apply, network.params, network.buffers, batched=True, notes=(note, *network.notes)), loss
+    return Network(network.apply, network.params, network.buffers, notes=(note, *network.notes)), loss
 
 
 def _made(path: Path, function: str) -> Subject:

@@ -8,6 +8,7 @@ import logging
 import warnings
 from contextlib import contextmanager
 
+import jax.numpy as jnp
 import numpy as np
 
 from corollary.network import _graph
@@ -34,10 +35,10 @@ def from_onnx(path, example, output=None, parameters=None) -> Network:
     run = _convert(model, name, np.zeros_like(example))
 
     def apply(params, buffers, x):
-        return run({**buffers, **params}, {name: x.astype(dtype)})[output]
+        return run({**buffers, **params}, {name: jnp.asarray(x, dtype)[None]})[output][0]
 
-    network = Network(apply, weights, constants, batched=True, notes=(f"parameters: {', '.join(weights)}.",))
-    _agree(given, name, output, example, np.asarray(network.on_batch(example)))
+    network = Network(apply, weights, constants, notes=(f"parameters: {', '.join(weights)}.",))
+    _agree(given, name, output, example, np.asarray(network(example[0]))[None])
     return network
 
 

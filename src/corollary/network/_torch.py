@@ -37,7 +37,7 @@ def from_torch(module, example) -> Network:
     if not unused:
         return network
     note = f"parameters that do not enter the outputs are left out: {', '.join(unused)}."
-    return Network(network.apply, network.params, network.buffers, batched=True, notes=(*network.notes, note))
+    return Network(network.apply, network.params, network.buffers, notes=(*network.notes, note))
 
 
 def _export(torch, module, x, dtype):
