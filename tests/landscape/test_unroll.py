@@ -3,7 +3,6 @@
 import jax
 import jax.numpy as jnp
 import numpy as np
-
 from corollary.landscape._unroll import unrolled
 
 KEY = jax.random.key(0)
