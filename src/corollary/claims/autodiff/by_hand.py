@@ -97,8 +97,8 @@ def two_two_one(key, *, instances: Size = 32):
 def printed_sign(key):
     r"""The derivative of half the squared error by the output is label minus output.
 
-    As printed in section 6.3: for $\Lambda=\frac12(y-m)^2$, $\partial\Lambda/\partial m=(y-m)$. It is $-(y-m)$; with the
-    printed sign a step of "descent" goes up.
+    As printed in section 6.3: for $\Lambda=\frac12(y-m)^2$, $\partial\Lambda/\partial m=(y-m)$. It is $-(y-m)$;
+    with the printed sign a step of "descent" goes up.
     """
     net_key, x_key = jax.random.split(key)
     net, x, y = TwoLayer221(key=net_key), jax.random.normal(x_key, (2,)), 2.0
@@ -139,8 +139,8 @@ def printed_chain(key):
     r"""The sensitivity of the second hidden unit is itself times the derivative of the first unit by the second.
 
     As printed in section 6.3: $\delta_2^1=\frac{\partial\Lambda}{\partial Z_2^1}\frac{\partial Z_1^1}{\partial
-    Z_2^1}$. Units of one layer do not depend on each other: the second factor is zero. Through the layer above the chain
-    is right: $\frac{\partial\Lambda}{\partial Z_1^2}\frac{\partial Z_1^2}{\partial Z_2^1}$.
+    Z_2^1}$. Units of one layer do not depend on each other: the second factor is zero. Through the layer above the
+    chain is right: $\frac{\partial\Lambda}{\partial Z_1^2}\frac{\partial Z_1^2}{\partial Z_2^1}$.
     """
     net = TwoLayer221(key=key)
     x = jnp.array([1.0, -1.0])
