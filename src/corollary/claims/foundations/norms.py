@@ -5,7 +5,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from corollary.evidence import Count, Size, at_least, at_most, claim, control, equal, monotone, picture, rate
+from corollary.evidence import Count, Size, at_least, at_most, claim, control, equal, monotone, picture, printed, rate
 from corollary.foundations import (
     function_norm,
     norm_axioms,
@@ -79,7 +79,8 @@ def order_of_norms(key, *, dim: Size = 20, samples: Size = 200):
 
     $\|x\|_q$ is non-increasing in $q>0$ and $0\le\|x\|_q-\|x\|_\infty\le\|x\|_\infty(D^{1/q}-1)$, with equality when
     all $|x_i|$ are equal. A norm by the mean instead of the sum grows with $q$. For functions
-    $\|f\|_q=(\int|f|^q)^{1/q}$: the bell $e^{-x^2/2}$ on the line has $\|f\|_q=(2\pi/q)^{1/2q}$.
+    $\|f\|_q=(\int|f|^q)^{1/q}$: the bell $e^{-x^2/2}$ on the line has $\|f\|_q=(2\pi/q)^{1/2q}$, which falls at first
+    and then rises.
     """
     x = jax.random.normal(key, (samples, dim))
     exponents = jnp.array([0.5, 1.0, 1.5, 2.0, 3.0, 5.0, 10.0, 30.0, 100.0, 1000.0])
@@ -103,7 +104,11 @@ def order_of_norms(key, *, dim: Size = 20, samples: Size = 200):
     # the narrowest power of the bell is 0.03 wide; eight nodes on each 0.04 resolve it far below 1e-8
     yield equal("norms of a bell", bells, (2 * np.pi / exponents) ** (1 / (2 * exponents)), rtol=1e-8)
     means = norms / dim ** (1 / exponents)
-    yield control("a mean in place of the sum", monotone("mean norms", means, "decreasing", atol=rounding, **along))
+    yield monotone("means in place of sums: the other way round", means, atol=rounding, **along)
+    yield control(
+        "a function on the line, not a vector",
+        monotone("norms of a bell", bells, "decreasing", atol=rounding, **along),
+    )
 
 
 @claim(
@@ -113,17 +118,17 @@ def order_of_norms(key, *, dim: Size = 20, samples: Size = 200):
 def norm_without_absolute_values(key):
     r"""The root of the sum of the q-th powers of the entries is a norm.
 
-    As printed: $\|x\|_q=\big(\sum_ix_i^q\big)^{1/q}$. At $q=1$ and $x=(-1,-1)$ that is $-2$, and at $x=(1,-1)$ it is
-    $0$. With $|x_i|^q$ it is right.
+    As printed among the norms: $\|x\|_q=\big(\sum_ix_i^q\big)^{1/q}$ for $q>0$. At $q=1$ and $x=(-1,-1)$ that is $-2$,
+    and at $x=(1,-1)$ it is $0$. With $|x_i|^q$ it is right.
     """
-
-    def printed(x):
-        return jnp.sum(x)  # q = 1
-
     u, v = jnp.array([[1.0, -1.0], [-1.0, -1.0]]), jnp.array([[-1.0, -1.0], [1.0, -1.0]])
-    found = norm_axioms(printed, u, v, jnp.ones(2))
-    yield at_most("negative part", found.negativity, 0.0)
-    yield at_least("value of a nonzero vector over its greatest entry", found.least, 1.0)
+    signed = norm_axioms(jnp.sum, u, v, jnp.ones(2))  # q = 1
+    right = norm_axioms(lambda x: jnp.sum(jnp.abs(x)), u, v, jnp.ones(2))
+    name = "value of a nonzero vector over its greatest entry"
+    yield at_most("negative part, with absolute values", right.negativity, 0.0)
+    yield at_least(f"{name}, with absolute values", right.least, 1.0)
+    yield printed(at_most("negative part", signed.negativity, 0.0))
+    yield printed(at_least(name, signed.least, 1.0))
 
 
 @claim(rows=("B01.03",))
