@@ -125,24 +125,26 @@ def printed_tangent(key, *, depth: Annotated[int, Range(2, 12)] = 3, width: Size
     erratum="The product of the loss with the tangents is neglected; with many losses it decides against forward mode.",
 )
 def printed_crossover(
-    key, *, depth: Annotated[int, Range(2, 12)] = 2, width: Annotated[int, Range(2, 16)] = 2, inputs: Size = 1
+    key, *, depth: Annotated[int, Range(3, 12)] = 12, width: Annotated[int, Range(2, 16)] = 2, inputs: Size = 1
 ):
     r"""With many losses and few parameters forward mode costs much less than reverse mode.
 
     As printed in section 24.2.3: "if $d_O$ is large and $d_\theta$ is small, then forward-mode differentiation will
     have a much lower cost", from (24.6), which leaves out the $d_Odd_\theta$ of $(\partial\rho/\partial
-    z_L)\,\tilde z_L$. Solving (24.4) = (24.6) puts the crossover at
+    z_L)\,\tilde z_L$ as small for large $L$. Solving (24.4) = (24.6) puts the crossover at
     $d_O=L(dd_x+d^2+d^2d_\theta)/\{2(L-1)d^2+Ldd_x\}$. But in this example $dd_\theta\ge2(L-1)d^2+Ldd_x$ as soon as
-    $d\ge2$: the product left out alone costs more than all of reverse mode, for every $d_O$. Measured on the network
-    with the fewest parameters and $d\ge2$, which has 8, for ever more losses.
+    $d\ge2$: the product left out alone costs more than all of reverse mode, for every $d_O$ and every $L$. Measured
+    for ever more losses, on the network with the fewest parameters and $d\ge2$ ($L=2$, 8 parameters), and on a deep
+    one.
     """
-    theta = _parameters(depth, width, inputs)
-    reverse_each = 2 * (depth - 1) * width**2 + depth * width * inputs
-    crossover = depth * (width * inputs + width**2 + width**2 * theta) / reverse_each
-    losses = np.round(crossover * 2.0 ** np.arange(1, 8)).astype(int)
-    counts = [[_counted(mode, depth, width, inputs, int(o)) for o in losses] for mode in ("forward", "reverse")]
-    neglected = counts[0] - losses * width * theta
-    ratio = np.divide(*counts)
-    yield at_most("without the last product", neglected / counts[1], 1.0, x=losses, along="losses")
-    yield at_least("forward over reverse, all products", ratio, 1.0, x=losses, along="losses")
-    yield printed(at_most("forward over reverse, less than one", ratio, 1.0, x=losses, along="losses"))
+    for layers in (2, depth):
+        theta = _parameters(layers, width, inputs)
+        reverse_each = 2 * (layers - 1) * width**2 + layers * width * inputs
+        crossover = layers * (width * inputs + width**2 + width**2 * theta) / reverse_each
+        losses = np.round(crossover * 2.0 ** np.arange(1, 8)).astype(int)
+        counts = [[_counted(mode, layers, width, inputs, int(o)) for o in losses] for mode in ("forward", "reverse")]
+        ratio, neglecting = np.divide(*counts), (counts[0] - losses * width * theta) / counts[1]
+        along = {"x": losses, "along": "losses"}
+        yield at_most(f"L = {layers}: forward over reverse, without the last product", neglecting, 1.0, **along)
+        yield at_least(f"L = {layers}: forward over reverse, all products", ratio, 1.0, **along)
+        yield printed(at_most(f"L = {layers}: forward over reverse, less than one", ratio, 1.0, **along))

@@ -52,7 +52,9 @@ def unrolled(key, *, steps: Annotated[int, Range(4, 64)] = 10, units: Size = 6):
     yield equal("through time", m["bptt"], m["automatic"], atol=1e-13)
     yield equal("sum over the copies", m["copies"], m["recurrent"], atol=1e-13)
     yield equal("cut off after all steps or later", m["windows"], m["automatic"], atol=1e-13)
-    yield control("cut off after half the steps", equal("through time", m["short"], m["automatic"], atol=1e-13))
+    yield control(
+        "the gradient is cut off after half the steps", equal("through time", m["short"], m["automatic"], atol=1e-13)
+    )
 
 
 @claim(rows=("T04.12", "T04.13"), full={"training": 3000, "units": 32})
@@ -157,7 +159,7 @@ def exploding_and_vanishing(key, *, units: Size = 8, steps: Annotated[int, Range
     yield at_most("norm over ρ to the t, from above", ratio, condition * (1 + rounding), along="time lag")
     yield equal("orthogonal recurrence", kept, 1.0, atol=1e-12, along="time lag")
     yield equal("memory of the LSTM", memory, jnp.broadcast_to(jnp.eye(units), memory.shape), rtol=0, atol=0)
-    yield control("an LSTM that forgets", equal("memory", forgotten[-1], jnp.eye(units), rtol=0, atol=1e-3))
+    yield control("the forget gate is not 1", equal("memory", forgotten[-1], jnp.eye(units), rtol=0, atol=1e-3))
     yield control(
         "the units saturate: the recurrence is not linear",
         at_least("norm over ρ to the t", bounded / radii[2] ** time, 1.0, atol=rounding, along="time lag"),
@@ -197,6 +199,6 @@ def clipping(key, *, trees: Size = 100, dim: Size = 6):
     yield equal("cosine with the gradient", cosine, 1.0, rtol=0, atol=1e-13, x=before, along="length before")
     separate = jnp.sum(draws * apart, 1) / before / jnp.linalg.norm(apart, axis=1)
     yield control(
-        "clipping every leaf by itself turns the gradient",
+        "every leaf is clipped by itself",
         equal("cosine with the gradient", separate, 1.0, rtol=0, atol=1e-13, x=before, along="length before"),
     )

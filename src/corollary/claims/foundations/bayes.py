@@ -63,7 +63,7 @@ def conditional_expectation(
     yield equal("Bayes error: mean of the conditional variance", least, variance, rtol=1e-11)
     yield equal("best line: its residual against x", off_line[0], 0.0, atol=1e-12 * features**2)
     yield control(
-        "the best line in place of the conditional expectation",
+        "the predictor is the best line, not the conditional expectation",
         equal("its residual against x squared", off_line[1], 0.0, atol=1e-12 * features**2),
     )
 

@@ -158,7 +158,7 @@ def bernstein_inequality(key, *, n: Annotated[int, Range(50, 100_000)] = 500):
     yield at_least("Bernstein over Hoeffding at t = 125, p = 0.5", loss, 1.0)
     jumps = np.arange(3, 12)
     yield control(
-        "M understated ten times: jumps of size 1 with probability 1/1000",
+        "M does not bound the variables: jumps of size 1 where M is 1/10",
         at_most(
             "tail of rare large jumps",
             scipy.stats.binom.sf(jumps - 1, 500, 0.001),

@@ -216,6 +216,6 @@ def gaussian_affine(key, *, samples: Count = 20_000):
     law, other = norm(mean[0], size[0]).cdf, norm(mean[0], 1.2 * size[0]).cdf
     yield same_law("law of the first coordinate", first, law, wrong=other)
     yield control(
-        "a map of uniform variables",
+        "the variables are uniform, not Gaussian",
         same_law("law of the first coordinate", np.asarray(m["flat"])[:, 0], law, wrong=other),
     )

@@ -65,7 +65,7 @@ def roots(key, *, dim: Size = 5, samples: Size = 40):
         jnp.array([1.0, -3.0, 0.0, 4.0]),
     )
     yield control(
-        "numbers that are no eigenvalues are no roots",
+        "λ is no eigenvalue",
         equal("polynomial elsewhere", m["polynomial"], 0.0, atol=1e-12 * scale**dim),
     )
 
@@ -140,7 +140,7 @@ def loewner_order(key, *, dim: Size = 4, samples: Size = 200):
     one, other = jnp.diag(jnp.array([1.0, 0.0])), jnp.diag(jnp.array([0.0, 1.0]))
     yield equal("diag(1, 0) or diag(0, 1) is above", loewner_geq(one, other) | loewner_geq(other, one), 0.0, atol=0)
     yield control(
-        "inversion of matrices that are not positive definite",
+        "the matrices are not positive definite",
         equal("inverses, turned round", m["inverted"], 1.0, atol=0),
     )
     small, tall = np.array([[1.0, 0.3], [0.3, 0.6]]), np.diag([0.3, 2.0])
@@ -205,7 +205,7 @@ def symmetric_matrices(key, *, dim: Size = 8, samples: Size = 30):
     yield equal("cosine of left and right vector: the sign of λ", m["cosine"], m["signs"], atol=error)
     values = np.sort(np.abs(np.linalg.eigvals(np.asarray(a))), axis=1)[:, ::-1]
     yield control(
-        "matrices that are not symmetric",
+        "the matrices are not symmetric",
         equal("singular values against absolute eigenvalues", m["other"], values, atol=rounding),
     )
 

@@ -40,7 +40,7 @@ def span(key, *, samples: Size = 200):
     yield equal("dependent: the line", jnp.abs(basis[:, 0] @ normal), 0.0, atol=10 * EPS)
     out = in_span(dependent, jnp.array([1.0, 0.0]))
     yield equal("dependent: (1, 0) is out of reach", out.distance, 2 / jnp.sqrt(5.0))
-    yield control("with dependent vectors", equal("any vector is reached", line.inside, 1.0, atol=0))
+    yield control("the vectors are dependent", equal("any vector is reached", line.inside, 1.0, atol=0))
     yield parallelograms(independent, dependent)
 
 
@@ -114,7 +114,8 @@ def orthogonal_matrices(key, *, dim: Size = 12, samples: Size = 50):
     yield equal("inverse less transpose", difference, 0.0, atol=rounding)
     yield equal("inner products after the map", product, jnp.sum(x * y, axis=1), atol=20 * rounding)
     yield control(
-        "columns of other lengths", equal("inverse less transpose", measure(q * stretch, x, y)[1], 0.0, atol=rounding)
+        "the columns are not of unit length",
+        equal("inverse less transpose", measure(q * stretch, x, y)[1], 0.0, atol=rounding),
     )
     tall = jnp.einsum("sij,skj->sik", thin, thin)
     yield control("not square: A'A = I but AA' is a projection", equal("AA'", tall, jnp.eye(dim), atol=rounding))
