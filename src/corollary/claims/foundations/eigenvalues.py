@@ -42,8 +42,6 @@ def roots(key, *, dim: Size = 5, samples: Size = 40):
             "determinant": jnp.linalg.det(shifted) * (-1) ** dim,
             "distinct": jnp.abs(jnp.diff(values, axis=1)).min(1),
             "derivative": jax.vmap(lambda c, x: jnp.polyval(jnp.polyder(c), x))(coefficients, values),
-            # the largest coefficient of the polynomial with the roots -|λ|, in which nothing cancels
-            "terms": jax.vmap(lambda v: jnp.poly(-jnp.abs(v)).max())(values),
         }
 
     m = measure(a, elsewhere)
@@ -53,8 +51,10 @@ def roots(key, *, dim: Size = 5, samples: Size = 40):
     # Every coefficient is a sum of products of eigenvalues that may cancel, and an eigensolver finds the roots of a
     # polynomial whose coefficients are off by some dim² roundings of the largest. A root moves by what that does to the
     # polynomial there, over its slope.
-    powers = jnp.sum(jnp.abs(m["values"])[..., None] ** jnp.arange(dim), axis=-1)
-    error = 4 * dim**2 * EPS * m["terms"][:, None] * powers / jnp.abs(m["derivative"])
+    sizes = np.abs(np.asarray(m["values"]))
+    terms = np.array([np.poly(-size).max() for size in sizes])  # with the roots -|λ|, so that nothing cancels
+    powers = np.sum(sizes[..., None] ** np.arange(dim), axis=-1)
+    error = 4 * dim**2 * EPS * terms[:, None] * powers / np.abs(m["derivative"])
     by_size = jnp.sort(m["roots"].real, axis=1)[:, ::-1]
     yield at_most("distance of roots and eigenvalues", jnp.abs(by_size - m["values"]), error)
     yield at_most("imaginary parts of the roots", jnp.abs(m["roots"].imag).max(1), error.max(1))
