@@ -75,7 +75,9 @@ def minibatch_gradient(key, *, dim: Size = 3):
     yield equal("uneven draws, reweighted", reweighted, full, **small)
     yield control("uneven draws, not reweighted", equal("mean", biased, full, **small))
     iid = jnp.stack([batch_factor(n, b) * covariance for b in without])
-    yield control("a subset in place of independent draws", equal("covariance with replacement", measured, iid, **wider))
+    yield control(
+        "a subset in place of independent draws", equal("covariance with replacement", measured, iid, **wider)
+    )
 
 
 @claim(
