@@ -94,7 +94,7 @@ def two_moving_averages(key, *, dim: Size = 5, steps: Count = 60, eta: Positive 
     yield equal("gradient 1e-6, offset inside: step over the learning rate", -inside / eta, 1e-6 / jnp.sqrt(1.0001e-8))
     yield equal("gradient 1e-6, offset beside: step over the learning rate", -beside / eta, 1 / 1.01)
     yield control(
-        "no correction",
+        "no bias correction",
         equal("constant gradient: every step", found["biased"], jnp.broadcast_to(-eta * jnp.sign(g), (steps, dim))),
     )
 

@@ -82,9 +82,10 @@ def weighted_average(key, *, dim: Size = 5, steps: Count = 80, delta: Probabilit
     old = delta ** jnp.arange(1, steps + 1)
     average = weights @ g**2 + u * old[:, None]
     yield equal("accumulator and weighted average", sums, average)
-    yield equal("weights and start together", weights.sum(1) + old, 1.0, atol=1e-13)
-    yield equal("weights of the room", moving_average_weights(steps, delta), weights[-1])
-    yield monotone("weights towards the present", weights[-1], strict=True)
+    ours = moving_average_weights(steps, delta)
+    yield equal("weights of the last average", ours, weights[-1])
+    yield equal("weights and start together", ours.sum() + delta**steps, 1.0, atol=1e-13)
+    yield monotone("weights towards the present", ours, strict=True)
     yield equal("iterates from the average", path[1:], path[0] - eta * jnp.cumsum(g / jnp.sqrt(1e-3 + average), 0))
     divisor = jnp.sqrt(weights @ other_g**2 + u * old[:, None]) + 1e-3
     yield equal(

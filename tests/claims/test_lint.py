@@ -1,0 +1,199 @@
+"""A lint over all claims: checks that could not fail, and controls that only move a bound.
+
+It reads the sources of the claims and finds three things. A *measured* side in which nothing was measured: numbers,
+parameters of the claim, and NumPy or JAX functions of them. A *bound* (or prediction) that is computed from the measured
+expression itself. A *control* with the measured side of a plain check and its bound, up to a constant factor. Local names
+that are assigned once stand for what they were assigned. Whatever is right all the same is listed below, with the reason.
+"""
+
+import ast
+import copy
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+import corollary.claims
+
+ROOT = Path(corollary.claims.__file__).parent
+
+#: The kinds of checks, and the places of the measured side and of the bound among their arguments.
+SIDES = {
+    "equal": (1, 2),
+    "at_most": (1, 2),
+    "at_least": (1, 2),
+    "monotone": (1, None),
+    "rate": (2, 3),
+    "estimate": (1, 2),
+    "frequency_at_most": (1, 2),
+    "same_law": (1, 2),
+}
+MODULES = {"jnp", "np", "jax", "math"}
+BUILTINS = {"abs", "bool", "float", "int", "len", "list", "max", "min", "range", "round", "sorted", "sum", "tuple"}
+
+LITERAL, CONTAINED, MOVED = "nothing was measured", "the bound contains the measured side", "a bound that is moved"
+
+
+class Hit(NamedTuple):
+    claim: str
+    line: int
+    what: str
+
+
+class Sides(NamedTuple):
+    kind: str
+    measured: ast.expr
+    bound: ast.expr | None
+
+
+def _assigned(function: ast.FunctionDef) -> dict[str, ast.expr]:
+    """The local names that are assigned exactly once, by a plain `name = expression`."""
+    times: dict[str, int] = {}
+    values: dict[str, ast.expr] = {}
+    for node in ast.walk(function):
+        # a list that is filled, an array that is written to
+        changed = isinstance(node, ast.Attribute) and node.attr in ("append", "extend", "add", "update", "insert")
+        changed |= isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store)
+        if changed and isinstance(node.value, ast.Name):
+            times[node.value.id] = 2
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            times[node.id] = times.get(node.id, 0) + 1
+        elif isinstance(node, ast.arg):
+            times[node.arg] = times.get(node.arg, 0) + 1
+        elif isinstance(node, ast.FunctionDef) and node is not function:
+            times[node.name] = times.get(node.name, 0) + 1
+    for node in _own(function):
+        if isinstance(node, ast.Assign) and len(node.targets) == 1:
+            target, value = node.targets[0], node.value
+            if isinstance(target, ast.Name):
+                values[target.id] = value
+            elif isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple):
+                if len(target.elts) == len(value.elts) and not any(isinstance(e, ast.Starred) for e in value.elts):
+                    values |= {t.id: v for t, v in zip(target.elts, value.elts, strict=True) if isinstance(t, ast.Name)}
+    return {name: value for name, value in values.items() if times[name] == 1}
+
+
+def _own(function: ast.FunctionDef):
+    """The nodes of a function without those of the functions inside it."""
+    todo = list(function.body)
+    while todo:
+        node = todo.pop()
+        yield node
+        if not isinstance(node, ast.FunctionDef | ast.Lambda | ast.ClassDef):
+            todo.extend(ast.iter_child_nodes(node))
+
+
+class _Expand(ast.NodeTransformer):
+    def __init__(self, values: dict[str, ast.expr], depth: int = 8):
+        self.values, self.depth = values, depth
+
+    def visit_Name(self, node: ast.Name):
+        if self.depth and isinstance(node.ctx, ast.Load) and node.id in self.values:
+            return _Expand(self.values, self.depth - 1).visit(copy.deepcopy(self.values[node.id]))
+        return node
+
+
+def _same(a: ast.AST, b: ast.AST) -> bool:
+    return ast.dump(a) == ast.dump(b)
+
+
+def _nothing_measured(measured: ast.expr, parameters: set[str]) -> bool:
+    """Whether an expression, expanded, holds nothing but numbers, parameters and functions of NumPy or JAX of them."""
+    inner = {n.id for n in ast.walk(measured) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+    names = {n.id for n in ast.walk(measured) if isinstance(n, ast.Name)}
+    drawn = any(
+        isinstance(n, ast.Attribute) and n.attr in ("random", "linalg", "jit", "grad") for n in ast.walk(measured)
+    )
+    functions = any(isinstance(n, ast.Lambda | ast.Starred) for n in ast.walk(measured))
+    return not drawn and not functions and names <= MODULES | BUILTINS | parameters | inner
+
+
+def _contains(bound: ast.expr, measured: ast.expr) -> bool:
+    """Whether the measured expression is an operand in the bound, and not only indexed or reduced there.
+
+    `x` against `x[0]`, `x.mean()` or `x.T` says that the entries agree among themselves, which can fail.
+    """
+    if isinstance(measured, ast.Constant):
+        return False
+    if _same(bound, measured):
+        return True
+    if isinstance(bound, ast.Call) and isinstance(bound.func, ast.Attribute) and bound.func.attr.endswith("_like"):
+        return False
+    parts = ast.iter_child_nodes(bound)
+    if isinstance(bound, ast.Subscript | ast.Attribute):
+        parts = (p for p in parts if not _same(p, measured))
+    return any(_contains(p, measured) for p in parts)
+
+
+def _core(expression: ast.expr) -> ast.expr:
+    """The expression without constant factors."""
+    if isinstance(expression, ast.UnaryOp) and isinstance(expression.op, ast.USub):
+        return _core(expression.operand)
+    if isinstance(expression, ast.BinOp) and isinstance(expression.op, ast.Mult | ast.Div):
+        if isinstance(_core(expression.right), ast.Constant):
+            return _core(expression.left)
+        if isinstance(_core(expression.left), ast.Constant) and isinstance(expression.op, ast.Mult):
+            return _core(expression.right)
+    return expression
+
+
+def _sides(call: ast.AST, values) -> Sides | None:
+    if not (isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id in SIDES):
+        return None
+    if any(isinstance(a, ast.Starred) for a in call.args):
+        return None  # a pair made elsewhere
+    at, to = SIDES[call.func.id]
+    if len(call.args) <= max(at, to or 0):
+        return None
+    expand = _Expand(values)
+    bound = None if to is None else expand.visit(copy.deepcopy(call.args[to]))
+    return Sides(call.func.id, expand.visit(copy.deepcopy(call.args[at])), bound)
+
+
+def _moved(control: Sides, plain: Sides) -> bool:
+    if control.kind != plain.kind or control.bound is None or plain.bound is None:
+        return False
+    bounds = _core(control.bound), _core(plain.bound)
+    constant = all(isinstance(b, ast.Constant) for b in bounds)
+    return _same(_core(control.measured), _core(plain.measured)) and (constant or _same(*bounds))
+
+
+def hits(source: str, module: str) -> list[Hit]:
+    """What the lint finds in the claims of a module."""
+    found = []
+    for function in ast.parse(source).body:
+        if not isinstance(function, ast.FunctionDef):
+            continue
+        calls = [d for d in function.decorator_list if isinstance(d, ast.Call) and isinstance(d.func, ast.Name)]
+        if not any(d.func.id == "claim" for d in calls):
+            continue
+        values, name = _assigned(function), f"{module}.{function.name}"
+        parameters = {a.arg for a in function.args.kwonlyargs}
+        loops = {
+            n.id
+            for f in _own(function)
+            if isinstance(f, ast.For)
+            for n in ast.walk(f.target)
+            if isinstance(n, ast.Name)
+        }
+        plain, controls = [], []
+        for node in _own(function):
+            if not (isinstance(node, ast.Yield) and isinstance(node.value, ast.Call)):
+                continue
+            call, list_ = node.value, plain
+            if isinstance(call.func, ast.Name) and call.func.id in ("control", "printed") and call.args:
+                list_ = controls if call.func.id == "control" else []
+                call = call.args[-1]
+            sides = _sides(call, values)
+            if sides is None:
+                continue
+            if not any(isinstance(n, ast.Name) and n.id in loops for n in ast.walk(sides.measured)):
+                list_.append((node.lineno, sides))
+            if _nothing_measured(sides.measured, parameters):
+                found.append(Hit(name, node.lineno, LITERAL))
+            elif sides.bound is not None and _contains(sides.bound, sides.measured):
+                found.append(Hit(name, node.lineno, CONTAINED))
+        for line, sides in controls:
+            if any(_moved(sides, other) for _, other in plain):
+                found.append(Hit(name, line, MOVED))
+    return sorted(found)
