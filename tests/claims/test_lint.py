@@ -1,9 +1,10 @@
 """A lint over all claims: checks that could not fail, and controls that only move a bound.
 
 It reads the sources of the claims and finds three things. A *measured* side in which nothing was measured: numbers,
-parameters of the claim, and NumPy or JAX functions of them. A *bound* (or prediction) that is computed from the measured
-expression itself. A *control* with the measured side of a plain check and its bound, up to a constant factor. Local names
-that are assigned once stand for what they were assigned. Whatever is right all the same is listed below, with the reason.
+parameters of the claim, and NumPy or JAX functions of them. A *bound* (or prediction) that is computed from the
+measured expression itself. A *control* with the measured side of a plain check and its bound, up to a constant factor.
+Local names that are assigned once stand for what they were assigned. Whatever is right all the same is listed in
+`RIGHT`, with the reason.
 """
 
 import ast
@@ -36,7 +37,7 @@ LITERAL, CONTAINED, MOVED = "nothing was measured", "the bound contains the meas
 
 class Hit(NamedTuple):
     claim: str
-    line: int
+    check: str
     what: str
 
 
@@ -46,31 +47,39 @@ class Sides(NamedTuple):
     bound: ast.expr | None
 
 
-def _assigned(function: ast.FunctionDef) -> dict[str, ast.expr]:
-    """The local names that are assigned exactly once, by a plain `name = expression`."""
+def _assigned(function: ast.FunctionDef) -> tuple[dict[str, ast.expr], set[str]]:
+    """The local names that are assigned once, by `name = expression`, and those that stand for several values."""
     times: dict[str, int] = {}
     values: dict[str, ast.expr] = {}
-    for node in ast.walk(function):
-        # a list that is filled, an array that is written to
-        changed = isinstance(node, ast.Attribute) and node.attr in ("append", "extend", "add", "update", "insert")
-        changed |= isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store)
-        if changed and isinstance(node.value, ast.Name):
-            times[node.value.id] = 2
-        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+    varying: set[str] = set()
+    own = list(_own(function))
+    inside = {id(n) for c in own if isinstance(c, ast.comprehension) for n in ast.walk(c.target)}
+    for node in own:
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store) and id(node) not in inside:
             times[node.id] = times.get(node.id, 0) + 1
-        elif isinstance(node, ast.arg):
-            times[node.arg] = times.get(node.arg, 0) + 1
-        elif isinstance(node, ast.FunctionDef) and node is not function:
-            times[node.name] = times.get(node.name, 0) + 1
-    for node in _own(function):
-        if isinstance(node, ast.Assign) and len(node.targets) == 1:
-            target, value = node.targets[0], node.value
-            if isinstance(target, ast.Name):
-                values[target.id] = value
-            elif isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple):
-                if len(target.elts) == len(value.elts) and not any(isinstance(e, ast.Starred) for e in value.elts):
-                    values |= {t.id: v for t, v in zip(target.elts, value.elts, strict=True) if isinstance(t, ast.Name)}
-    return {name: value for name, value in values.items() if times[name] == 1}
+        elif isinstance(node, ast.For):
+            varying |= {n.id for n in ast.walk(node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+        elif isinstance(node, ast.Attribute) and node.attr in ("append", "extend", "add", "update", "insert"):
+            varying |= _base(node.value)  # a list that is filled
+        elif isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store):
+            varying |= _base(node.value)  # an array that is written to
+    for node in own:
+        if not (isinstance(node, ast.Assign) and len(node.targets) == 1):
+            continue
+        target, value = node.targets[0], node.value
+        pairs = [(target, value)]
+        if isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple) and len(target.elts) == len(value.elts):
+            pairs = list(zip(target.elts, value.elts, strict=True))
+        values |= {t.id: v for t, v in pairs if isinstance(t, ast.Name)}
+    varying |= {name for name, count in times.items() if count > 1}
+    return {name: value for name, value in values.items() if name not in varying}, varying
+
+
+def _base(node: ast.expr) -> set[str]:
+    """The name that is indexed."""
+    while isinstance(node, ast.Subscript):
+        node = node.value
+    return {node.id} if isinstance(node, ast.Name) else set()
 
 
 def _own(function: ast.FunctionDef):
@@ -99,13 +108,18 @@ def _same(a: ast.AST, b: ast.AST) -> bool:
 
 def _nothing_measured(measured: ast.expr, parameters: set[str]) -> bool:
     """Whether an expression, expanded, holds nothing but numbers, parameters and functions of NumPy or JAX of them."""
-    inner = {n.id for n in ast.walk(measured) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
-    names = {n.id for n in ast.walk(measured) if isinstance(n, ast.Name)}
-    drawn = any(
-        isinstance(n, ast.Attribute) and n.attr in ("random", "linalg", "jit", "grad") for n in ast.walk(measured)
-    )
-    functions = any(isinstance(n, ast.Lambda | ast.Starred) for n in ast.walk(measured))
-    return not drawn and not functions and names <= MODULES | BUILTINS | parameters | inner
+    nodes = list(ast.walk(measured))
+    if any(isinstance(n, ast.Lambda | ast.Starred) for n in nodes):
+        return False
+    if any(isinstance(n, ast.Attribute) and n.attr in ("random", "linalg", "vmap", "jit", "grad") for n in nodes):
+        return False
+    return _names(measured) <= MODULES | BUILTINS | parameters
+
+
+def _names(expression: ast.expr) -> set[str]:
+    """The names in an expression, without those of its own comprehensions."""
+    nodes = [n for n in ast.walk(expression) if isinstance(n, ast.Name)]
+    return {n.id for n in nodes} - {n.id for n in nodes if isinstance(n.ctx, ast.Store)}
 
 
 def _contains(bound: ast.expr, measured: ast.expr) -> bool:
@@ -118,6 +132,8 @@ def _contains(bound: ast.expr, measured: ast.expr) -> bool:
     if _same(bound, measured):
         return True
     if isinstance(bound, ast.Call) and isinstance(bound.func, ast.Attribute) and bound.func.attr.endswith("_like"):
+        return False  # its shape only
+    if isinstance(bound, ast.Attribute) and bound.attr in ("size", "shape", "ndim", "dtype"):
         return False
     parts = ast.iter_child_nodes(bound)
     if isinstance(bound, ast.Subscript | ast.Attribute):
@@ -160,40 +176,33 @@ def _moved(control: Sides, plain: Sides) -> bool:
 
 def hits(source: str, module: str) -> list[Hit]:
     """What the lint finds in the claims of a module."""
-    found = []
-    for function in ast.parse(source).body:
-        if not isinstance(function, ast.FunctionDef):
+    return [hit for node in ast.parse(source).body if _is_claim(node) for hit in _hits_of(node, module)]
+
+
+def _is_claim(node: ast.stmt) -> bool:
+    made = node.decorator_list if isinstance(node, ast.FunctionDef) else []
+    return any(isinstance(d, ast.Call) and isinstance(d.func, ast.Name) and d.func.id == "claim" for d in made)
+
+
+def _hits_of(function: ast.FunctionDef, module: str):
+    (values, varying), name = _assigned(function), f"{module}.{function.name}"
+    parameters = {a.arg for a in function.args.kwonlyargs}
+    plain, controls = [], []
+    for node in _own(function):
+        if not (isinstance(node, ast.Yield) and isinstance(node.value, ast.Call)):
             continue
-        calls = [d for d in function.decorator_list if isinstance(d, ast.Call) and isinstance(d.func, ast.Name)]
-        if not any(d.func.id == "claim" for d in calls):
+        call, role = node.value, "plain"
+        if isinstance(call.func, ast.Name) and call.func.id in ("control", "printed") and call.args:
+            call, role = call.args[-1], call.func.id
+        sides = _sides(call, values)
+        if sides is None:
             continue
-        values, name = _assigned(function), f"{module}.{function.name}"
-        parameters = {a.arg for a in function.args.kwonlyargs}
-        loops = {
-            n.id
-            for f in _own(function)
-            if isinstance(f, ast.For)
-            for n in ast.walk(f.target)
-            if isinstance(n, ast.Name)
-        }
-        plain, controls = [], []
-        for node in _own(function):
-            if not (isinstance(node, ast.Yield) and isinstance(node.value, ast.Call)):
-                continue
-            call, list_ = node.value, plain
-            if isinstance(call.func, ast.Name) and call.func.id in ("control", "printed") and call.args:
-                list_ = controls if call.func.id == "control" else []
-                call = call.args[-1]
-            sides = _sides(call, values)
-            if sides is None:
-                continue
-            if not any(isinstance(n, ast.Name) and n.id in loops for n in ast.walk(sides.measured)):
-                list_.append((node.lineno, sides))
-            if _nothing_measured(sides.measured, parameters):
-                found.append(Hit(name, node.lineno, LITERAL))
-            elif sides.bound is not None and _contains(sides.bound, sides.measured):
-                found.append(Hit(name, node.lineno, CONTAINED))
-        for line, sides in controls:
-            if any(_moved(sides, other) for _, other in plain):
-                found.append(Hit(name, line, MOVED))
-    return sorted(found)
+        check = call.args[0].value if isinstance(call.args[0], ast.Constant) else ast.unparse(call.args[0])
+        if _nothing_measured(sides.measured, parameters):
+            yield Hit(name, check, LITERAL)
+        elif sides.bound is not None and _contains(sides.bound, sides.measured):
+            yield Hit(name, check, CONTAINED)
+        # a name that stands for several values does not tell which of them was compared
+        if not _names(sides.measured) & varying:
+            {"plain": plain, "control": controls}.get(role, []).append((check, sides))
+    yield from (Hit(name, check, MOVED) for check, s in controls if any(_moved(s, other) for _, other in plain))
