@@ -152,17 +152,27 @@ def _own(function: ast.FunctionDef):
 
 
 class _Expand(ast.NodeTransformer):
-    def __init__(self, values: dict[str, ast.expr], depth: int = 8):
-        self.values, self.depth = values, depth
+    """Puts what a name was assigned in the place of the name, and so on."""
+
+    def __init__(self, values: dict[str, ast.expr]):
+        self.values, self.done = values, {}
 
     def visit_Name(self, node: ast.Name):
-        if self.depth and isinstance(node.ctx, ast.Load) and node.id in self.values:
-            return _Expand(self.values, self.depth - 1).visit(copy.deepcopy(self.values[node.id]))
-        return node
+        if not isinstance(node.ctx, ast.Load) or node.id not in self.values:
+            return node
+        if node.id not in self.done:
+            self.done[node.id] = node  # a name does not stand for itself
+            self.done[node.id] = self.visit(copy.deepcopy(self.values[node.id]))
+        return self.done[node.id]
 
 
-def _same(a: ast.AST, b: ast.AST) -> bool:
-    return ast.dump(a) == ast.dump(b)
+def _same(a, b) -> bool:
+    """Whether two pieces of syntax are one."""
+    if isinstance(a, ast.AST):
+        return type(a) is type(b) and all(_same(getattr(a, f, None), getattr(b, f, None)) for f in a._fields)
+    if isinstance(a, list):
+        return isinstance(b, list) and len(a) == len(b) and all(map(_same, a, b))
+    return type(a) is type(b) and a == b
 
 
 def _nothing_measured(measured: ast.expr, parameters: set[str]) -> bool:
@@ -212,7 +222,7 @@ def _core(expression: ast.expr) -> ast.expr:
     return expression
 
 
-def _sides(call: ast.AST, values) -> Sides | None:
+def _sides(call: ast.AST, expand: _Expand) -> Sides | None:
     if not (isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id in SIDES):
         return None
     if any(isinstance(a, ast.Starred) for a in call.args):
@@ -220,7 +230,6 @@ def _sides(call: ast.AST, values) -> Sides | None:
     at, to = SIDES[call.func.id]
     if len(call.args) <= max(at, to or 0):
         return None
-    expand = _Expand(values)
     bound = None if to is None else expand.visit(copy.deepcopy(call.args[to]))
     return Sides(call.func.id, expand.visit(copy.deepcopy(call.args[at])), bound)
 
@@ -245,6 +254,7 @@ def _is_claim(node: ast.stmt) -> bool:
 
 def _hits_of(function: ast.FunctionDef, module: str):
     (values, varying), name = _assigned(function), f"{module}.{function.name}"
+    expand = _Expand(values)
     parameters = {a.arg for a in function.args.kwonlyargs}
     plain, controls = [], []
     for node in _own(function):
@@ -253,7 +263,7 @@ def _hits_of(function: ast.FunctionDef, module: str):
         call, role = node.value, "plain"
         if isinstance(call.func, ast.Name) and call.func.id in ("control", "printed") and call.args:
             call, role = call.args[-1], call.func.id
-        sides = _sides(call, values)
+        sides = _sides(call, expand)
         if sides is None:
             continue
         check = call.args[0].value if isinstance(call.args[0], ast.Constant) else ast.unparse(call.args[0])
