@@ -200,7 +200,7 @@ def mass_accelerates(key, *, steps: Count = 400, runs: Count = 512, n: Size = 40
     promised = rates.momentum.mass(kappa, statistical, potential, k)
     yield at_most("finite sum: squared distance over μ, mean and 5 errors", upper, promised, x=k, along="iteration")
     yield control(
-        "without compensation", at_most("mean potential at m = 100", without[1:], bounds[1], x=k, along="iteration")
+        "no compensation term", at_most("mean potential at m = 100", without[1:], bounds[1], x=k, along="iteration")
     )
 
 
@@ -265,9 +265,7 @@ def control_variates(key, *, runs: Count = 256, n: Size = 8, epochs: Size = 6, i
     yield at_least("one term that counts: share of the bound", attained, 0.99)
     yield equal("noise of SVRG's direction at the minimum", none, 0.0)
     yield equal("noise of a plain stochastic gradient there", some, sigma)
-    yield control(
-        "plain stochastic gradients", at_most("excess, mean", plain.mean(0), promised, x=at, along="iteration")
-    )
+    yield control("no control variates", at_most("excess, mean", plain.mean(0), promised, x=at, along="iteration"))
 
 
 def _upper(samples):

@@ -72,7 +72,7 @@ def full_matrix_turns_along(key, *, dim: Size = 5, steps: Count = 30, eta: Posit
     yield equal("length of the first step", jnp.linalg.norm(exact[1] - exact[0]), eta)
     yield equal("gradient at the point that is returned", returned, least)
     yield control(
-        "diagonal AdaGrad",
+        "the diagonal in place of the full matrix",
         equal("iterates for the turned function, turned back", diagonal_turned, diagonal, rtol=1e-7, atol=1e-8),
     )
 
@@ -134,7 +134,8 @@ def scale_free_by_coordinate(key, *, dim: Size = 6, steps: Count = 60, eta: Posi
     for name, pair in zip(("M", "T"), found["separate"], strict=True):
         yield equal(f"separable function, coordinates together and alone: {name}", *pair)
     yield control(
-        "gradient descent", equal("steps when coordinates of the gradients are scaled", *found["plain"][::-1])
+        "no division by past gradients: gradient descent",
+        equal("steps when coordinates of the gradients are scaled", *found["plain"][::-1]),
     )
 
 
@@ -219,7 +220,7 @@ def norm_is_free_of_scale(key, *, dim: Size = 6, steps: Count = 60):
     yield equal("iterates for a multiple of the function", scaled, plain)
     moved = jnp.linalg.norm(descent_scaled[1] - descent_scaled[0])
     yield control(
-        "gradient descent",
+        "no division by past gradients: gradient descent",
         equal("way in the first step for a multiple", moved, jnp.linalg.norm(descent[1] - descent[0])),
     )
 

@@ -157,7 +157,9 @@ def norm_rate(key, *, instances: Size = 400, dim: Size = 3, log2_steps: Size = 1
         "a parabola with twice the curvature",
         at_most("mean squared gradient", sharp_total[:, T - 1] / T, allowed, x=T, along="T"),
     )
-    yield control("gradient descent, step 1", at_most("last gradient over the first", descent, 1.0, x=betas))
+    yield control(
+        "a fixed step of 1 in place of AdaGrad's", at_most("last gradient over the first", descent, 1.0, x=betas)
+    )
 
 
 @claim(

@@ -245,7 +245,9 @@ def worst_point_of_a_convex_loss(key, *, cycles: Count = 3000, C: Positive = 3.0
     loss = jnp.where(jnp.arange(1, 3 * cycles + 1) % 3 == 1, C, -1.0)
     before = jnp.concatenate([by_adam[:1], by_adam[:-1]])
     yield at_least("Adam: mean regret in the last cycles", (loss * (before + 1))[3 * last :].mean(), 0.3 * (C - 2))
-    yield control("AMSGrad", equal("end of the last cycles", by_amsgrad[2::3][last:], 1.0))
+    yield control(
+        "a divisor that does not forget, AMSGrad's", equal("end of the last cycles", by_amsgrad[2::3][last:], 1.0)
+    )
 
 
 @claim(rows=("M18.36",))

@@ -167,7 +167,7 @@ def guarantees(key, *, dim: Size = 20, n: Size = 100, steps: Count = 300):
         yield at_most(f"excess, {name}", gap[:, 1:], bound, atol=1e-14 * float(gap[0, 0]), x=k, along="iteration")
     yield control("a step above 2(1 + ρ)/L", at_most("mean excess", long, bounds[1], x=k, along="iteration"))
     polyak = rates.momentum.heavy_ball_strongly_convex(25.0, 1.0, bent[0], k, step=1 / 25)
-    yield control("Polyak's parameters", at_most("excess", bent[1:], polyak, x=k, along="iteration"))
+    yield control("Polyak's step, longer than 1/L", at_most("excess", bent[1:], polyak, x=k, along="iteration"))
 
 
 def _average_bounds(L, distance, k, rhos):

@@ -76,7 +76,9 @@ def width_and_local_minima(key, *, starts: Size = 24, steps: Count = 500, n: Siz
         "spread of the final losses", final[:4].std(axis=1), "decreasing", strict=True, x=widths, along="units"
     )
     yield at_most("100 units: worst final loss, of the loss at zero", final[3].max(), 1e-3)
-    yield control("two units", at_most("worst final loss, of the loss at zero", final[0].max(), 1e-3))
+    yield control(
+        "fewer units than examples, two", at_most("worst final loss, of the loss at zero", final[0].max(), 1e-3)
+    )
     yield control("100 units that start equal", at_most("worst final loss, of the loss at zero", final[4].max(), 1e-3))
 
 
@@ -153,7 +155,7 @@ def modes_one_after_another(key, *, starts: Size = 8, hidden: Size = 5, weights:
     rest = jnp.take_along_axis(loss, at, axis=1)
     yield equal("loss between the rises: saddles of rank one and two", rest, jnp.array([2.5, 0.5]), rtol=0.05)
     yield equal("loss at the beginning: the saddle at zero", loss[:, 0], 10.5, rtol=0.01)
-    yield control("one layer", equal("half grown", single, last, rtol=0.05))
+    yield control("one layer in place of two", equal("half grown", single, last, rtol=0.05))
     yield control(
         "weights that are not small, 0.1",
         at_most("half grown: largest error of the predicted time", jnp.abs(late - early).max(), 50 * weights),

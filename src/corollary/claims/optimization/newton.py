@@ -233,7 +233,7 @@ def parts_of_the_hessian(key, *, dim: Size = 8, steps: Count = 60):
     late = jnp.sqrt(norm[14] / norm[12])
     yield equal("logistic loss, the diagonal alone: late factor", late, local, rtol=0.005)
     yield control(
-        "correlation 0.99, the diagonal alone", at_most("error in the end, of the first", apart[-1], apart[0])
+        "a coupling beyond the limit, correlation 0.99", at_most("error in the end, of the first", apart[-1], apart[0])
     )
 
 

@@ -47,7 +47,7 @@ def noise_floor(key, *, chains: Size = 4096, steps: Count = 200):
         samples = jnp.moveaxis(row, 1, 0) ** 2
         yield estimate(f"variance at six steps, batches of {batch}", samples, predicted, wrong=1.3 * predicted)
     limit = 2.05 * s**2 / (2.05 - 2)
-    yield control("beyond the limit", at_most("variance, over a stationary size", jnp.mean(beyond**2), limit))
+    yield control("a step beyond 2/a", at_most("variance, over a stationary size", jnp.mean(beyond**2), limit))
 
 
 @claim(rows=("M07.09",), full={"chains": 100_000})

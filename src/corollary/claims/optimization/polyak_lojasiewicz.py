@@ -129,7 +129,7 @@ def linear_rate(key, *, dim: Size = 30, n: Size = 12, steps: Count = 300):
     promised = gd.polyak_lojasiewicz(1.0, 1.0, ends[:, :1], k[:20], step=jnp.array([[0.25], [0.5], [0.75]]))
     yield equal("mu = L: attained for every step", ends[:, 1:21], promised, rtol=1e-9)
     yield control("a fourth power, convex, not PL", at_most("excess", quartic[1:], (1 - 1 / 12) ** k * quartic[0], x=k))
-    yield control("the wrong well", at_most("excess", stuck[1:], (1 - 0.1) ** k * stuck[0], x=k))
+    yield control("a double well, from the wrong side", at_most("excess", stuck[1:], (1 - 0.1) ** k * stuck[0], x=k))
 
 
 @claim(

@@ -262,7 +262,10 @@ def forgets_a_burst(key, *, delta: Probability = 0.9, burst: Size = 10, runs: Si
     yield equal("effective step after the burst", recovered, predicted, x=k, along="step")
     # the weight of the start after 200 steps is delta^200
     yield estimate("accumulator under noise of variance 4", sums, 4.0, wrong=4.2)
-    yield control("AdaGrad", equal("effective step after the burst", stuck, stuck[0] * delta ** (-k / 2), x=k))
+    yield control(
+        "a sum that does not forget, AdaGrad's",
+        equal("effective step after the burst", stuck, stuck[0] * delta ** (-k / 2), x=k),
+    )
 
 
 @claim(rows=("M18.39",))
@@ -294,4 +297,7 @@ def follows_a_moving_minimum(
     k = jnp.arange(1, steps)
     shown = k % 10 == 0
     yield at_most("distance from the minimum", kept, bound, x=k, along="step")
-    yield control("AdaGrad", at_most("distance from the minimum", lost[:, shown], bound, x=k[shown], along="step"))
+    yield control(
+        "a sum that does not forget, AdaGrad's",
+        at_most("distance from the minimum", lost[:, shown], bound, x=k[shown], along="step"),
+    )

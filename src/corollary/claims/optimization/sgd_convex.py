@@ -150,7 +150,8 @@ def decreasing_step(key, *, dim: Size = 6, instances: Count = 20, steps: Count =
             f"too small a constant, {value} over the curvature", k[late] + 1.0, curve[late], -2 * value, tolerance=0.05
         )
     yield control(
-        "too small a constant", rate("slope", k[late] + 1.0, slow[0, late], -1.0, tolerance=0.1, side="at most")
+        "a constant below one over the curvature",
+        rate("slope", k[late] + 1.0, slow[0, late], -1.0, tolerance=0.1, side="at most"),
     )
 
 

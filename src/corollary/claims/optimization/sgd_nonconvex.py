@@ -298,7 +298,7 @@ def bounded_function(key, *, dim: Size = 5, runs: Count = 256, sigma: Positive =
         yield equal(f"{name}: average over the constant predicted", mean[:, i] / predicted, 1.0, rtol=0.1, x=horizons)
         yield rate(f"{name}: average squared gradient", horizons, mean[:, i], -0.5, tolerance=0.07, along="steps")
     slope = {"tolerance": 0.07, "along": "steps"}
-    yield control("infinite variance", rate("cosines: average", horizons, mean[:, 3], -0.5, **slope))
+    yield control("noise of infinite variance", rate("cosines: average", horizons, mean[:, 3], -0.5, **slope))
     yield control("one step for all horizons", rate("bells: average", horizons, mean[:, 1], -0.5, **slope))
     bound = 1.5 * np.sqrt(gaps[0] * second[0] / horizons)
     yield control("one step for all horizons", at_most("bells: average", mean[:, 1], bound, x=horizons, along="steps"))

@@ -257,4 +257,6 @@ def batch_variance(key, *, examples: Size = 6, n: Size = 1000, draws: Count = 30
     yield equal("covariance over all subsets, without replacement", without, smaller)
     # a variance from 3000 draws is good to a few percent
     yield rate("variance against the batch", [1, 4, 16, 64], totals, -1.0, tolerance=0.1, along="batch")
-    yield control("without replacement", equal("covariance over all subsets", without[:-1], predicted))
+    yield control(
+        "a subset in place of independent draws", equal("covariance over all subsets", without[:-1], predicted)
+    )

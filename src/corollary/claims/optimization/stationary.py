@@ -172,7 +172,7 @@ def stationary_network(key, *, runs: Size = 8, units: Size = 4, n: Size = 30, st
     most = jnp.ceil(2 * value[:, :1] / (eta[:, None] * epsilons**2))
     yield at_most("steps to a gradient of 0.3, 0.1, 0.03", hits, most)
     yield control(
-        "the step 1 for all",
+        "a step beyond one over the curvature on the path",
         at_most("sum of squared gradients", jnp.sum(steep**2, axis=1), 2 * (high[:, 0] - high[:, 10])),
     )
 
