@@ -220,8 +220,8 @@ def parabola_as_printed(key, *, steps: Count = 60_000):
                 f"size of the late iterates, step {eta:g}",
                 counts,
                 sizes,
-                -1.0,
-                tolerance=0.9,
+                -0.1,
+                tolerance=0.05,
                 side="at most",
                 along="k",
             )

@@ -236,7 +236,9 @@ def batches_printed(key, *, dim: Size = 3, batch: Size = 8, steps: Count = 30, d
     yield at_most("expected excess value, step 1/L", short[1:], bound, x=k, along="iteration")
     floor = batch / L * L * dim / (2 * mu * batch)
     allowed = floor + (1 - batch / L * mu) ** (k - 1) * (long[0] - floor)
-    yield printed(at_most("expected excess value, step 8/L, as printed", long[1:], allowed, x=k, along="iteration"))
+    yield printed(
+        at_most(f"expected excess value, step {batch}/L, as printed", long[1:], allowed, x=k, along="iteration")
+    )
 
 
 @claim(rows=("B05.27",))
