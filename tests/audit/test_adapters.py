@@ -172,7 +172,7 @@ def test_flax_refuses_other_things(data):
 
 
 def torch_net(fitted):
-    torch = pytest.importorskip("torch", reason="torch is not installed: pip install 'corollary[bench]'")
+    torch = pytest.importorskip("torch", reason="torch is not installed: pip install 'corollary[torch]'")
     pytest.importorskip("onnxscript", reason="torch exports to ONNX with onnxscript, which is not installed")
     net = torch.nn.Sequential(torch.nn.Linear(D, HIDDEN), torch.nn.Tanh(), torch.nn.Linear(HIDDEN, CLASSES)).double()
     with torch.no_grad():
@@ -248,7 +248,7 @@ def test_torch_frozen_and_unused_parameters(fitted, data):
 
 def test_torch_convolutional_network(data):
     """In float32, with running statistics, which are no parameters, and GELU, which ONNX defines by other operators."""
-    torch = pytest.importorskip("torch", reason="torch is not installed: pip install 'corollary[bench]'")
+    torch = pytest.importorskip("torch", reason="torch is not installed: pip install 'corollary[torch]'")
     pytest.importorskip("onnxscript", reason="torch exports to ONNX with onnxscript, which is not installed")
     nn = torch.nn
     torch.manual_seed(0)

@@ -22,7 +22,8 @@ def from_torch(subject, module, loss, train, test=None, *, initial=None, **known
         import onnxscript  # noqa: F401
         import torch
     except ImportError as error:
-        raise SubjectError(f"from_torch needs torch and onnxscript, and there is no {error.name}.") from None
+        sentence = f"PyTorch modules need torch and onnxscript, and there is no {error.name}: "
+        raise SubjectError(f"{sentence}pip install 'corollary[torch]'.") from None
     if not isinstance(module, torch.nn.Module):
         raise SubjectError(f"module must be a torch.nn.Module, got {type(module).__name__}.")
     weights = {name: p for name, p in module.named_parameters() if p.requires_grad}
