@@ -13,9 +13,12 @@ from . import language as language
 from . import linear as linear
 from . import memory as memory
 from . import nets as nets
+from . import network as network
 from . import optimization as optimization
 from .audit import Subject as Subject
 from .audit import SubjectError as SubjectError
+from .network import BatchLoss as BatchLoss
+from .network import Network as Network
 
 __version__: str
 ROOMS: tuple[str, ...]

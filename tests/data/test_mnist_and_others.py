@@ -32,7 +32,7 @@ def test_digits():
         ("test", [980, 1135, 1032, 1010, 982, 892, 958, 1028, 974, 1009]),
     ],
 )
-def test_mnist(real_files, split, counts):
+def test_mnist(split, counts):
     x, y = mnist(split)
     assert x.shape == (sum(counts), 28, 28)
     assert x.dtype == np.uint8
@@ -46,12 +46,12 @@ def test_mnist(real_files, split, counts):
         assert round(float(x.std()) / 255, 4) == 0.3081
 
 
-def test_mnist_first_digits(real_files):
+def test_mnist_first_digits():
     assert mnist().y[:10].tolist() == [5, 0, 4, 1, 9, 2, 1, 3, 1, 4]
     assert mnist("test").y[:5].tolist() == [7, 2, 1, 0, 4]
 
 
-def test_mnist_arrays_are_the_callers_own(real_files):
+def test_mnist_arrays_are_the_callers_own():
     first = mnist("test")
     first.x[:] = 0
     first.y[:] = 0
@@ -83,6 +83,21 @@ def test_mnist_download(monkeypatch, cache, mirror):
     assert sorted(p.name for p in (cache / "mnist").iterdir()) == ["images.gz", "labels.gz"]
 
 
+@pytest.mark.skipif(_files.checkout_directory() is None, reason="only the repository carries the files, not the sdist")
+def test_the_repository_carries_every_file(monkeypatch, tmp_path):
+    """All of them are read from the checkout, without a cache or a network, and SHA256SUMS is true of them."""
+    monkeypatch.delenv("COROLLARY_DATA", raising=False)
+    monkeypatch.setattr(_files, "cache_directory", lambda: tmp_path)
+    carried = _files.checkout_directory()
+    files = [*_mnist.FILES["train"], *_mnist.FILES["test"], _shakespeare.FILE]
+    for file in files:
+        assert len(_files.load(file._replace(mirrors=()))) == file.size
+    listed = dict(line.split("  ")[::-1] for line in (carried / "SHA256SUMS").read_text().splitlines())
+    assert set(listed) == {f"{file.folder}/{file.name}" for file in files}
+    for name, sha256 in listed.items():
+        assert hashlib.sha256((carried / name).read_bytes()).hexdigest() == sha256
+
+
 def test_mirrors():
     """At least two hosts for every file of MNIST, all over https, under the file's own name."""
     for images, labels in _mnist.FILES.values():
@@ -93,7 +108,7 @@ def test_mirrors():
     assert all(url.startswith("https://") for url in _shakespeare.FILE.mirrors)
 
 
-def test_shakespeare(real_files):
+def test_shakespeare():
     text = shakespeare()
     assert len(text) == 1_115_394
     assert len(set(text)) == 65

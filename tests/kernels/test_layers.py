@@ -15,7 +15,7 @@ def test_residual_adds_the_branch():
     branch = (Activation("relu"), Dense(6, 0.5, 0.1))
     network = Architecture([Dense(6), Residual(branch), Dense(1)])
     plain = Architecture([Dense(6), *branch])
-    params = network.init(KEY, (5,))
+    params = network.init((5,), key=KEY).params
     hidden = Architecture([Dense(6)]).apply(params[:1], X)
     inside = 0.5 * np.maximum(hidden, 0) @ params[1][1]["weight"] / np.sqrt(6) + 0.1 * params[1][1]["bias"]
     expected = np.sqrt(2) * (hidden + inside) @ params[2]["weight"] / np.sqrt(6)

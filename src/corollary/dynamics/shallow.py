@@ -14,6 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
+from corollary._engine.runge_kutta import flow
 from corollary._validate import concrete, labels, one_of, positive, real, whole, within
 from corollary.catalog import implements
 from corollary.kernels.dual import activation as resolved
@@ -204,26 +205,17 @@ def shallow_flow(network: ScaledNetwork, x, y, eta, times, *, substeps: int = 20
     if concrete(times) and (np.diff(np.asarray(times)) < 0).any():
         raise ValueError("times must increase.")
 
-    def stage(carry, tableau):
-        # k_i = velocity(start + a_i h k_{i-1}), gathered with weight b_i h: one traced velocity for four stages
-        start, slope, gathered, h = carry
-        a, b = tableau
-        slope = _velocity(_moved(start, slope, a * h), x, y, eta)
-        return (start, slope, jax.tree.map(lambda g, s: g + b * h * s, gathered, slope), h), None
+    def at(weights):
+        return eqx.tree_at(lambda n: (n.outer, n.inner), network, weights)
 
-    tableau = (jnp.array([0, 0.5, 0.5, 1], x.dtype), jnp.array([1, 2, 2, 1], x.dtype) / 6)
-
-    def small(network, h):
-        still = jnp.zeros_like(network.outer), jnp.zeros_like(network.inner)
-        (_, _, move, _), _ = jax.lax.scan(stage, (network, still, still, h), tableau)
-        return _moved(network, move, 1)
-
-    def onward(network, length):
-        network = jax.lax.fori_loop(0, substeps, lambda _, n: small(n, length / substeps), network)
-        return network, observe(network)
-
-    network, observed = jax.lax.scan(onward, network, jnp.diff(times, prepend=0.0).astype(x.dtype))
-    return observed, network
+    seen, end = flow(
+        lambda weights: _velocity(at(weights), x, y, eta),
+        (network.outer, network.inner),
+        times,
+        substeps=substeps,
+        observe=lambda weights: observe(at(weights)),
+    )
+    return seen, at(end)
 
 
 def _step(network, x, y, eta):

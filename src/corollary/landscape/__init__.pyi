@@ -112,6 +112,7 @@ from .near_initialisation import linearised as linearised
 from .operator import Curvature as Curvature
 from .operator import gauss_newton as gauss_newton
 from .operator import hessian as hessian
+from .operator import hessian_of as hessian_of
 from .propagation import Propagation as Propagation
 from .propagation import depth_factor as depth_factor
 from .propagation import he_variance as he_variance

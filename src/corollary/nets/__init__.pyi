@@ -5,7 +5,7 @@ from . import graphs as graphs
 from . import normalisation as normalisation
 from . import recurrent as recurrent
 from . import sets as sets
-from ._step import processor_ready as processor_ready
+from ._step import cpu_ready as cpu_ready
 from .activations import ACTIVATIONS as ACTIVATIONS
 from .activations import ActivationFunction as ActivationFunction
 from .activations import arctan as arctan

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import jax
 from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn, Literal
 
-from corollary._jaxpr import body_of, run_equation
+from corollary._engine.jaxpr import body_of, run_equation
 
 
 class Step(NamedTuple):

@@ -8,7 +8,7 @@ import pytest
 from jax import lax
 from jax.extend.core import ClosedJaxpr
 
-from corollary._processor import processor_ready
+from corollary._engine.cpu_ready import cpu_ready
 
 RNG = np.random.default_rng(0)
 
@@ -35,7 +35,7 @@ def test_same_numbers_in_every_layout(numbers, x_shape, kernel_shape):
             x, kernel, (2, 1), ((1, 0), (2, 1)), rhs_dilation=(1, 2), dimension_numbers=numbers, feature_group_count=2
         )
 
-    np.testing.assert_allclose(processor_ready(convolve)(x, kernel), convolve(x, kernel), rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(cpu_ready(convolve)(x, kernel), convolve(x, kernel), rtol=1e-5, atol=1e-5)
 
 
 def test_derivatives_of_both_orders_in_a_loop():
@@ -50,7 +50,7 @@ def test_derivatives_of_both_orders_in_a_loop():
         return {"hessian": jax.jvp(jax.grad(loss), (kernel,), (v["hessian"],))[1]}
 
     v = {"hessian": jnp.asarray(RNG.normal(size=kernel.shape))}
-    found = lax.scan(lambda c, _: (processor_ready(product)(c), None), v, None, length=2)[0]
+    found = lax.scan(lambda c, _: (cpu_ready(product)(c), None), v, None, length=2)[0]
     np.testing.assert_allclose(found["hessian"], product(product(v))["hessian"], rtol=1e-4, atol=1e-6)
 
 
@@ -68,13 +68,13 @@ def test_every_convolution_is_rewritten():
         ]
 
     wanted = lax.ConvDimensionNumbers((0, 2, 1), (2, 1, 0), (0, 2, 1))
-    assert layouts(processor_ready(slope)) == [wanted] * len(layouts(slope))
+    assert layouts(cpu_ready(slope)) == [wanted] * len(layouts(slope))
     assert wanted not in layouts(slope)
 
 
 def test_no_function_is_refused():
     with pytest.raises(TypeError, match="function must be a function, got int"):
-        processor_ready(3)
+        cpu_ready(3)
 
 
 def _dots(function, *args):
@@ -98,10 +98,10 @@ def test_sums_over_several_axes_become_one_with_the_wide_factor_second():
         return jax.grad(lambda w: jnp.sum(jnp.tanh(jax.vmap(jax.vmap(lambda x: x @ w.T))(x))))(w)
 
     assert ((8, 20, 5), (8, 20, 3)) in [shapes for shapes, _ in _dots(slope, w, x)]
-    assert (((160, 3), (160, 5)), ((0,), (0,))) in _dots(processor_ready(slope), w, x)
-    np.testing.assert_allclose(processor_ready(slope)(w, x), slope(w, x), rtol=1e-12)
+    assert (((160, 3), (160, 5)), ((0,), (0,))) in _dots(cpu_ready(slope), w, x)
+    np.testing.assert_allclose(cpu_ready(slope)(w, x), slope(w, x), rtol=1e-12)
     # a short sum stays as it is
-    assert (((40, 5), (40, 3)), ((0,), (0,))) in _dots(processor_ready(slope), w, x[:2])
+    assert (((40, 5), (40, 3)), ((0,), (0,))) in _dots(cpu_ready(slope), w, x[:2])
 
 
 @pytest.mark.parametrize(
@@ -116,7 +116,7 @@ def test_products_of_every_form(formula, widths):
     for arguments in (0, 1, (0, 1)):
         slope = jax.grad(lambda *f: jnp.sum(jnp.einsum(formula, *f, precision=("highest", "default")) ** 2), arguments)
         for found, wanted in zip(
-            jax.tree.leaves(processor_ready(slope)(*factors)), jax.tree.leaves(slope(*factors)), strict=True
+            jax.tree.leaves(cpu_ready(slope)(*factors)), jax.tree.leaves(slope(*factors)), strict=True
         ):
             np.testing.assert_allclose(found, wanted, rtol=1e-10, atol=1e-10)
 
@@ -135,15 +135,15 @@ def test_sums_over_time_come_after_the_loop():
     w, v = jnp.asarray(RNG.normal(size=(2, 6, 6)))
     xs = jnp.asarray(RNG.normal(size=(40, 4, 6)))
     slope = jax.grad(_recurrent, (0, 1))
-    for found, wanted in zip(processor_ready(slope)(w, v, xs), slope(w, v, xs), strict=True):
+    for found, wanted in zip(cpu_ready(slope)(w, v, xs), slope(w, v, xs), strict=True):
         np.testing.assert_allclose(found, wanted, rtol=1e-9, atol=1e-12)
     summed = ((160, 6), (160, 6))
     assert summed not in [d[0] for d in _dots(slope, w, v, xs)]
-    assert summed in [d[0] for d in _dots(processor_ready(slope), w, v, xs)]
+    assert summed in [d[0] for d in _dots(cpu_ready(slope), w, v, xs)]
     # derivatives of what was made ready, and many at once
-    twice = jax.jvp(lambda w: processor_ready(slope)(w, v, xs)[0], (w,), (v,))[1]
+    twice = jax.jvp(lambda w: cpu_ready(slope)(w, v, xs)[0], (w,), (v,))[1]
     np.testing.assert_allclose(twice, jax.jvp(lambda w: slope(w, v, xs)[0], (w,), (v,))[1], rtol=1e-8, atol=1e-10)
-    many = jax.vmap(lambda xs: processor_ready(slope)(w, v, xs)[1])(jnp.stack([xs, 2 * xs]))
+    many = jax.vmap(lambda xs: cpu_ready(slope)(w, v, xs)[1])(jnp.stack([xs, 2 * xs]))
     np.testing.assert_allclose(many[1], slope(w, v, 2 * xs)[1], rtol=1e-9, atol=1e-12)
 
 
@@ -155,9 +155,9 @@ def test_no_memory_is_taken_that_the_loop_was_to_save():
         piece = jax.checkpoint(lambda x: jnp.sum(jnp.tanh(x @ w.T) ** 2))
         return jax.lax.scan(lambda total, x: (total + piece(x), None), 0.0, xs)[0]
 
-    found = _dots(processor_ready(jax.grad(loss)), w)
+    found = _dots(cpu_ready(jax.grad(loss)), w)
     assert not any(300 in shape for d in found for shape in (d[1] if d[0] == "loop" else d[0]))
-    np.testing.assert_allclose(processor_ready(jax.grad(loss))(w), jax.grad(loss)(w), rtol=1e-10)
+    np.testing.assert_allclose(cpu_ready(jax.grad(loss))(w), jax.grad(loss)(w), rtol=1e-10)
 
 
 def test_what_is_recomputed_is_not_merged_with_the_first_time():
@@ -168,7 +168,7 @@ def test_what_is_recomputed_is_not_merged_with_the_first_time():
         return jnp.sum(noisy(w, x, key) ** 2)
 
     w, plain = jnp.asarray(RNG.normal(size=(6, 6))), jax.grad(loss)
-    ready = processor_ready(plain)
+    ready = cpu_ready(plain)
     np.testing.assert_allclose(ready(w, x), plain(w, x), rtol=1e-10)
     hyperbolic = [jax.jit(f).lower(w, x).compile().as_text().count(" tanh(") for f in (ready, plain)]
     assert hyperbolic[0] == hyperbolic[1] > 2  # two, and again on the way back
@@ -181,7 +181,7 @@ def test_modules_keys_and_names():
         return jnp.sum(jax.vmap(layer)(x + jax.random.normal(key, x.shape)) ** 2)
 
     slope, x = eqx.filter_value_and_grad(loss), jnp.asarray(RNG.normal(size=(4, 3)))
-    (found, ours), (wanted, plain) = eqx.filter_jit(processor_ready(slope))(layer, x, key=key), slope(layer, x, key=key)
+    (found, ours), (wanted, plain) = eqx.filter_jit(cpu_ready(slope))(layer, x, key=key), slope(layer, x, key=key)
     np.testing.assert_allclose(found, wanted, rtol=1e-12)
     assert jax.tree.structure(ours) == jax.tree.structure(plain)
     np.testing.assert_allclose(ours.layers[0].weight, plain.layers[0].weight, rtol=1e-10)

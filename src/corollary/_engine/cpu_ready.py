@@ -22,16 +22,16 @@ import jax.numpy as jnp
 from jax import lax
 from jax.extend.core import JaxprEqn, Literal
 
-from corollary._jaxpr import body_of, evaluate, loop_of, rewritten, run_equation
+from corollary._engine.jaxpr import body_of, evaluate, loop_of, rewritten, run_equation
 
 #: Sums shorter than this are no work for a second core, and not worth a transposed result.
 LONG = 128
 
 
-def processor_ready(function: Callable) -> Callable:
+def cpu_ready(function: Callable) -> Callable:
     """`function`, with its products and convolutions as XLA runs them fastest on a processor.
 
-    After differentiation: `eqx.filter_jit(processor_ready(eqx.filter_grad(loss)))`, or with `jax` for `eqx.filter`
+    After differentiation: `eqx.filter_jit(cpu_ready(eqx.filter_grad(loss)))`, or with `jax` for `eqx.filter`
     where all arguments are arrays. On other devices it is the function itself. Loops (`scan`) inside of it are made
     ready too; functions with derivative rules of their own stay whole.
     """
