@@ -96,8 +96,8 @@ def _derivatives_by_contour(z, order):
 def quarter_slope_at_zero(key):
     r"""arctan and tanh have the derivative 1/4 at zero.
 
-    As printed in section 5.4: "both arctan and tanh have derivative 1/4 at the origin". Both have the slope 1 there; the
-    slope $\frac14$ is that of the logistic function.
+    As printed in section 5.4: "both arctan and tanh have derivative 1/4 at the origin". Both have the slope 1 there;
+    $\frac14$ is that of the logistic function.
     """
     slopes = [jax.grad(phi)(0.0) for phi in (jnp.arctan, jnp.tanh, jax.nn.sigmoid)]
     yield equal("slope of arctan, tanh and the logistic function at 0", slopes, [1.0, 1.0, 0.25])
@@ -218,7 +218,8 @@ def dead_units(key, *, points: Size = 40, steps: Count = 400):
     recovered = jnp.stack([soft.losses[-1], leaky.losses[-1]]) / dead.losses[0]
     yield at_most("loss left by Softplus and leaky ReLU", recovered, 0.1)
     yield control(
-        "all pre-activations are negative: here shifted above zero", equal("parameters", alive.record, start, rtol=0, atol=0)
+        "all pre-activations are negative: here shifted above zero",
+        equal("parameters", alive.record, start, rtol=0, atol=0),
     )
     names = {"ReLU, dead": dead, "Softplus": soft, "leaky ReLU": leaky}
     yield curves(

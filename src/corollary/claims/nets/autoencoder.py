@@ -120,7 +120,8 @@ def rank_constraint(key, *, dim: Size = 10, code: Size = 3, n: Size = 40, steps:
     yield at_least("singular value m, against the first", values[:, code - 1], 1e3 * rounding)
     curved = jnp.linalg.svd(jnp.tanh(jax.vmap(result.model)(x)), compute_uv=False)
     yield control(
-        "the decoder is linear: here followed by tanh", at_most("singular values beyond m", curved[code:] / curved[0], rounding, rtol=0)
+        "the decoder is linear: here followed by tanh",
+        at_most("singular values beyond m", curved[code:] / curved[0], rounding, rtol=0),
     )
 
 
@@ -226,7 +227,9 @@ def optimum(key, *, dim: Size = 8, code: Size = 2, n: Size = 100, steps: Count =
     yield at_least("loss during training", result.losses, floor, along="iteration")
     yield equal("loss after training", result.record[0][-1], floor, rtol=1e-4)
     yield at_most("sine of the angle between the planes after training", result.record[1][-1], 1e-3)
-    yield control("the directions are the leading ones: here the next", equal("loss", reconstruction_loss(other, x), floor))
+    yield control(
+        "the directions are the leading ones: here the next", equal("loss", reconstruction_loss(other, x), floor)
+    )
     yield equal(
         "their loss",
         reconstruction_loss(other, x),
