@@ -91,10 +91,11 @@ def polynomials_need_no_spectrum(key, *, order: Size = 6, signals: Size = 3):
     yield equal("operations of one product on rings, as counted by XLA", counted, predicted, x=sizes, along="vertices")
     yield rate("operations of one product", sizes, counted, 1.0, tolerance=0.01, along="vertices")
     # a complete graph has of the order of M² edges
-    dense = [_operations(int(m), complete=True) for m in sizes]
+    few = np.array([25, 50, 100, 200])
+    dense = [_operations(int(m), complete=True) for m in few]
     yield control(
-        "the graph has few edges: here all of them",
-        rate("operations of one product", sizes, dense, 1.0, tolerance=0.01, along="vertices"),
+        "a vertex has few neighbours: here all others",
+        rate("operations of one product", few, dense, 1.0, tolerance=0.01, along="vertices"),
     )
 
 
@@ -104,7 +105,9 @@ def _operations(nodes, complete: bool = False) -> float:
     ring = np.stack([np.arange(nodes), (np.arange(nodes) + 1) % nodes], axis=1)
     graph = Edges(np.stack(np.triu_indices(nodes, 1), axis=1) if complete else ring, nodes)
     both = [lambda x: laplacian_apply(graph, x), lambda x: degrees(graph) + x[:, 0] * 0]
-    product, only_degrees = (jax.jit(f).lower(x).cost_analysis()["flops"] for f in both)
+    # for a GPU there is no count before a program is compiled (cost_analysis gives None); the operations are the same
+    with jax.default_device(jax.devices("cpu")[0]):
+        product, only_degrees = (jax.jit(f).lower(x).cost_analysis()["flops"] for f in both)
     return product - (only_degrees - 2 * nodes)
 
 
