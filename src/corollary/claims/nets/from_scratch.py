@@ -8,7 +8,8 @@ from jax.flatten_util import ravel_pytree
 
 from corollary.claims.nets._pictures import curves, scatter
 from corollary.evidence import Count, Size, at_least, at_most, claim, control, equal, estimate, printed
-from corollary.linear import binary_cross_entropy, logistic
+from corollary.foundations import binary_cross_entropy
+from corollary.linear import logistic_function
 from corollary.nets import MLP, bayes_logit, book_two_gaussians, logistic_cross_entropy, parameter_count, relu
 from corollary.nets.from_scratch import backward, bce_backward, bce_forward, forward, gd_step, initial_parameters, run
 from corollary.nets.two_gaussians import COVARIANCES, MEANS, two_gaussians
@@ -52,11 +53,12 @@ def backward_pass(key, *, n: Size = 20, hidden: Size = 7):
     @jax.jit
     def measure(parameters, x, y):
         flat, back = ravel_pytree(parameters)
+        squared = lambda p: jnp.mean((logistic_function(forward(p, x)[0]) - y) ** 2)  # noqa: E731
         moves = jax.vmap(lambda e: (_loss(back(flat + h * e), x, y) - _loss(back(flat - h * e), x, y)) / (2 * h))
         return {
             "once": _gradients(parameters, x, y, divide_again=False),
             # another loss of the same outputs
-            "squared": ravel_pytree(jax.grad(lambda p: jnp.mean((logistic(forward(p, x)[0]) - y) ** 2))(parameters))[0],
+            "squared": ravel_pytree(jax.grad(squared)(parameters))[0],
             "autodiff": (ravel_pytree(jax.grad(_loss)(parameters, x, y))[0], jax.grad(_loss, 1)(parameters, x, y)),
             "central": moves(jnp.eye(flat.size)),
             "losses": (bce_forward(forward(parameters, x)[0], y)[0], _loss(parameters, x, y)),
@@ -208,8 +210,8 @@ def training_run(key, *, n: Size = 150, steps: Count = 60):
             return jax.tree.map(lambda a, g: a - 0.5 / (2 * n) * g, p, slopes), loss
 
         slow, slow_losses = jax.lax.scan(descend, parameters, length=steps)
-        p = logistic(forward(fixed.parameters, x)[0])
-        bayes = logistic(bayes_logit(x))[:, None]
+        p = logistic_function(forward(fixed.parameters, x)[0])
+        bayes = logistic_function(bayes_logit(x))[:, None]
         best = jnp.mean(binary_cross_entropy(y, bayes)), jnp.mean((bayes > 0.5) == (y > 0.5))
         return fixed, literal, blind.losses[-1], (slow, slow_losses), p, *best
 
