@@ -49,7 +49,8 @@ RIGHT = {
     ("two_dice", "probability of each sum"): "all outcomes are counted",
     ("open_and_closed", "points of 1/n within ε of 0"): "points are counted",
     ("open_and_closed", "points of 1/n within 1/13 of 1/3, itself apart"): "points are counted",
-    ("arccos_as_printed", "arccos"): "the printed series is summed",
+    ("arccos_as_printed", "largest error of the printed sum"): "the printed series is summed",
+    ("arccos_as_printed", "error of the corrected sum"): "the corrected series is summed",
     ("deterministic_weights", "mean slope of a logistic unit"): "an integral, summed on a grid",
     ("deterministic_weights", "mean slope, large weights"): "an integral, summed on a grid",
     ("forward_recursion", "variance of a product"): "the variance of a law on a few points, summed",
@@ -87,8 +88,6 @@ OPEN = {
     ("chernoff_bound", "upper tail, δ = 1"),
     ("matrix_bernstein_inequality", "mean norm"),
     ("finite_subcovers", "what N intervals (1/n, 2) leave out of (0, 1]"),
-    ("two_layers_trained", "κ at 1, 0 and -1"),
-    ("printed_threshold", "the fourth power of σ against the printed threshold"),
 }
 
 LITERAL, CONTAINED, MOVED = "nothing was measured", "the bound contains the measured side", "a bound that is moved"
