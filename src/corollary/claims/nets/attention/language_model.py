@@ -66,13 +66,14 @@ def entropy_rate(key, *, steps: Count = 150):
 
 
 @claim(rows=("B10.65",))
-def longer_than_trained(key, *, steps: Count = 500):
+def longer_than_trained(key, *, steps: Count = 500, starts: Count = 3):
     r"""A decoder that composes a few steps perfectly does not compose more of them.
 
     A decoder with two blocks learns the parity of the bits so far, on all sequences of five bits. On sequences of ten
     bits, the same rule, its answers at positions six to ten are little better than chance: nothing in the architecture
-    makes it iterate a step. (The text lists such weaknesses without numbers; no theorem is meant. The shares that are
-    asked for, 0.9 and 0.75, leave room for the luck of an initialisation; most runs give 1 and 0.5.)
+    makes it iterate a step. The premise is that it has learned, which is not the luck of every start: of a few starts
+    the one with the least loss in training is looked at. (The text lists such weaknesses without numbers; no theorem
+    is meant. Most runs give the shares 1 and 0.5; 0.9 and 0.75 are asked for.)
     """
     short, long = 5, 10
     bits = np.array(list(itertools.product(range(2), repeat=long)))
@@ -82,14 +83,18 @@ def longer_than_trained(key, *, steps: Count = 500):
     @jax.jit
     def measure(key):
         options = {"hidden": 32, "positions": "sinusoidal"}
-        net = trainable(lambda key: LanguageModel(2, long, 16, 2, 2, key=key, **options), key)
 
         def loss(net):
             return token_cross_entropy(jax.vmap(net)(seen), parity[:: 2 ** (long - short), :short]).mean()
 
-        run = train(net, loss, (), STEPS, steps=steps)
-        right = jax.vmap(run.model)(bits).argmax(-1) == parity
-        return right.mean(0)
+        def one(key):
+            net = trainable(lambda key: LanguageModel(2, long, 16, 2, 2, key=key, **options), key)
+            model = train(net, loss, (), STEPS, steps=steps).model
+            right = jax.vmap(model)(bits).argmax(-1) == parity
+            return loss(model), right.mean(0)
+
+        losses, right = jax.vmap(one)(jax.random.split(key, starts))
+        return right[jnp.argmin(losses)]
 
     right = measure(key)
     yield at_least("share of right answers, as long as trained", right[:short], 0.9, along="position")
