@@ -1,4 +1,4 @@
-"""One epoch of the MNIST listing of M07 on the processor and on the accelerator, for several widths.
+"""One epoch of the MNIST listing of M07 on the CPU and on the accelerator, for several widths.
 
     pip install -e . && python benchmarks/devices.py --widths 100 1024 4096
 
@@ -40,7 +40,7 @@ def loss(model, x, y):
 def main(widths, batches):
     x, y = data.mnist("train")
     cpu, other = jax.devices("cpu")[0], jax.devices()[0]
-    print(f"processor against {other.device_kind}; {batches} batches of 100")
+    print(f"CPU against {other.device_kind}; {batches} batches of 100")
     for width in widths:
         (slow, a), (fast, b) = epoch(cpu, width, x, y, batches), epoch(other, width, x, y, batches)
         print(f"width {width:5d}: {slow:8.3f} s, {fast:7.3f} s, ratio {slow / fast:6.1f}, ", end="")

@@ -65,6 +65,6 @@ def main(threads, bar):
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--threads", type=int, default=os.cpu_count(), help="of PyTorch on a processor")
+    parser.add_argument("--threads", type=int, default=os.cpu_count(), help="of PyTorch on a CPU")
     parser.add_argument("--bar", type=float, default=0.95, help="the least ratio that counts as a success")
     main(**vars(parser.parse_args()))

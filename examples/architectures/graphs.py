@@ -1,6 +1,6 @@
 """Graph networks on hidden communities near the limit of what can be known, on a karate club, and where they are blind.
 
-    python examples/architectures/graphs.py             # a GPU: 2,000 vertices; two processor cores: 400, two minutes
+    python examples/architectures/graphs.py             # a GPU: 2,000 vertices; two CPU cores: 400, two minutes
     python examples/architectures/graphs.py --quick     # seconds, too short to learn anything
 
 Communities: two blocks with c_in/n and c_out/n, five percent of the labels shown. Below (c_in - c_out)^2 = 2 (c_in +

@@ -1,6 +1,6 @@
 """Two problems whose answer lies far back: gated and linear recurrent networks solve them, an Elman network does not.
 
-    python examples/architectures/long_memory.py             # length 200 on a GPU, 50 on two processor cores
+    python examples/architectures/long_memory.py             # length 200 on a GPU, 50 on two CPU cores
     python examples/architectures/long_memory.py --quick     # seconds, too short to learn anything
 
 Adding: the sum of two marked numbers among many (mean squared error; a constant has 1/6). Copy: symbols to be repeated

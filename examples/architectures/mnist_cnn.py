@@ -3,7 +3,7 @@
     python examples/architectures/mnist_cnn.py
     python examples/architectures/mnist_cnn.py --quick     # seconds, on few images
 
-Convolution, ReLU and pooling, and again, then affine layers. On a processor two convolutions of 5 by 5 and three
+Convolution, ReLU and pooling, and again, then affine layers. On a CPU two convolutions of 5 by 5 and three
 epochs; on an accelerator six of 3 by 3, and the images moved by up to two pixels, anew in every step.
 """
 

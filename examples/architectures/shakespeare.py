@@ -1,6 +1,6 @@
 """A character model of Shakespeare: a decoder-only transformer that learns to write from 1 MB of text.
 
-    python examples/architectures/shakespeare.py             # two minutes on a GPU, four on two processor cores
+    python examples/architectures/shakespeare.py             # two minutes on a GPU, four on two CPU cores
     python examples/architectures/shakespeare.py --quick     # seconds, and it shows
 
 The first 90 % of the text are for training, the rest for validation: every character of it is predicted once, from

@@ -75,7 +75,10 @@ LAYERS = [Layer(jnp.ones((2, 3)), jnp.zeros(3))]
         (lambda: layered_backprop(LAYERS, jnp.ones(3), jnp.ones(3)), r"x must have shape \(2,\)"),
         (lambda: layered_backprop(LAYERS, jnp.ones(2), jnp.ones(2)), r"y must have shape \(3,\)"),
         (lambda: layered_backprop(LAYERS * 2, jnp.ones(2), jnp.ones(3)), "weights of layer 2 must have shape"),
-        (lambda: layered_backprop(LAYERS, jnp.ones(2), jnp.ones(3), ["tanh"] * 2), "activations must name one"),
+        (
+            lambda: layered_backprop(LAYERS, jnp.ones(2), jnp.ones(3), ["tanh"] * 2),
+            "activations must hold one name per layer",
+        ),
         (lambda: layered_backprop(LAYERS, jnp.ones(2), jnp.ones(3), "cosine"), "activation must be one of"),
         (lambda: layered_backprop(LAYERS, jnp.ones(2), jnp.ones(3), loss="zero"), "loss must be one of"),
         (lambda: backprop_columns(LAYERS, jnp.ones((2, 4)), jnp.ones((3, 4))), r"weights must have shape \(3, 2\)"),
@@ -88,7 +91,7 @@ LAYERS = [Layer(jnp.ones((2, 3)), jnp.zeros(3))]
             "y must have",
         ),
         (lambda: random_layers(jax.random.key(0), [2]), "widths must name"),
-        (lambda: block_backprop([dense_block()], [], jnp.ones(2), jnp.ones_like), "of one length"),
+        (lambda: block_backprop([dense_block()], [], jnp.ones(2), jnp.ones_like), "have the same length"),
         (
             lambda: block_backprop([dense_block()], [(jnp.ones((1, 2)), 0.0)], jnp.ones(2), lambda h: jnp.ones(3)),
             "output_gradient must give",

@@ -54,7 +54,7 @@ def test_segment():
         (lambda: all_orders(np.ones((8, 2))), ValueError, "the number of units must be from 1 to 7"),
         (lambda: symmetrise(np.ones(2)), ValueError, "weights must have shape"),
         (lambda: segment(3, W, W), TypeError, "f must be a function of a point"),
-        (lambda: segment(jnp.sum, W, W[:2]), ValueError, "a and b must have one shape"),
+        (lambda: segment(jnp.sum, W, W[:2]), ValueError, "a and b must have the same shape"),
         (lambda: segment(jnp.sum, W, W, 1), ValueError, "points must be at least 2"),
         (lambda: relu_overlaps(W, np.ones((2, 3))), ValueError, "v must have shape"),
         (lambda: committee_descent(jax.random.key(0), 0, W, trials=1), ValueError, "width must be at least 1"),

@@ -38,7 +38,7 @@ CASES = {
     "moments": [(lambda: linear.moments(X, T), "y must have shape .n,. with n = 3")],
     "moment_matrix": [(lambda: linear.moment_matrix(np.ones((2, 2, 2))), r"x must have shape \(n,\) or \(n, d\)")],
     "moment_eigenvalues": [(lambda: linear.moment_eigenvalues(EYE), "x must have shape")],
-    "squared_error": [(lambda: linear.squared_error(X, T), "one label each")],
+    "squared_error": [(lambda: linear.squared_error(X, T), "single labels of the same shape")],
     "squared_loss": [(lambda: linear.squared_loss(X, X, X), r"theta must have shape \(2,\), 1 weight")],
     "squared_loss_by_moments": [(lambda: linear.squared_loss_by_moments(T, (1, 2)), "m must be Moments")],
     "squared_point_gradients": [(lambda: linear.squared_point_gradients(T, X, T), "y must have shape")],

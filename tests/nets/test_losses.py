@@ -56,7 +56,7 @@ def test_split(fraction):
 
 
 def test_bad_input():
-    with pytest.raises(ValueError, match="one label each"):
+    with pytest.raises(ValueError, match="single labels of the same shape"):
         half_squared_error(Z[0], Z)
     with pytest.raises(ValueError, match="y must be in .0, 1."):
         logistic_cross_entropy(2.0, 0.0)

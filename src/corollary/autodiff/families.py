@@ -16,7 +16,9 @@ def mlp_graph(widths) -> Graph:
     """
     widths = [whole("widths", width) for width in widths]
     if len(widths) < 2:
-        raise ValueError(f"widths must name an input and at least one layer, got {len(widths)} width(s).")
+        raise ValueError(
+            f"widths must hold the number of inputs and the width of at least one layer, got {len(widths)} number(s)."
+        )
     weights = sum(m * n for m, n in pairwise(widths))
     nodes = [Node("leaf")] * (widths[0] + weights)
     below, free = tuple(range(widths[0])), iter(range(widths[0], len(nodes)))
@@ -39,7 +41,7 @@ def random_graph(key, leaves: int, operations: int, fan_out: int = 5) -> Graph:
     """
     n, m = whole("leaves", leaves), whole("operations", operations)
     fan_out = whole("fan_out", fan_out, 4)
-    # the graph is built outside of JAX, which would compile anew for every number of operations
+    # the graph is built outside JAX, which would compile anew for every number of operations
     draws = np.random.default_rng(np.asarray(jax.random.bits(key, (8,), "uint32"))).random((m, 5))
     arity = {"sum": 2, "mul": 2, "dot": 4, "tanh": 1, "exp": 1}
     bounds_of = {

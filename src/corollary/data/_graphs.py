@@ -33,7 +33,7 @@ __all__ = [
     "wl_twins",
 ]
 
-# Zachary's karate club (W. W. Zachary, 1977): for each member those of higher number that they met outside of the club
+# Zachary's karate club (W. W. Zachary, 1977): for each member those of higher number that they met outside the club
 _KARATE = {
     0: (1, 2, 3, 4, 5, 6, 7, 8, 10, 11, 12, 13, 17, 19, 21, 31),
     1: (2, 3, 7, 13, 17, 19, 21, 30),

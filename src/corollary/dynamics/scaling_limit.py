@@ -176,7 +176,7 @@ def stochastic_order(samples, widths, beta, *, levels=(0.5, 0.75, 0.95)) -> Stoc
     widths, beta = (positive(n, real(n, v, "w", dims)) for n, v in (("widths", widths), ("beta", beta)))
     levels = within("levels", real("levels", levels, "q"), 0.0, 1.0, open="both")
     if dims["w"] < 2:
-        raise ValueError("widths must be at least two.")
+        raise ValueError(f"widths must hold at least two widths, got {dims['w']}.")
     quantiles = jnp.quantile(jnp.abs(samples) / beta[:, None], levels, axis=1).T
     u, v = jnp.log(widths), jnp.log(quantiles[:, -1])
     u = u - jnp.mean(u)

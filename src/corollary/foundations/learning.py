@@ -31,7 +31,9 @@ class Dataset(eqx.Module):
     def __init__(self, x, y):
         self.x, self.y = _rows("x", x), _rows("y", y)
         if self.x.shape[0] != self.y.shape[0]:
-            raise ValueError(f"x and y must have as many rows, got shapes {self.x.shape} and {self.y.shape}.")
+            raise ValueError(
+                f"x and y must have the same number of rows, got shapes {self.x.shape} and {self.y.shape}."
+            )
 
     def __len__(self) -> int:
         return self.x.shape[0]
@@ -74,7 +76,7 @@ class FiniteLaw(eqx.Module):
         """Every sample of this size: the rows drawn, (k^size, size), and the probability of drawing them so."""
         k, size = self.x.shape[0], whole("size", size)
         if k**size > 2**22:
-            raise ValueError(f"size must leave at most 2^22 samples, got {k}^{size} of them.")
+            raise ValueError(f"size must give at most 2^22 samples, got {k}^{size}.")
         rows = jnp.arange(k**size)[:, None] // k ** jnp.arange(size) % k
         return rows, jnp.prod(self.probability[rows], axis=1)
 
@@ -127,13 +129,15 @@ class Minimisers(NamedTuple):
 
 @implements("T01.03", "M01.08", "B05.02")
 def erm(loss: Callable, hypotheses, data: Dataset) -> Minimisers:
-    r"""$\hat h\in\arg\min_{h\in\mathcal H}\hat L(h)$ over a finite class: `hypotheses` is a pytree with one a row.
+    r"""$\hat h\in\arg\min_{h\in\mathcal H}\hat L(h)$ over a finite class: `hypotheses` is a pytree with one per row.
 
     Of several minimisers the first is taken; `attained` marks all of them.
     """
     sizes = {jnp.shape(leaf)[:1] for leaf in jax.tree.leaves(hypotheses)}
     if len(sizes) != 1 or sizes & {(), (0,)}:
-        raise ValueError(f"hypotheses must hold one hypothesis a row, as many in every leaf, got {sorted(sizes)}.")
+        raise ValueError(
+            f"hypotheses must hold one hypothesis per row, the same number in every leaf, got {sorted(sizes)}."
+        )
     losses = jax.vmap(lambda h: training_loss(loss, h, data))(hypotheses)
     index = jnp.argmin(losses)
     return Minimisers(index, losses[index], losses, losses == losses[index])
@@ -185,7 +189,7 @@ def _rows(name, value):
     except (TypeError, ValueError):
         raise TypeError(f"{name} must be an array of numbers, got {type(value).__name__}.") from None
     if value.ndim == 0 or value.shape[0] == 0:
-        raise ValueError(f"{name} must hold at least one datapoint, one a row, got shape {np.shape(value)}.")
+        raise ValueError(f"{name} must hold at least one datapoint, one per row, got shape {np.shape(value)}.")
     return value
 
 

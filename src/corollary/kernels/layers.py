@@ -172,7 +172,9 @@ class Residual(eqx.Module):
 
     def flow(self, flow: Flow) -> Flow:
         if not flow.random:
-            raise ValueError("Residual needs a Dense or Conv layer before it: its inputs must grow in width too.")
+            raise ValueError(
+                "Residual needs a Dense or Conv layer before it, so that its inputs come from a wide layer too."
+            )
         out = flow_through(self.branch, flow)
         if out.shape != flow.shape:
             raise ValueError(f"branch must keep the shape {flow.shape} of its inputs, got {out.shape}.")

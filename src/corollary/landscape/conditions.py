@@ -276,7 +276,7 @@ def _function(f):
 def _cloud(name, points):
     points = real(name, points)
     if points.ndim == 0 or points.shape[0] == 0:
-        raise ValueError(f"{name} must hold at least one point, one a row, got shape {points.shape}.")
+        raise ValueError(f"{name} must hold at least one point, one per row, got shape {points.shape}.")
     return points
 
 

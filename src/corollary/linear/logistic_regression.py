@@ -108,7 +108,7 @@ def logistic_loss_problem(x, y, start=None) -> Problem:
     r"""Logistic regression with bias and without ridge: convex, not strongly; the data must not be separable."""
     fit = fit_newton(x, y)
     if not isinstance(fit.converged, jax.core.Tracer) and not bool(fit.converged):
-        raise ValueError("x and y must not be separable: the loss would have no minimiser.")
+        raise ValueError("x and y must not be separable: without a penalty the loss has no minimiser.")
     start = jnp.zeros_like(fit.theta) if start is None else real("start", start, "p")
     zero = jnp.zeros_like(fit.loss)
     return Problem(

@@ -133,7 +133,7 @@ def retrieval_overlaps(
 
     For each size, `sets` independent networks store that many random patterns, and the dynamics runs from the first
     `starts` of them. Random numbers, networks and runs are one compiled program with one array for all sizes.
-    `at_once` networks run side by side: one on a processor, whose cores the products of one network fill, dozens on
+    `at_once` networks run side by side: one on a CPU, whose cores the products of one network fill, dozens on
     an accelerator.
     """
     n, sets, starts = whole("n", n), whole("sets", sets), whole("starts", starts)

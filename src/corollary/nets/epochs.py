@@ -15,7 +15,7 @@ from corollary.nets.training import Trained
 
 @implements("M07.24")
 def epoch_batches(key, n: int, batch: int):
-    """A random order of `0..n-1` cut into batches, one a row: shape `(n // batch, batch)`.
+    """A random order of `0..n-1` cut into batches, one per row: shape `(n // batch, batch)`.
 
     If `batch` does not divide `n`, the rest of the order is left out of this epoch: batches of one size have gradients
     that average to the full one.

@@ -16,7 +16,9 @@ def half_squared_error(y, prediction):
     r"""$\frac12\|y-\hat y\|^2$ for one label, a number or a vector; its gradient in $\hat y$ is $\hat y-y$."""
     y, prediction = real("y", y), real("prediction", prediction, finite=False)
     if y.ndim > 1 or y.shape != prediction.shape:
-        raise ValueError(f"y and prediction must be one label each, got shapes {y.shape} and {prediction.shape}.")
+        raise ValueError(
+            f"y and prediction must be single labels of the same shape, got {y.shape} and {prediction.shape}."
+        )
     return 0.5 * jnp.sum((prediction - y) ** 2)
 
 
@@ -77,7 +79,7 @@ def train_validation_split(data, fraction: float, *, key) -> Split:
     if n < 2:
         raise ValueError(f"data must hold at least two examples to split, got {n}.")
     if isinstance(fraction, bool) or not isinstance(fraction, int | float | np.number):
-        raise TypeError(f"fraction must be a number known before tracing, got {fraction!r}.")
+        raise TypeError(f"fraction must be a Python number, not a value traced by jit, got {fraction!r}.")
     within("fraction", fraction, 0.0, 1.0, open="both")
     held_out = min(max(round(fraction * n), 1), n - 1)
     order = jax.random.permutation(key, n)

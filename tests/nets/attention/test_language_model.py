@@ -72,7 +72,7 @@ def test_cross_entropy_of_large_logits():
 def test_refused(model):
     with pytest.raises(ValueError, match="tokens must hold labels from 0 to 5"):
         model(np.array([6]))
-    with pytest.raises(ValueError, match="tokens must be at most 6"):
+    with pytest.raises(ValueError, match="tokens must hold at most 6 tokens"):
         model(np.zeros(7, int))
     with pytest.raises(ValueError, match="length must be from 1 to 6"):
         model.cache(7)

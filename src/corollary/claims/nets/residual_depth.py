@@ -134,7 +134,7 @@ def depth_hurts_plain_networks(
             data = (x, y, jnp.full(points, count, float), jnp.full(points, shortcut))
             return train((weights, jnp.zeros((blocks, 2, width)), head), loss, data, optimiser, steps=steps).losses[-1]
 
-        # one after the other: batches of small products take a processor longer to compile than to compute
+        # one after the other: batches of small products take a CPU longer to compile than to compute
         instances = jnp.tile(jnp.stack(keys), 4), jnp.repeat(counts, runs), jnp.repeat(kept, runs)
         return jax.lax.map(lambda instance: one(*instance), instances).reshape(4, runs)
 

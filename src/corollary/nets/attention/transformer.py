@@ -134,7 +134,9 @@ def teacher_forcing_loss(model, source, target, *, key=None):
     r"""Mean of $-\ln p(y_n\mid y_{1:n-1},x)$ over all tokens of `target` (batch, T) on `source` (batch, S), in nats."""
     source, target = jnp.asarray(source), labels("target", target, model.start, "batch T")
     if source.ndim != 2 or source.shape[0] != target.shape[0]:
-        raise ValueError(f"source must have shape ({target.shape[0]}, S), as many as targets, got {source.shape}.")
+        raise ValueError(
+            f"source must have shape ({target.shape[0]}, S), one row for each row of target, got {source.shape}."
+        )
     if key is None:
         logits = jax.vmap(model)(source, target)
     else:

@@ -190,7 +190,7 @@ def _reference(reference):
 
 
 def sliding_windows(x, size: int):
-    """All windows of `size` entries of a signal, one a row."""
+    """All windows of `size` entries of a signal, one per row."""
     x, size = real("x", x, "N", finite=False), whole("size", size)
     if x.shape[0] < size:
         raise ValueError(f"x must be at least as long as the reference, {size}, got {x.shape[0]}.")

@@ -73,7 +73,9 @@ class ConvolutionalNetwork(eqx.Module):
             convolutions.append(_convolution(channels, stage, bias, k))
             size = _size_after(stage, size)
             if min(size) < 1:
-                raise ValueError(f"stages must leave something of the image; stage {i} pools it to {tuple(size)}.")
+                raise ValueError(
+                    f"stages must leave at least one pixel of the image; stage {i} reduces it to {tuple(size)}."
+                )
             channels = stage.channels
         self.convolutions, self.stages = tuple(convolutions), stages
         self.readout, self.activation = one_of("readout", readout, READOUTS), activation
@@ -97,7 +99,7 @@ class ConvolutionalNetwork(eqx.Module):
     def batch(self, x):
         """The logits of images (n, channels, rows, columns): what `jax.vmap` of the network gives.
 
-        On a processor in less than half of the time where channels are few: the examples lie along the last axis, and
+        On a CPU in less than half of the time where channels are few: the examples lie along the last axis, and
         the windows of all of them are one matrix, so that a layer is one product.
         """
         x = real("x", x, f"n {self.convolutions[0].in_channels} h w", finite=False)

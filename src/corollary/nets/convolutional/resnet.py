@@ -164,7 +164,7 @@ class ResNet(ImageClassifier):
         plain: bool = False,
     ):
         if not isinstance(stages, Sequence) or not isinstance(widths, Sequence) or len(stages) != len(widths):
-            raise TypeError(f"stages and widths must be sequences of one length, got {stages!r} and {widths!r}.")
+            raise TypeError(f"stages and widths must be sequences of the same length, got {stages!r} and {widths!r}.")
         stages, widths = [whole("stages", n) for n in stages], [whole("widths", w) for w in widths]
         self.large = one_of("stem", stem, ("large", "small")) == "large"
         one_of("kind", kind, ("basic", "bottleneck"))

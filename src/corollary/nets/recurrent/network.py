@@ -94,7 +94,7 @@ def run_untied(copies, xs, state=None) -> Trajectory:
     arrays, static = eqx.partition(copies, eqx.is_array)
     steps = jax.tree.leaves(xs)[0].shape[0]
     if (counts := {a.shape[0] for a in jax.tree.leaves(arrays)}) != {steps}:
-        raise ValueError(f"copies must be one for each of {steps} steps, got {sorted(counts)}.")
+        raise ValueError(f"copies must hold one copy per step, {steps} in all, got {sorted(counts)}.")
     if state is None:
         state = jax.tree.map(lambda a: a[0], eqx.combine(arrays, static)).cell.initial()
 

@@ -95,7 +95,7 @@ def unseen_positions(key, *, n: Size = 96, steps: Count = 100):
             y[:, None, None], jnp.clip(rows, 0, 2)[:, :, None], jnp.clip(across, 0, 2)[:, None, :]
         ]
         noise = jax.random.normal(noise_key, (3 * n * 192,)).reshape(3 * n, 8, 24)
-        # 32 bits: with 64 a processor has no fast convolution
+        # 32 bits: with 64 a CPU has no fast convolution
         return (2 * jnp.where(inside, drawn, 0.0) + 0.2 * noise)[:, None].astype(jnp.float32), y
 
     @jax.jit
