@@ -62,14 +62,7 @@ from corollary.nets.initialisations import (
     zeros,
 )
 from corollary.nets.layers import AffineUnit, FullyConnected, LinearUnit, RidgeUnit, ThresholdUnit
-from corollary.nets.losses import (
-    Split,
-    empirical_risk,
-    half_squared_error,
-    logistic_cross_entropy,
-    softmax_cross_entropy,
-    train_validation_split,
-)
+from corollary.nets.losses import Split, empirical_risk, train_validation_split
 from corollary.nets.mlp import MLP, DeepLinearNetwork, ShallowNetwork, SigmoidMLP, collapse, permute_hidden
 from corollary.nets.piecewise import piecewise_linear, relu_network, smooth_maximum
 from corollary.nets.rectangles import intersection_network, smooth_rectangle, smooth_staircase, staircase
@@ -143,7 +136,6 @@ __all__ = [
     "glorot_normal",
     "glorot_uniform",
     "grows",
-    "half_squared_error",
     "he_normal",
     "he_uniform",
     "heaviside",
@@ -155,7 +147,6 @@ __all__ = [
     "leaky_relu",
     "lecun_normal",
     "logistic",
-    "logistic_cross_entropy",
     "logistic_derivative",
     "logistic_to_tanh",
     "matrix_of",
@@ -187,7 +178,6 @@ __all__ = [
     "smooth_step",
     "smooth_xnor",
     "smooth_xor",
-    "softmax_cross_entropy",
     "softplus",
     "staircase",
     "standard_normal",

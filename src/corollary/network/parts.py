@@ -39,7 +39,7 @@ def split(network, trainable: Any = None, *, inference: bool = True) -> Parts:
     dropout and normalisation into inference mode.
     """
     network = eqx.nn.inference_mode(network) if inference else network
-    chosen, rest = eqx.partition(network, eqx.is_array if trainable is None else trainable)
+    chosen, rest = eqx.partition(network, is_real if trainable is None else trainable)
     params, others = eqx.partition(chosen, _mask(chosen))
     if not jax.tree.leaves(params):
         raise ValueError("network must have at least one floating-point array to differentiate by.")
