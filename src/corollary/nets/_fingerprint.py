@@ -18,6 +18,8 @@ from corollary.network.loss import BatchLoss
 from corollary.nets._step import Task
 
 TRIAL_STEPS = 3
+#: What is compared by trial, and the arguments that its numbers depend on.
+FUNCTIONS = {"optimiser": {"network"}, "loss": {"network", "data", "batch_size"}}
 
 
 def fingerprint(task: Task, key, state, every: int) -> dict:
@@ -40,16 +42,15 @@ def fingerprint(task: Task, key, state, every: int) -> dict:
 
 def differences(found: dict, wanted: dict) -> list[str]:
     """The arguments in which two runs differ, with their values where these say something."""
-    same_versions = found.get("versions") == wanted["versions"]
-    names = []
-    for name in ("network", "optimiser", "loss", "data", "key", "batch_size", "every"):
-        by_code = name in ("optimiser", "loss")
-        if (same_versions or not by_code) and found.get(name) != wanted[name]:
-            plain = name in ("batch_size", "every")
-            names.append(f"{name} ({found.get(name)}, not {wanted[name]})" if plain else name)
-        elif by_code and not _close(found["trial"][name], wanted["trial"][name]):
-            names.append(name)
-    return names
+    other = {name for name in wanted if found.get(name) != wanted[name]}
+    if "versions" in other:
+        other -= FUNCTIONS.keys()
+    for name, rests_on in FUNCTIONS.items():
+        # numbers of another network or of other data say nothing of the function
+        if not other & rests_on and not _close(found["trial"][name], wanted["trial"][name]):
+            other.add(name)
+    plain = {name: f" ({found.get(name)}, not {wanted[name]})" for name in ("batch_size", "every")}
+    return [name + plain.get(name, "") for name in wanted if name in other - {"versions", "trial"}]
 
 
 def _close(a, b) -> bool:
@@ -89,7 +90,7 @@ def _fixed_numbers(tree, which: int):
 
 
 def _shape(array):
-    return np.asarray(f"{np.shape(array)} {np.result_type(array)}")
+    return np.asarray(f"{np.shape(array)} {jnp.result_type(array)}")
 
 
 def _arrays_digest(tree) -> str:

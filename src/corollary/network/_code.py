@@ -154,6 +154,8 @@ def _stable(value):
         return value.co_name, value.co_code.hex(), value.co_names, _stable(value.co_consts)
     if isinstance(value, _Same):
         return _described(value[0])
+    if isinstance(value, tuple) and len(value) == 2 and value[0] in (int, float) and abs(float(value[1])) < 2**53:
+        return float(value[1])  # schedules make floats of their whole numbers when they are first called
     if isinstance(value, tuple):
         return tuple(map(_stable, value))
     if isinstance(value, frozenset):
