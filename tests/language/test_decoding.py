@@ -8,6 +8,7 @@ import pytest
 
 from corollary.language import (
     ConditionalTable,
+    LastTokens,
     MarkovChain,
     Recomputed,
     beam_search,
@@ -154,6 +155,21 @@ def test_truncated_samples_have_the_filtered_law():
         np.testing.assert_allclose(drawn.log_probability, np.log(p)[drawn.tokens].sum(), rtol=1e-9)
 
 
+def test_last_tokens_forget_the_oldest():
+    def logits(tokens):  # a weighted sum over all tokens so far, the places counted from the first
+        sums = jnp.cumsum(tokens * jnp.sin(1.0 + jnp.arange(tokens.shape[0])))
+        return jnp.stack([jnp.sin(3 * sums), jnp.cos(5 * sums), jnp.sin(7 * sums)], 1)
+
+    found = np.asarray(greedy_search(LastTokens(logits, 4), [2, 1], 9).tokens)
+    text = [2, 1]
+    for _ in range(9):
+        text.append(int(np.argmax(logits(jnp.array(text[-4:]))[-1])))
+    np.testing.assert_array_equal(found, text[2:])
+    assert len(set(text)) > 1
+    whole = greedy_search(Recomputed(logits), [2, 1], 3).tokens  # five tokens go in at most: until then it is the same
+    np.testing.assert_array_equal(found[:3], whole)
+
+
 def test_messages(table):
     for bad, sentence in [
         (lambda: greedy_search(3, [0], 2), "model must have cache and step, or be a function of tokens, got int"),
@@ -172,6 +188,8 @@ def test_messages(table):
         (lambda: ConditionalTable(P[:5]), "p must have 1 \\+ k"),
         (lambda: MarkovChain([0.5, 0.5], np.eye(3)), "transition must have shape"),
         (lambda: greedy_search(Recomputed(lambda t: jnp.zeros(3)), [0], 2), "logits must give one row per token"),
+        (lambda: LastTokens(3, 4), "logits must be a function of tokens, got int"),
+        (lambda: LastTokens(jnp.sin, 0), "length must be at least 1"),
     ]:
         with pytest.raises((TypeError, ValueError), match=sentence):
             bad()

@@ -6,8 +6,8 @@ import numpy as np
 import optax
 import pytest
 
-from corollary.network import BatchLoss
 from corollary.nets import Classifier, GrowingNetwork, epoch_batches, grows, mean_loss, train_epochs, train_growing
+from corollary.network import BatchLoss
 
 KEY = jax.random.key(0)
 LOSS = BatchLoss(mean_loss)
@@ -108,7 +108,10 @@ def _train(**changes):
             lambda: GrowingNetwork(4, 6, 2, key=KEY, added="zero"),
             "added must be one of 'random', 'identity', got 'zero'",
         ),
-        (lambda: train_growing(3, (X, Y), epochs=1, batch_size=1, key=KEY), "network must be a GrowingNetwork, got int"),
+        (
+            lambda: train_growing(3, (X, Y), epochs=1, batch_size=1, key=KEY),
+            "network must be a GrowingNetwork, got int",
+        ),
         (
             lambda: train_growing(GrowingNetwork(3, 6, 2, key=KEY), (X, Y), epochs=1, batch_size=1, key=KEY),
             r"x must have shape \(n, 3\), got \(30, 4\)",

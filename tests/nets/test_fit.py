@@ -10,8 +10,8 @@ import optax
 import pytest
 
 from corollary import nets
-from corollary.network import BatchLoss
 from corollary.nets import MLP, fit, train
+from corollary.network import BatchLoss
 
 KEY = jax.random.key(0)
 RNG = np.random.default_rng(0)

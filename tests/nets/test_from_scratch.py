@@ -87,7 +87,7 @@ def test_book_data():
 
 
 def test_fresh_data_and_posterior():
-    x, y = two_gaussians(KEY, 20_000)
+    x, y = two_gaussians(20_000, key=KEY)
     for k, (mean, cov) in enumerate([([2, 2], [[2, 1], [1, 2]]), ([-1, -1], [[2, -1], [-1, 2]])]):
         part = np.asarray(x)[np.asarray(y) == k]
         np.testing.assert_allclose(part.mean(0), mean, atol=5 * (2 / 20_000) ** 0.5)
@@ -113,6 +113,6 @@ def test_bad_input():
     with pytest.raises(ValueError, match="n must be from 1 to 1000"):
         book_two_gaussians(1001)
     with pytest.raises(ValueError, match="n must be at least 1"):
-        two_gaussians(KEY, 0)
+        two_gaussians(0, key=KEY)
     with pytest.raises(ValueError, match="x must have shape"):
         bayes_logit(np.ones((3, 3)))

@@ -3,8 +3,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from corollary.network import BatchLoss
 from corollary.nets import empirical_risk, train_validation_split
+from corollary.network import BatchLoss
 
 RNG = np.random.default_rng(0)
 Z = RNG.normal(size=(20, 3))

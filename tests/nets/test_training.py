@@ -6,8 +6,8 @@ import optax
 import pytest
 
 from corollary import nets
-from corollary.network import BatchLoss, Network
 from corollary.nets import MLP, train
+from corollary.network import BatchLoss, Network
 
 KEY = jax.random.key(0)
 RNG = np.random.default_rng(0)

@@ -10,6 +10,7 @@ from sklearn.datasets import load_digits
 
 from corollary.audit.subject import Subject
 from corollary.nets import train_epochs
+from corollary.network import Network
 
 SIZES = (64, 64, 64, 10)
 STEP, BATCH, EPOCHS = 0.2, 64, 30
@@ -23,10 +24,12 @@ def digits_subject(seed: int = 0) -> Subject:
     train, test = (x[:1437], y[:1437]), (x[1437:], y[1437:])
     init_key, batch_key = jax.random.split(jax.random.key(seed))
     start = _init(init_key)
-    trained = train_epochs(start, _loss, train, optax.sgd(STEP), epochs=EPOCHS, batch=BATCH, key=batch_key)
+    network = Network(_apply, start)
+    options = {"epochs": EPOCHS, "batch_size": BATCH, "key": batch_key}
+    trained = train_epochs(network, "cross_entropy", train, optax.sgd(STEP), **options)
     return Subject(
         _apply,
-        trained.model,
+        trained.network.params,
         "cross_entropy",
         train,
         test,
@@ -51,7 +54,3 @@ def _apply(params, x):
     for layer in params[:-1]:
         x = jax.nn.relu(x @ layer["weight"] + layer["bias"])
     return x @ params[-1]["weight"] + params[-1]["bias"]
-
-
-def _loss(params, x, y):
-    return -jnp.mean(jnp.take_along_axis(jax.nn.log_softmax(_apply(params, x)), y[:, None], 1))

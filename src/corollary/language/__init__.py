@@ -12,7 +12,7 @@ from corollary.language.bpe import BPE
 from corollary.language.filters import top_k_filter, top_p_filter
 from corollary.language.generation import Decoded, greedy_search, sample_sequence, sequence_log_probability
 from corollary.language.gpt2 import TokenRow, book_gpt2_table, gpt2_token_table, token_table
-from corollary.language.models import ConditionalTable, MarkovChain, Model, Recomputed
+from corollary.language.models import ConditionalTable, LastTokens, MarkovChain, Model, Recomputed
 from corollary.language.search import beam_search, exhaustive_search, table_beam_search
 from corollary.language.splitting import bert_words, characters, normaliser, unchanged, uncut, words
 from corollary.language.tokeniser import Tokeniser, Whole
@@ -23,6 +23,7 @@ __all__ = [
     "BPE",
     "ConditionalTable",
     "Decoded",
+    "LastTokens",
     "MarkovChain",
     "Model",
     "Recomputed",

@@ -13,9 +13,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from corollary.nets._step import Task
 from corollary.network._code import digest
 from corollary.network.loss import BatchLoss
-from corollary.nets._step import Task
 
 TRIAL_STEPS = 3
 #: What is compared by trial, and the arguments that its numbers depend on.

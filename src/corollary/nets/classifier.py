@@ -13,10 +13,10 @@ import jax.numpy as jnp
 
 from corollary._validate import labels, one_of, real, whole
 from corollary.catalog import implements
-from corollary.network.losses import cross_entropy
 from corollary.nets.activations import Activation, tanh
 from corollary.nets.initialisations import uniform_fan_in
 from corollary.nets.mlp import MLP
+from corollary.network.losses import cross_entropy
 
 
 @implements("M07.19", "M08.01")

@@ -10,10 +10,10 @@ import optax
 
 from corollary._validate import whole
 from corollary.catalog import implements
-from corollary.network.batches import count
-from corollary.network.loss import BatchLoss
 from corollary.nets._step import Progress, checked_measure, checked_task, descent
 from corollary.nets.training import Trained
+from corollary.network.batches import count
+from corollary.network.loss import BatchLoss
 
 
 @implements("M07.24")

@@ -24,12 +24,12 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from corollary._validate import whole
-from corollary.network.batches import count
-from corollary.network.loss import BatchLoss
 from corollary.nets import _step
 from corollary.nets._checkpoint import CheckpointOfAnotherRun, load_checkpoint, save_checkpoint
 from corollary.nets._fingerprint import differences, fingerprint
 from corollary.nets.training import Trained
+from corollary.network.batches import count
+from corollary.network.loss import BatchLoss
 
 
 class _Run(NamedTuple):

@@ -15,7 +15,7 @@ from corollary.network.parts import require_network
 
 @implements("E02.13")
 def empirical_risk(network, loss, data):
-    r"""$\frac1s\sum_i\ell(f(x_i),y_i)$ over the pair `data` of inputs and targets, for a loss of one example or its name.
+    r"""$\frac1s\sum_i\ell(f(x_i),y_i)$ over the pair `data` of inputs and targets, for a loss of one example.
 
     On data that the network was not fitted to, an unbiased estimate of the expected risk.
     """

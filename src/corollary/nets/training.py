@@ -19,9 +19,9 @@ import optax
 
 from corollary._validate import whole
 from corollary.catalog import implements
+from corollary.nets._step import Progress, checked_measure, checked_task, descent
 from corollary.network.batches import count
 from corollary.network.loss import BatchLoss
-from corollary.nets._step import Progress, checked_measure, checked_task, descent
 
 
 class Trained(NamedTuple):

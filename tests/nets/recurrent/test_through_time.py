@@ -7,7 +7,7 @@ import pytest
 
 from corollary.autodiff import RNN
 from corollary.autodiff import bptt as by_hand
-from corollary.nets import relu, softmax_cross_entropy, tanh
+from corollary.nets import relu, tanh
 from corollary.nets.recurrent import (
     Elman,
     ElmanCell,
@@ -26,6 +26,7 @@ from corollary.nets.recurrent import (
     train_truncated,
 )
 from corollary.nets.recurrent.lstm import LSTM
+from corollary.network.losses import cross_entropy
 
 KEY = jax.random.key(0)
 XS, YS = jax.random.normal(jax.random.key(1), (6, 2)), jax.random.normal(jax.random.key(2), (6, 1))
@@ -67,9 +68,7 @@ def test_all_forms_give_the_gradient_and_short_ones_do_not():
 
 
 def test_states_of_any_form_and_a_readout_without_parameters():
-    net = Recurrent(
-        Stacked([LSTM(2, 2, key=KEY), ElmanCell(2, 1, key=KEY)]), lambda state, x: state[1] * x[0], sees_input=True
-    )
+    net = Recurrent(Stacked([LSTM(2, 2, key=KEY), ElmanCell(2, 1, key=KEY)]), lambda z, x: z * x[0], sees_input=True)
 
     @eqx.filter_jit
     def ways(net):
@@ -141,7 +140,7 @@ def test_streamed_training_takes_the_steps_of_its_blocks():
 
 def test_algorithm_1_is_truncation_after_one_step():
     net = Elman(2, 3, 1, key=KEY)
-    halved = lambda y, prediction: 0.5 * squared_error(y, prediction)  # noqa: E731
+    halved = lambda output, target: 0.5 * squared_error(output, target)  # noqa: E731
     ours = eqx.filter_jit(online_sgd)(net, XS, YS, 0.1)
     theirs = eqx.filter_jit(train_truncated)(net, XS, YS, optax.sgd(0.1), loss=halved)
     np.testing.assert_allclose(flat(ours.model), flat(theirs.model), rtol=1e-12)
@@ -153,11 +152,11 @@ def test_three_losses():
     net, classes = (lambda xs: outputs + 0 * xs), jnp.array([0, 1, 1])
     xs = jax.nn.one_hot(classes, 2)
     wrong = [np.log1p(np.exp(-1.0)), np.log1p(np.exp(-2.0)), np.log1p(np.exp(2.0))]
-    assert labelling_loss(net, xs, classes, softmax_cross_entropy) == pytest.approx(np.mean(wrong))
+    assert labelling_loss(net, xs, classes, cross_entropy) == pytest.approx(np.mean(wrong))
     first = np.log1p(np.exp(1.0))  # predicts 0 where 1 comes
     expected = np.mean([first, wrong[1]])
-    assert autoregression_loss(net, xs, softmax_cross_entropy, classes) == pytest.approx(expected)
-    assert classification_loss(net, xs, 1, softmax_cross_entropy) == pytest.approx(wrong[2])
+    assert autoregression_loss(net, xs, cross_entropy, classes) == pytest.approx(expected)
+    assert classification_loss(net, xs, 1, cross_entropy) == pytest.approx(wrong[2])
     assert autoregression_loss(net, xs) == pytest.approx(((1 + 1) + (0 + 1)) / 2)
 
 
@@ -171,7 +170,7 @@ def test_bad_arguments():
         rtrl(Recurrent(Keeps(), lambda z: z), XS, YS)
     with pytest.raises(ValueError, match="ys must have as many steps as xs, 6, got 5"):
         bptt(net, XS, YS[:5])
-    with pytest.raises(ValueError, match=r"y must have the shape of the prediction, \(1,\), got \(2,\)"):
+    with pytest.raises(ValueError, match=r"target must have the shape of the output, \(1,\), got \(2,\)"):
         bptt(net, XS, XS)
     with pytest.raises(ValueError, match="block must divide the 6 steps, got 4"):
         bptt_blocks(net, XS, YS, 4)

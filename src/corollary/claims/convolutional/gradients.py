@@ -17,6 +17,7 @@ from corollary.nets.convolutional import (
     patches,
     sgd_classifier,
 )
+from corollary.network import BatchLoss, Network
 
 
 @claim(rows=("E04.17", "M14.15", "M14.16", "M14.17", "M14.25", "B10.12"))
@@ -85,7 +86,9 @@ def teacher_filter(key, *, images: Size = 6, size: Size = 8, steps: Count = 200)
     $\eta<2/\lambda_{\max}(G)$.
     """
 
-    def loss(filter, x, y):
+    @BatchLoss
+    def loss(filter, data):
+        x, y = data
         out = jax.vmap(lambda image: cross_correlate(filter, image))(x)
         return 0.5 * jnp.mean((out - y) ** 2)
 
@@ -124,13 +127,10 @@ def learned_edge_detectors(key, *, n: Size = 100, steps: Count = 300):
     prewitt = np.array([[-1.0, -1, -1], [0, 0, 0], [1, 1, 1]])
     sobel = np.array([[-1.0, -2, -1], [0, 0, 0], [1, 2, 1]])
 
-    def logits(model, x):
-        filters, weight, bias = model
-        maps = jax.vmap(lambda image: jax.vmap(lambda r: cross_correlate(r, image))(filters))(x)
-        return jnp.mean(maps**2, axis=(2, 3)) @ weight + bias
-
-    def loss(model, x, y):
-        return jnp.mean(optax.sigmoid_binary_cross_entropy(logits(model, x), y))
+    def logit(params, image):
+        filters, weight, bias = params
+        maps = jax.vmap(lambda r: cross_correlate(r, image))(filters)
+        return jnp.mean(maps**2, axis=(1, 2)) @ weight + bias
 
     optimiser = optax.sgd(0.3)
 
@@ -145,8 +145,8 @@ def learned_edge_detectors(key, *, n: Size = 100, steps: Count = 300):
         edges = jnp.where(y[:, None, None] == 1, rows + jnp.zeros((8, 8)), (rows + jnp.zeros((8, 8))).mT)
         x = edges + 0.6 * draws
         start = 0.01 * jax.random.normal(model_key, (18,)).reshape(2, 3, 3), jnp.array([1.0, -1.0]), jnp.zeros(())
-        model = train(start, loss, (x[:n], y[:n].astype(float)), optimiser, steps=steps).model
-        return model[0], jnp.mean((logits(model, x[n:]) > 0) == (y[n:] == 1))
+        model = train(Network(logit, start), "cross_entropy", (x[:n], y[:n]), optimiser, steps=steps).network
+        return model.params[0], jnp.mean((jax.vmap(model)(x[n:]) > 0) == (y[n:] == 1))
 
     filters, right = measure(key)
 

@@ -90,7 +90,7 @@ def what_survives(key, *, keep: Probability = 0.9, steps: Annotated[int, Range(3
         update, state = LSTMDropout(cell, keep, "update"), StateDropout(cell, keep)
 
         def kept(dropped, key):
-            return jax.vmap(lambda k: unroll(dropped, (xs, dropped.masks(k, steps))).memory[:, 0])(
+            return jax.vmap(lambda k: unroll(dropped, (xs, dropped.masks(steps, key=k))).memory[:, 0])(
                 jax.random.split(key, runs)
             )
 

@@ -8,9 +8,9 @@ import jax.numpy as jnp
 
 from corollary._validate import labels, positive, real, whole
 from corollary.catalog import implements
-from corollary.network.losses import cross_entropy
 from corollary.nets.activations import Activation, tanh
 from corollary.nets.convolutional.operator import convolve, cross_correlate
+from corollary.network.losses import cross_entropy
 
 
 class LayerGradients(NamedTuple):

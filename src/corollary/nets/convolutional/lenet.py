@@ -11,10 +11,10 @@ import jax.numpy as jnp
 
 from corollary._validate import labels, one_of, real, whole
 from corollary.catalog import implements
-from corollary.network.losses import cross_entropy
 from corollary.nets.activations import relu
 from corollary.nets.convolutional.sizes import convolution_weights, output_size
 from corollary.nets.mlp import MLP
+from corollary.network.losses import cross_entropy
 
 READOUTS = ("flatten", "max", "mean")
 

@@ -9,11 +9,11 @@ import optax
 
 from corollary._validate import labels, positive, real, whole
 from corollary.catalog import implements
-from corollary.network.loss import BatchLoss
-from corollary.network.losses import cross_entropy
 from corollary.nets.convolutional.detection import sliding_windows
 from corollary.nets.convolutional.operator import cross_correlate
 from corollary.nets.epochs import train_epochs
+from corollary.network.loss import BatchLoss
+from corollary.network.losses import cross_entropy
 
 
 @implements("M14.09")

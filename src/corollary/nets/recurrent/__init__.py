@@ -42,8 +42,8 @@ from corollary.nets.recurrent.stability import (
     step_jacobians,
     time_horizon,
 )
-from corollary.nets.recurrent.stacked import DeepTransitionCell, Stacked, shown
-from corollary.nets.recurrent.unroll import unroll
+from corollary.nets.recurrent.stacked import DeepTransitionCell, Stacked
+from corollary.nets.recurrent.unroll import shown, unroll
 from corollary.nets.recurrent.uses import autoregression_loss, classification_loss, labelling_loss, squared_error
 
 __all__ = [
