@@ -21,6 +21,7 @@ from corollary.nets.attention.encoder import Encoder
 from corollary.nets.attention.language_model import after_start, token_cross_entropy
 from corollary.nets.initialisations import normal
 from corollary.nets.layers import FullyConnected
+from corollary.network.parts import takes_key
 
 
 @implements("B10.42", "E06.11", "E06.12", "M13.42")
@@ -132,14 +133,19 @@ class Conditioned(eqx.Module):
         return model.readout(x), KeyValueCache(keys, values, cache.position + 1)
 
 
-def teacher_forcing_loss(model, source, target, *, key=None):
-    r"""Mean of $-\ln p(y_n\mid y_{1:n-1},x)$ over all tokens of `target` (batch, T) on `source` (batch, S), in nats."""
-    source, target = jnp.asarray(source), labels("target", target, model.start, "batch T")
+def teacher_forcing_loss(network, batch, *, key=None):
+    r"""Mean of $-\ln p(y_n\mid y_{1:n-1},x)$ over all tokens of the targets, in nats.
+
+    `BatchLoss(teacher_forcing_loss)` trains by it: `batch` is the pair of sources (batch, S) and targets (batch, T).
+    With a key, dropout acts where there is some.
+    """
+    source, target = batch
+    source, target = jnp.asarray(source), labels("target", target, network.start, "batch T")
     if source.ndim != 2 or source.shape[0] != target.shape[0]:
         raise ValueError(f"source must have shape ({target.shape[0]}, S), as many as targets, got {source.shape}.")
-    if key is None:
-        logits = jax.vmap(model)(source, target)
+    if key is None or not takes_key(network):
+        logits = jax.vmap(network)(source, target)
     else:
         keys = jax.random.split(key, len(source))
-        logits = jax.vmap(lambda x, y, key: model(x, y, key=key))(source, target, keys)
+        logits = jax.vmap(lambda x, y, key: network(x, y, key=key))(source, target, keys)
     return token_cross_entropy(logits, target).mean()
