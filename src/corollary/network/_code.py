@@ -96,7 +96,7 @@ class _Reader:
 
     def meaning(self, function, above) -> tuple:
         named = {name: function.__globals__[name] for name in _names(function.__code__) if name in function.__globals__}
-        above = (*above, function.__code__)
+        above = (*above, id(function))
         values = (
             *(function.__defaults__ or ()),
             *(value for _, value in sorted((function.__kwdefaults__ or {}).items())),
@@ -114,13 +114,13 @@ class _Reader:
             return type(value), value.shape, str(value.dtype), _hash(value)
         if isinstance(value, tuple | list | dict):
             if id(value) in above:
-                return "itself"
+                return "above", above.index(id(value))
             items = value if not isinstance(value, dict) else [part for item in value.items() for part in item]
             return type(value), *(self.frozen(item, (*above, id(value))) for item in items)
         if isinstance(value, Code):
             value = value.function
         if isinstance(value, types.FunctionType) and self._may_be_new(value):
-            return value.__code__ if value.__code__ in above else self.meaning(value, above)
+            return ("above", above.index(id(value))) if id(value) in above else self.meaning(value, above)
         fixed = (types.FunctionType, types.BuiltinFunctionType, types.ModuleType, type, jax.Array, eqx.Module)
         if isinstance(value, fixed) or (callable(value) and type(value).__module__.startswith(("jax", "numpy"))):
             return _Same((value,))
@@ -154,8 +154,8 @@ def _stable(value):
         return value.co_name, value.co_code.hex(), value.co_names, _stable(value.co_consts)
     if isinstance(value, _Same):
         return _described(value[0])
-    if isinstance(value, tuple) and len(value) == 2 and value[0] in (int, float) and abs(float(value[1])) < 2**53:
-        return float(value[1])  # schedules make floats of their whole numbers when they are first called
+    if isinstance(value, tuple) and len(value) == 2 and value[0] is int and abs(value[1]) < 2**53:
+        return _stable((float, repr(float(value[1]))))  # schedules make floats of whole numbers when they are called
     if isinstance(value, tuple):
         return tuple(map(_stable, value))
     if isinstance(value, frozenset):

@@ -95,7 +95,7 @@ def what_survives(key, *, keep: Probability = 0.9, steps: Annotated[int, Range(3
             )
 
         by_step, once = (
-            jax.vmap(LSTMDropout(cell, keep, mode).masks, (0, None))(jax.random.split(mask_key, 200), steps)
+            jax.vmap(lambda k, d=LSTMDropout(cell, keep, mode): d.masks(steps, key=k))(jax.random.split(mask_key, 200))
             for mode in ("per_step", "per_sequence")
         )
         return {
