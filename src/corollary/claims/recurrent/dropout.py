@@ -94,10 +94,11 @@ def what_survives(key, *, keep: Probability = 0.9, steps: Annotated[int, Range(3
                 jax.random.split(key, runs)
             )
 
-        by_step, once = (
-            jax.vmap(lambda k, d=LSTMDropout(cell, keep, mode): d.masks(steps, key=k))(jax.random.split(mask_key, 200))
-            for mode in ("per_step", "per_sequence")
-        )
+        def masks(mode):
+            dropped = LSTMDropout(cell, keep, mode)
+            return jax.vmap(lambda k: dropped.masks(steps, key=k))(jax.random.split(mask_key, 200))
+
+        by_step, once = masks("per_step"), masks("per_sequence")
         return {
             "update": kept(update, mask_key),
             "state": kept(state, state_key),
