@@ -8,6 +8,7 @@ from scipy.integrate import solve_ivp
 from scipy.optimize import linear_sum_assignment
 from scipy.special import erf
 
+from corollary import Network
 from corollary.kernels import (
     ShallowNetwork,
     draw_shallow,
@@ -89,7 +90,7 @@ def test_kernel_is_the_product_of_jacobians(gamma):
     for part, expected in zip(tangent_parts(net, X), parts, strict=True):
         np.testing.assert_allclose(part, expected, rtol=1e-12)
     np.testing.assert_allclose(tangent_kernel(net, X, X[:2]), sum(parts)[:, :2], rtol=1e-12)
-    through = empirical_ntk(apply, (net.outer, net.inner), jnp.asarray(X)) * 7 ** (2 * gamma - 1)
+    through = empirical_ntk(Network(apply, (net.outer, net.inner), batched=True), jnp.asarray(X)) * 7 ** (2 * gamma - 1)
     np.testing.assert_allclose(tangent_kernel(net, X), through, rtol=1e-12)
     assert np.linalg.eigvalsh(tangent_kernel(net, X))[0] > 0
 

@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 import textwrap
+from typing import ClassVar
 
 import equinox as eqx
 import jax
@@ -14,11 +15,11 @@ import pytest
 from jax.flatten_util import ravel_pytree
 from scipy.stats import wasserstein_distance
 
-from corollary import landscape
-from corollary.landscape import eigenpairs, gauss_newton, hessian, spectral_density
+from corollary import BatchLoss, Network, landscape
+from corollary.landscape import eigenpairs, gauss_newton, hessian, hessian_of, spectral_density
 
 
-def network(key, sizes, dtype=float):
+def draw(key, sizes, dtype=float):
     keys = jax.random.split(key, len(sizes) - 1)
     shapes = zip(keys, itertools.pairwise(sizes), strict=True)
     return [(jax.random.normal(k, s, dtype) / s[0] ** 0.5, jnp.zeros(s[1], dtype)) for k, s in shapes]
@@ -30,12 +31,13 @@ def apply(params, x):
     return x @ params[-1][0] + params[-1][1]
 
 
-def cross_entropy(f, y):
-    return -jnp.mean(jnp.take_along_axis(jax.nn.log_softmax(f), y[:, None], 1))
+def network(params):
+    return Network(apply, params)
 
 
 def loss(params, batch):
-    return cross_entropy(apply(params, batch[0]), batch[1])
+    """Written out, for the references."""
+    return -jnp.mean(jnp.take_along_axis(jax.nn.log_softmax(apply(params, batch[0])), batch[1][:, None], 1))
 
 
 def examples(key, n, d, classes, dtype=float):
@@ -47,7 +49,7 @@ def examples(key, n, d, classes, dtype=float):
 def small():
     """A network of 1,355 parameters with its dense Hessian, by `jax.hessian` of the flat loss."""
     with jax.enable_x64(True):
-        params, data = network(jax.random.key(0), (20, 30, 20, 5)), examples(jax.random.key(1), 100, 20, 5)
+        params, data = draw(jax.random.key(0), (20, 30, 20, 5)), examples(jax.random.key(1), 100, 20, 5)
         flat, unravel = ravel_pytree(params)
         exact = jax.jit(jax.hessian(lambda theta: loss(unravel(theta), data)))(flat)
         return params, data, np.asarray(exact), np.linalg.eigvalsh(exact)
@@ -57,13 +59,13 @@ def small():
 def test_products_are_those_of_the_hessian_whatever_the_batches(small, batch_size):
     params, data, exact, _ = small
     with jax.enable_x64(True):
-        operator = hessian(loss, params, data, batch_size=batch_size)
+        operator = hessian(network(params), "cross_entropy", data, batch_size=batch_size)
         vectors = jax.random.normal(jax.random.key(2), (operator.size, 3))
         assert operator.shape == exact.shape
         np.testing.assert_allclose(operator @ vectors, exact @ vectors, atol=1e-13)
         np.testing.assert_allclose(operator @ vectors[:, 0], exact @ vectors[:, 0], atol=1e-13)
         unravel = ravel_pytree(params)[1]
-        tree = operator.matvec(unravel(vectors[:, 0]))
+        tree = operator.matvec(network(unravel(vectors[:, 0])))
         np.testing.assert_allclose(ravel_pytree(tree)[0], exact @ vectors[:, 0], atol=1e-13)
         np.testing.assert_allclose(operator.value(), loss(params, data), rtol=1e-13)
         gradient = ravel_pytree(jax.grad(loss)(params, data))[0]
@@ -73,7 +75,7 @@ def test_products_are_those_of_the_hessian_whatever_the_batches(small, batch_siz
 def test_extreme_eigenvalues_to_a_millionth_and_better(small):
     params, data, exact, spectrum = small
     with jax.enable_x64(True):
-        operator = hessian(loss, params, data)
+        operator = hessian(network(params), "cross_entropy", data)
         wanted = {
             "largest": spectrum[::-1][:6],
             "smallest": spectrum[:6][::-1],
@@ -92,7 +94,9 @@ def test_extreme_eigenvalues_to_a_millionth_and_better(small):
 def test_float32_reaches_its_own_accuracy(small):
     params, data, _, spectrum = small
     single = jax.tree.map(lambda a: np.asarray(a, np.float32), params)
-    operator = hessian(loss, single, (np.asarray(data[0], np.float32), np.asarray(data[1], np.int32)))
+    operator = hessian(
+        network(single), "cross_entropy", (np.asarray(data[0], np.float32), np.asarray(data[1], np.int32))
+    )
     found = operator.top(4, which="both")
     assert found.values.dtype == jnp.float32
     # float32 carries 6e-8 of the largest eigenvalue, times the rounding of sums over 100 examples
@@ -127,7 +131,7 @@ def test_a_close_start_needs_fewer_products():
 def test_density_in_wasserstein_distance(small, seed):
     params, data, _, spectrum = small
     with jax.enable_x64(True):
-        found = hessian(loss, params, data).density(jax.random.key(seed))
+        found = hessian(network(params), "cross_entropy", data).density(key=jax.random.key(seed))
         np.testing.assert_allclose(found.weights.sum(1), 1, rtol=1e-12)
         distance = wasserstein_distance(np.ravel(found.nodes), spectrum, np.ravel(found.weights))
         assert distance <= 0.02 * (spectrum[-1] - spectrum[0])
@@ -140,7 +144,7 @@ def test_density_moments_are_exact_for_every_probe():
     """Gauss quadrature of s nodes integrates polynomials of degree 2s-1: for a multiple of the identity, everything."""
     with jax.enable_x64(True):
         spectrum = jnp.linspace(-1, 2, 40)
-        found = spectral_density(lambda v: spectrum * v, 40, jax.random.key(0), probes=400, steps=5)
+        found = spectral_density(lambda v: spectrum * v, 40, key=jax.random.key(0), probes=400, steps=5)
         for power in range(1, 10):
             moments = found.mean(lambda e: e**power)  # noqa: B023
             exact = np.mean(np.asarray(spectrum) ** power)
@@ -151,8 +155,8 @@ def test_density_moments_are_exact_for_every_probe():
 def test_trace_within_its_standard_error(small, method):
     params, data, exact, _ = small
     with jax.enable_x64(True):
-        operator = hessian(loss, params, data)
-        estimates = [operator.trace(jax.random.key(seed), probes=96, method=method) for seed in range(8)]
+        operator = hessian(network(params), "cross_entropy", data)
+        estimates = [operator.trace(key=jax.random.key(seed), probes=96, method=method) for seed in range(8)]
         for estimate in estimates:
             # Student's t with at least 31 degrees of freedom: beyond 6 once in a million
             assert abs(estimate.value - np.trace(exact)) < 6 * estimate.error
@@ -162,8 +166,8 @@ def test_hutch_plus_plus_is_exact_where_the_rank_is_small():
     with jax.enable_x64(True):
         basis = jnp.linalg.qr(jax.random.normal(jax.random.key(0), (200, 4)))[0]
         product = lambda v: basis @ (jnp.array([5.0, 3.0, -2.0, 1.0]) * (basis.T @ v))  # noqa: E731
-        plus = landscape.hutch_plus_plus(product, 200, jax.random.key(1), probes=30)
-        plain = landscape.hutchinson(product, 200, jax.random.key(1), probes=30)
+        plus = landscape.hutch_plus_plus(product, 200, key=jax.random.key(1), probes=30)
+        plain = landscape.hutchinson(product, 200, key=jax.random.key(1), probes=30)
         np.testing.assert_allclose(plus.value, 7, atol=1e-10)
         assert abs(plain.value - 7) > 1e-3
 
@@ -172,7 +176,7 @@ def test_hutch_plus_plus_is_exact_where_the_rank_is_small():
 def test_gauss_newton_is_the_product_of_its_factors(small, batch_size):
     params, data, exact, _ = small
     with jax.enable_x64(True):
-        operator = gauss_newton(apply, cross_entropy, params, data, batch_size=batch_size)
+        operator = gauss_newton(network(params), "cross_entropy", data, batch_size=batch_size)
         flat, unravel = ravel_pytree(params)
         x = data[0]
         jacobian = jax.jit(jax.jacobian(lambda theta: apply(unravel(theta), x)))(flat)
@@ -188,17 +192,24 @@ def test_parameters_of_any_kind_and_fixed_leaves():
         model = eqx.nn.MLP(2, 1, 4, 1, key=jax.random.key(0))
         x = jax.random.normal(jax.random.key(1), (10, 2))
 
-        def square(model, x):
-            return jnp.mean(jax.vmap(model)(x) ** 2)
-
-        operator = hessian(square, model, x)
+        operator = hessian(model, "squared", (x, jnp.zeros((10, 1))))
         assert operator.size == 2 * 4 + 4 + 4 + 1
         np.testing.assert_allclose(operator.dense(), operator.dense().T, atol=1e-15)
         image = operator.matvec(jax.tree.map(lambda a: a * 1.0 if eqx.is_inexact_array(a) else a, model))
         assert image.layers[0].weight.shape == (4, 2)
+        last = hessian(model, "squared", (x, jnp.zeros((10, 1))), trainable=_last_layer(model))
+        np.testing.assert_allclose(last.dense(), operator.dense()[-5:, -5:], atol=1e-14)
+        total = hessian(model, "squared", (x, jnp.zeros((10, 1))), batch_size=4, reduction="sum")
+        np.testing.assert_allclose(total.dense(), 10 * operator.dense(), atol=1e-13)
+        np.testing.assert_allclose(total.value(), 10 * operator.value(), rtol=1e-13)
         at = {"a": jnp.ones(2), "b": jnp.ones(()), "n": 2}
-        bowl = hessian(lambda w: jnp.sum(w["a"] ** 2) + 3 * w["n"] * w["b"] ** 2, at)
+        bowl = hessian_of(lambda w: jnp.sum(w["a"] ** 2) + 3 * w["n"] * w["b"] ** 2, at)
         np.testing.assert_allclose(np.sort(np.linalg.eigvalsh(bowl.dense())), [2, 2, 12])
+
+
+def _last_layer(model):
+    nothing = jax.tree.map(lambda _: False, model)
+    return eqx.tree_at(lambda m: (m.layers[-1].weight, m.layers[-1].bias), nothing, (True, True))
 
 
 class Normalised(eqx.Module):
@@ -233,15 +244,15 @@ def test_batch_statistics_frozen_or_recomputed():
             return jax.jit(jax.hessian(lambda theta, batch: loss(unravel(theta), batch)))(flat, batch)
 
         with pytest.raises(ValueError, match="examples see each other through batch statistics"):
-            hessian(recomputed, model, (x, y))
-        still = hessian(frozen, model, (x, y), batch_size=20)
+            hessian(model, BatchLoss(recomputed), (x, y))
+        still = hessian(model, BatchLoss(frozen), (x, y), batch_size=20)
         assert "batch statistics frozen" in repr(still)
         np.testing.assert_allclose(still.dense(), dense(frozen, (x, y)), atol=1e-12)
-        moving = hessian(recomputed, model, (x, y), batch_size=20, statistics="recomputed")
+        moving = hessian(model, BatchLoss(recomputed), (x, y), batch_size=20, statistics="recomputed")
         assert "batch statistics recomputed" in repr(moving)
         per_batch = [dense(recomputed, (x[i : i + 20], y[i : i + 20])) for i in (0, 20, 40)]
         np.testing.assert_allclose(moving.dense(), sum(per_batch) / 3, atol=1e-12)
-        one = hessian(recomputed, model, (x, y), statistics="recomputed")
+        one = hessian(model, BatchLoss(recomputed), (x, y), statistics="recomputed")
         np.testing.assert_allclose(one.dense(), dense(recomputed, (x, y)), atol=1e-12)
         # the two are different matrices: normalising by the batch adds the derivatives of its statistics
         assert np.abs(one.dense() - still.dense()).max() > 1e-2
@@ -255,12 +266,23 @@ def test_equinox_batch_norm_in_both_modes():
         x = jax.random.normal(jax.random.key(1), (40, 3))
         train = lambda m, x: jax.vmap(m, (0, None), (0, None), axis_name="batch")(x, state)[0]  # noqa: E731
         _, state_after = jax.vmap(model, (0, None), (0, None), axis_name="batch")(x, state)
-        inference = eqx.nn.inference_mode(model)
-        frozen = lambda m, x: jax.vmap(lambda a: m(a, state_after)[0])(x)  # noqa: E731
+        y = jnp.zeros((40, 4))
+
+        def loss(model, batch):
+            return jnp.mean(jnp.sum(jnp.tanh(train(model, batch[0])) ** 2, 1))
+
+        def still(model, batch):
+            outputs = jax.vmap(lambda a: model(a, state_after)[0])(batch[0])
+            return jnp.mean(jnp.sum(jnp.tanh(outputs) ** 2, 1))
+
+        recomputed = hessian(model, BatchLoss(loss), (x, y), statistics="recomputed")
+        frozen = hessian(model, BatchLoss(still), (x, y))  # in inference mode: with the statistics of the state
+        read = hessian(Network.from_equinox(model, state_after), lambda f, y: jnp.sum(jnp.tanh(f) ** 2), (x, y))
+        assert recomputed.size == frozen.size == read.size == 24
+        np.testing.assert_allclose(frozen.dense(), read.dense(), atol=1e-13)
+        assert np.abs(recomputed.dense() - frozen.dense()).max() > 1e-2
         with pytest.raises(ValueError, match="batch statistics"):
-            hessian(lambda m, x: jnp.mean(jnp.tanh(train(m, x)) ** 2), model, x)
-        hessian(lambda m, x: jnp.mean(jnp.tanh(train(m, x)) ** 2), model, x, statistics="recomputed") @ jnp.ones(24)
-        hessian(lambda m, x: jnp.mean(jnp.tanh(frozen(m, x)) ** 2), inference, x) @ jnp.ones(24)
+            hessian(model, BatchLoss(lambda m, batch: loss(eqx.nn.inference_mode(m, False), batch)), (x, y))
 
 
 def test_lanczos_holds_the_basis_and_a_few_vectors_more():
@@ -273,11 +295,11 @@ def test_lanczos_holds_the_basis_and_a_few_vectors_more():
 
 def test_batches_bound_the_memory_of_activations():
     """Ten times the data, the same batch: the temporary memory stays."""
-    params = network(jax.random.key(0), (20, 64, 5), jnp.float32)
+    params = draw(jax.random.key(0), (20, 64, 5), jnp.float32)
 
     def memory(n):
         data = examples(jax.random.key(1), n, 20, 5, jnp.float32)
-        operator = hessian(loss, params, data, batch_size=200)
+        operator = hessian(network(params), "cross_entropy", data, batch_size=200)
         vector = jnp.ones(operator.size, jnp.float32)
         compiled = eqx.filter_jit(lambda op, v: op.linearised()(v)).lower(operator, vector).compile()
         return compiled.compiled.memory_analysis().temp_size_in_bytes
@@ -290,13 +312,14 @@ def test_several_devices_share_each_batch():
     script = """
         import jax, jax.numpy as jnp, numpy as np
         assert jax.device_count() == 4
+        from corollary import Network
         from corollary.landscape import hessian
         x = np.random.default_rng(0).normal(size=(64, 3)).astype(np.float32)
-        loss = lambda w, x: jnp.mean(jnp.tanh(x @ w) ** 2)
         w = jnp.arange(1.0, 4.0)
-        operator = hessian(loss, w, x, batch_size=24)
-        assert len(operator.batches.sharding.device_set) == 4, operator.batches.sharding
-        exact = jax.hessian(loss)(w, x)
+        network = Network(lambda w, x: jnp.tanh(x @ w), w)
+        operator = hessian(network, lambda f, y: f**2, (x, x[:, 0]), batch_size=24)
+        assert len(operator.batches[0].sharding.device_set) == 4, operator.batches[0].sharding
+        exact = jax.hessian(lambda w: jnp.mean(jnp.tanh(x @ w) ** 2))(w)
         np.testing.assert_allclose(operator.dense(), exact, atol=1e-5)
         np.testing.assert_allclose(operator.top(1).values[0], np.linalg.eigvalsh(exact)[-1], rtol=1e-4)
         print("shared")
@@ -311,21 +334,32 @@ def test_several_devices_share_each_batch():
     assert "shared" in done.stdout, done.stderr
 
 
+class Counted(eqx.Module):
+    """Cross-entropy that knows how often it was traced."""
+
+    traced: ClassVar = []
+
+    def __call__(self, output, label):
+        self.traced.append(1)
+        return -jax.nn.log_softmax(output)[label]
+
+
 def test_one_loss_one_program(small):
-    """Another point of the same loss does not compile again: the operator is an argument."""
+    """Another point of the same network and loss does not compile again: the operator is an argument."""
     params, data, _, _ = small
     with jax.enable_x64(True):
-        traced = []
+        counted, traced = Counted(), Counted.traced
 
-        def counted(params, batch):
-            traced.append(1)
-            return loss(params, batch)
+        def operator_at(scale):
+            # written anew each time: functions are compared by what they do
+            moved = jax.tree.map(lambda a: scale * a, params)
+            return hessian(Network(lambda p, x: apply(p, x), moved), lambda f, y: counted(f, y), data)
 
         vector = jnp.ones(1355)
-        hessian(counted, params, data) @ vector
-        hessian(counted, jax.tree.map(lambda a: 2 * a, params), data) @ vector
+        operator_at(1) @ vector
+        operator_at(2) @ vector
         before = len(traced)
-        operator = hessian(counted, jax.tree.map(lambda a: 3 * a, params), data)
+        operator = operator_at(3)
         constructed = len(traced)
         operator @ vector
         assert len(traced) == constructed
@@ -335,32 +369,45 @@ def test_one_loss_one_program(small):
 @pytest.mark.parametrize(
     ("call", "sentence"),
     [
-        (lambda p, d: hessian(3, p, d), "loss must be a function"),
-        (lambda p, d: hessian(loss, [jnp.arange(3)], d), "at least one floating-point array"),
-        (lambda p, d: hessian(loss, jax.tree.map(lambda a: a * np.nan, p), d), "must be finite"),
-        (lambda p, d: hessian(loss, p, (d[0] * np.inf, d[1])), "data.* must be finite"),
-        (lambda p, d: hessian(loss, p, (d[0], d[1][:-1])), "one common, positive number of examples"),
-        (lambda p, d: hessian(loss, p, (d[0][:0], d[1][:0])), "one common, positive number of examples"),
-        (lambda p, d: hessian(loss, p, d, batch_size=0), "batch_size must be at least 1"),
-        (lambda p, d: hessian(lambda p, b: apply(p, b[0]), p, d), "loss must return a real scalar"),
-        (lambda p, d: hessian(lambda p, b: loss(p, b) * len(b[0]), p, d), "either it is a sum"),
-        (lambda p, d: hessian(lambda p, b: jnp.log(-jnp.exp(loss(p, b))), p, d), "loss must be finite"),
-        (lambda p, d: hessian(loss, p, d, statistics="moving"), "statistics must be one of"),
-        (lambda p, d: hessian(loss, p, d) @ jnp.ones(3), r"vectors must have shape \(1355,\)"),
-        (lambda p, d: hessian(loss, p, d).matvec({"a": jnp.ones(3)}), "structure of params"),
-        (lambda p, d: hessian(loss, p, d).top(0), "k must be from 1 to 1355"),
-        (lambda p, d: hessian(loss, p, d).top(2, which="middle"), "which must be one of"),
-        (lambda p, d: hessian(loss, p, d).trace(jax.random.key(0), method="exact"), "method must be one of"),
-        (lambda p, d: gauss_newton(apply, cross_entropy, p, d[0]), r"data must be a pair \(x, y\)"),
-        (lambda p, d: gauss_newton(None, cross_entropy, p, d), "apply must be a function"),
+        (lambda n, d: hessian(n, 3, d), "loss must be a name, a function of one output and one target, or a BatchLoss"),
+        (lambda n, d: hessian(n, "cross entropy", d), "loss must be one of 'cross_entropy', 'squared'"),
+        (lambda n, d: hessian([jnp.ones(3)], "squared", d), "network must be callable"),
+        (lambda n, d: hessian(network([jnp.arange(3)]), "squared", d), "at least one floating-point array"),
+        (lambda n, d: hessian(jax.tree.map(lambda a: a * np.nan, n), "cross_entropy", d), "must be finite"),
+        (lambda n, d: hessian(n, "cross_entropy", (d[0] * np.inf, d[1])), "data.* must be finite"),
+        (lambda n, d: hessian(n, "cross_entropy", (d[0], d[1][:-1])), "one common first axis"),
+        (lambda n, d: hessian(n, "cross_entropy", (d[0][:0], d[1][:0])), "data must not be empty"),
+        (
+            lambda n, d: hessian(n, "cross_entropy", (d[0][:, :3], d[1])),
+            r"network\(x\) failed for one example",
+        ),
+        (lambda n, d: hessian(n, "cross_entropy", d, batch_size=0), "batch_size must be at least 1"),
+        (lambda n, d: hessian(n, "cross_entropy", d, reduction="max"), "reduction must be one of"),
+        (lambda n, d: hessian(n, lambda f, y: f, d), "loss must return one number per example"),
+        (lambda n, d: hessian(n, BatchLoss(lambda n, b: n(b[0])), d), "loss must return a real number"),
+        (lambda n, d: hessian(n, BatchLoss(lambda n, b: jnp.sum(n(b[0]) ** 2)), d), "either it is a sum"),
+        (lambda n, d: hessian(n, lambda f, y: jnp.log(-jnp.exp(f[0])), d), "loss must be finite"),
+        (lambda n, d: hessian(n, "cross_entropy", d, statistics="moving"), "statistics must be one of"),
+        (lambda n, d: hessian(n, "cross_entropy", d) @ jnp.ones(3), r"vectors must have shape \(1355,\)"),
+        (lambda n, d: hessian(n, "cross_entropy", d).matvec({"a": jnp.ones(3)}), "structure of params"),
+        (lambda n, d: hessian(n, "cross_entropy", d).top(0), "k must be from 1 to 1355"),
+        (lambda n, d: hessian(n, "cross_entropy", d).top(2, which="middle"), "which must be one of"),
+        (
+            lambda n, d: hessian(n, "cross_entropy", d).trace(key=jax.random.key(0), method="exact"),
+            "method must be one of",
+        ),
+        (lambda n, d: hessian_of(3, jnp.ones(2)), "objective must be a function of the parameters"),
+        (lambda n, d: hessian_of(jnp.sum, jnp.arange(2)), "params must have at least one floating-point array"),
+        (lambda n, d: gauss_newton(n, "cross_entropy", d[0]), r"data must be a pair \(x, y\)"),
+        (lambda n, d: gauss_newton(n, BatchLoss(lambda n, b: 0.0), d), "loss of every example on its own"),
     ],
 )
 def test_bad_input_gets_a_sentence(small, call, sentence):
     params, data, _, _ = small
     with jax.enable_x64(True), pytest.raises((TypeError, ValueError), match=sentence):
-        call(params, data)
+        call(network(params), data)
 
 
 def test_the_matrix_of_a_large_network_is_not_formed():
     with pytest.raises(ValueError, match="not formed above 20000"):
-        hessian(lambda w: jnp.sum(w**2), jnp.ones(30_000)).dense()
+        hessian_of(lambda w: jnp.sum(w**2), jnp.ones(30_000)).dense()

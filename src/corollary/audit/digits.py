@@ -28,13 +28,12 @@ def digits_subject(seed: int = 0) -> Subject:
     options = {"epochs": EPOCHS, "batch_size": BATCH, "key": batch_key}
     trained = train_epochs(network, "cross_entropy", train, optax.sgd(STEP), **options)
     return Subject(
-        _apply,
-        trained.network.params,
+        trained.network,
         "cross_entropy",
         train,
         test,
-        init=_init,
-        initial_params=start,
+        init=lambda key: network.with_params(_init(key)),
+        initial=network,
         learning_rate=STEP,
         batch_size=BATCH,
         history=np.asarray(trained.losses.mean(1)),

@@ -112,7 +112,7 @@ from corollary.landscape.matrix_flow import (
     singular_value_time,
 )
 from corollary.landscape.near_initialisation import FixedTopNetwork, linearisation_bound, linearised
-from corollary.landscape.operator import Curvature, gauss_newton, hessian
+from corollary.landscape.operator import Curvature, gauss_newton, hessian, hessian_of
 from corollary.landscape.propagation import (
     Propagation,
     depth_factor,
@@ -231,6 +231,7 @@ __all__ = [
     "hessian",
     "hessian_inertia",
     "hessian_lipschitz_lower_bound",
+    "hessian_of",
     "hessian_spectrum",
     "hutch_plus_plus",
     "hutchinson",

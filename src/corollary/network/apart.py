@@ -9,7 +9,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from corollary._engine.cpu_ready import cpu_ready
 from corollary._validate import concrete
 from corollary.network.network import Network
 
@@ -23,7 +22,7 @@ def output_of(network, x) -> jax.ShapeDtypeStruct:
         out = eqx.filter_eval_shape(network, one)
     except Exception as error:
         shapes = ", ".join(str(a.shape) for a in jax.tree.leaves(one))
-        raise ValueError(f"network(x) failed for one example of shape {shapes}: {first_line(error)}") from error
+        raise ValueError(f"network(x) failed for one example of shape {shapes}: {first_line(error)}.") from error
     if not (hasattr(out, "shape") and hasattr(out, "dtype")) or not jnp.issubdtype(out.dtype, np.floating):
         raise TypeError(f"network must return one real floating-point array, got {kind(out)}.")
     if 0 in out.shape:
@@ -74,9 +73,10 @@ def require_mean(loss, network, few, *, apart: bool = True) -> None:
 
 
 def first_line(error: Exception) -> str:
-    """The first line of what an exception says, as the end of a sentence."""
-    lines = str(error).strip().splitlines() or [type(error).__name__]
-    return lines[0].rstrip(".") + "."
+    """The beginning of another library's message: the rest is advice to its own developers."""
+    text = next((line.strip() for line in str(error).splitlines() if line.strip()), "")
+    text = text if len(text) <= 200 else text[:197] + "..."
+    return f"{type(error).__name__}: {text.rstrip('.')}" if text else type(error).__name__
 
 
 def kind(out) -> str:
@@ -87,7 +87,7 @@ def kind(out) -> str:
 
 @eqx.filter_jit
 def _together_and_apart(network, few):
-    apart = jax.lax.map(cpu_ready(network), few)
+    apart = jax.vmap(network)(few)
     if not (isinstance(network, Network) and network.batched):
         return apart, apart, apart  # one example at a time is how it is called
     arrays, rest = eqx.partition(network, eqx.is_inexact_array)

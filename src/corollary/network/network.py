@@ -13,8 +13,22 @@ from typing import Any
 
 import equinox as eqx
 import jax
+import jax.numpy as jnp
+import numpy as np
 
 from corollary.network._code import by_code
+
+
+def _arrays(name, tree):
+    """`tree` with its numbers as arrays; functions and the like stay as they are."""
+
+    def leaf(path, value):
+        if isinstance(value, str | bytes) or value is None:
+            where = name + jax.tree_util.keystr(path)
+            raise TypeError(f"{where} must be an array of numbers, got {type(value).__name__}.")
+        return jnp.asarray(value) if isinstance(value, np.ndarray | np.generic | float | complex) else value
+
+    return jax.tree_util.tree_map_with_path(leaf, tree)
 
 
 class Network(eqx.Module):
@@ -37,7 +51,7 @@ class Network(eqx.Module):
         if not callable(apply):
             raise TypeError(f"apply must be a function of parameters and an example, got {type(apply).__name__}.")
         self.apply = by_code(apply)
-        self.params, self.buffers = params, buffers
+        self.params, self.buffers = _arrays("params", params), _arrays("buffers", buffers)
         self.batched, self.notes = bool(batched), tuple(notes)
 
     def __call__(self, x):
@@ -49,6 +63,15 @@ class Network(eqx.Module):
     def on_batch(self, x):
         """`apply` as it is: on a batch, if the function is `batched`."""
         return self.apply(self.params, x) if self.buffers is None else self.apply(self.params, self.buffers, x)
+
+    def with_params(self, params) -> "Network":
+        """The same network with other parameters of the same structure."""
+        if jax.tree.structure(params) != jax.tree.structure(self.params):
+            raise ValueError(
+                f"params must have the structure of the network's own, {jax.tree.structure(self.params)}, "
+                f"got {jax.tree.structure(params)}."
+            )
+        return Network(self.apply, params, self.buffers, batched=self.batched, notes=self.notes)
 
     @classmethod
     def from_equinox(cls, module, state) -> "Network":

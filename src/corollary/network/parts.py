@@ -31,21 +31,20 @@ class Parts(NamedTuple):
         return eqx.combine(self.params if params is None else params, self.fixed)
 
 
-def split(network, trainable: Any = None, *, inference: bool = True) -> Parts:
+def split(network, trainable: Any = None, *, inference: bool = True, name: str = "network") -> Parts:
     """The parameters of `network`, checked, and the rest.
 
     Parameters are the real floating-point arrays that `trainable` selects: an Equinox filter, that is a function of one
     leaf or a tree of booleans, everything by default. Buffers of a `Network` are never parameters. `inference` puts
     dropout and normalisation into inference mode.
     """
-    network = eqx.nn.inference_mode(network) if inference else network
+    if inference and not isinstance(network, Network):  # which has been given its mode when it was made
+        network = eqx.nn.inference_mode(network)
     chosen, rest = eqx.partition(network, is_real if trainable is None else trainable)
     params, others = eqx.partition(chosen, _mask(chosen))
     if not jax.tree.leaves(params):
-        raise ValueError("network must have at least one floating-point array to differentiate by.")
-    checked = jax.tree_util.tree_map_with_path(
-        lambda path, leaf: real("network" + jax.tree_util.keystr(path), leaf), params
-    )
+        raise ValueError(f"{name} must have at least one floating-point array to differentiate by.")
+    checked = jax.tree_util.tree_map_with_path(lambda path, leaf: real(name + jax.tree_util.keystr(path), leaf), params)
     # functions among the leaves (activations, say) are found again by their code
     fixed = jax.tree.map(
         lambda leaf: by_code(leaf) if isinstance(leaf, types.FunctionType) else leaf, eqx.combine(others, rest)
@@ -61,6 +60,23 @@ def require_network(network) -> None:
         )
 
 
+def matched(name: str, candidate, params):
+    """The arrays of `candidate` in the structure of `params`; one sentence unless names and shapes are the same.
+
+    Two networks that were read from two files hold functions of their own, and are yet of one kind.
+    """
+    ours, theirs = (jax.tree_util.tree_leaves_with_path(tree) for tree in (params, candidate))
+    names = [[jax.tree_util.keystr(path) for path, _ in leaves] for leaves in (ours, theirs)]
+    if names[0] != names[1]:
+        other = next((n for n in [*names[0], *names[1]] if (n in names[0]) != (n in names[1])), "another order")
+        raise ValueError(f"{name} must have the structure of the network, they differ in {other}.")
+    for (path, a), (_, b) in zip(ours, theirs, strict=True):
+        if a.shape != b.shape:
+            where = name + jax.tree_util.keystr(path)
+            raise ValueError(f"{where} must have shape {a.shape} as in the network, got {b.shape}.")
+    return jax.tree.unflatten(jax.tree.structure(params), [leaf for _, leaf in theirs])
+
+
 def takes_key(network: Callable) -> bool:
     """Whether calls of `network` take `key=`."""
     try:
@@ -71,14 +87,14 @@ def takes_key(network: Callable) -> bool:
 
 def is_real(leaf) -> bool:
     """Whether a leaf is a real floating-point array."""
-    return eqx.is_array_like(leaf) and hasattr(leaf, "dtype") and jnp.issubdtype(leaf.dtype, np.floating)
+    return isinstance(leaf, jax.Array | np.ndarray | np.generic) and jnp.issubdtype(leaf.dtype, np.floating)
 
 
 def _mask(tree):
     def node(value):
         if isinstance(value, Network):
-            selected = jax.tree.map(is_real, value.params), jax.tree.map(lambda _: False, value.buffers)
-            return eqx.tree_at(lambda n: (n.params, n.buffers), value, selected, is_leaf=lambda a: a is None)
+            (params, buffers), tree = jax.tree.flatten(value, is_leaf=lambda a: a is not value)
+            return tree.unflatten([jax.tree.map(is_real, params), jax.tree.map(lambda _: False, buffers)])
         return is_real(value)
 
     return jax.tree.map(node, tree, is_leaf=lambda value: isinstance(value, Network))

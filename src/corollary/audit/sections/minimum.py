@@ -23,7 +23,7 @@ def findings(subject, budget, key):
     count = data[0].shape[0]
     partly = count < total
     seen = Premise("measured on all training data", not partly, f"{count} of {total} examples")
-    operator = landscape.hessian(subject.objective, subject.params, data, batch_size=1024)
+    operator = landscape.hessian(subject.network, subject.loss, data, batch_size=1024)
     ends = operator.top(2, which="both", products=budget.products, key=top_key, tolerance=1e-4)
     ends = jax.tree.map(np.asarray, ends)
     largest, least = float(ends.values[0]), float(ends.values[-1])
@@ -56,7 +56,7 @@ def _slope(subject, data, seen):
     n = data[0].shape[0]
     if n < 2:
         return Finding("gradient norm", "not applicable", "One example has no spread: give more training data.")
-    found = landscape.gradient_noise(subject.objective, subject.params, data, batch_size=held(subject))
+    found = landscape.gradient_noise(subject.network, subject.loss, data, batch_size=held(subject))
     norm, variance = float(found.gradient_norm), float(found.trace)
     # E|mean of n gradients - its expectation|^2
     noise = float(np.sqrt(variance / n))
@@ -182,7 +182,7 @@ def _along(objective, params, data, vector, steps):
 
 
 def _spectrum(operator, key, largest, least, seen):
-    found = operator.density(key, probes=4, steps=min(48, operator.size))
+    found = operator.density(key=key, probes=4, steps=min(48, operator.size))
     nodes, weights = np.ravel(found.nodes), np.ravel(found.weights) / found.nodes.shape[0]
     # the share of directions whose curvature is below a thousandth of the largest
     flat = float(weights[np.abs(nodes) < 1e-3 * max(abs(largest), abs(least))].sum())
@@ -224,7 +224,7 @@ def _spectrum(operator, key, largest, least, seen):
 
 
 def _trace(operator, key, seen, partly):
-    found = operator.trace(key, probes=24)
+    found = operator.trace(key=key, probes=24)
     value, error = float(found.value), float(found.error)
     mean = value / operator.size
     return Finding(

@@ -21,7 +21,7 @@ FELL = 0.1
 # than that is not seen by them; ten times as much is hardly seen.
 CONSTANT, NEARLY = 1e-3, 1e-2
 
-NO_START = "The parameters that training started from were not given: pass initial_params."
+NO_START = "The parameters that training started from were not given: pass initial=."
 WIDE = (
     "In networks whose width tends to infinity, scaled by one over its root, the tangent kernel does not move in "
     "training, and the network is its own linearisation at the start."

@@ -22,7 +22,7 @@ from corollary.kernels import (
 
 def _grams(network, key, nets, x):
     def one(key):
-        params = network.init(key, x.shape[1:])
+        params = network.init(x.shape[1:], key=key).params
         return gradient_gram(lambda p: network.apply(p, x)[:, 0], params)
 
     return jax.lax.map(one, jax.random.split(key, nets), batch_size=250)
@@ -160,7 +160,7 @@ def table_of_kernels(key, *, nets: Count = 4000, width: Size = 16, n: Size = 4):
         basis = jax.vmap(features)(jnp.eye(30))  # outputs are linear in θ: the covariance is the sum over a basis
 
         def one(key):
-            params = network.init(key, (3,))
+            params = network.init((3,), key=key).params
             whole = gradient_gram(lambda p: network.apply(p, x)[:, 0], params)
             last = gradient_gram(lambda p: network.apply((*params[:2], p), x)[:, 0], params[2])
             return last, whole

@@ -125,7 +125,7 @@ def limit_with_bias(key, *, repetitions: Count = 300):
         def away(bias):
             start = paths[:, :, 0].reshape(-1, 3).T
             k = limit_kernel(x, bias=bias)
-            end = flow_predictions(k, labels, jnp.array([eta]), start=start, loss="mean").train[0]
+            end = flow_predictions(k, labels, jnp.array([eta]), start=start, reduction="mean").train[0]
             return paths[:, :, -1] - end.T.reshape(paths[:, :, -1].shape)
 
         return away(True), away(False), jnp.mean(biases, 1), jnp.linalg.norm(paths[:, :, 0] - y, axis=-1)

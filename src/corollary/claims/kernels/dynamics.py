@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from corollary import Network
 from corollary.evidence import Range, Size, claim, control, equal, rate
 from corollary.kernels import (
     RandomFeatures,
@@ -80,7 +81,7 @@ def closed_form(key, *, n: Size = 6, features: Annotated[int, Range(2, 200)] = 3
             lambda t, x, y: 0.5 * jnp.sum((_tanh_network(t, x, 4) - y) ** 2), (x, y), jax.random.normal(t_key, (16,))
         )
         moved = gradient_flow(narrow, times, substeps=300).theta
-        k = empirical_ntk(lambda t, x: _tanh_network(t, x, 4), narrow.start, x)
+        k = empirical_ntk(Network(lambda t, x: _tanh_network(t, x, 4), narrow.start, batched=True), x)
         still = flow_predictions(k, y, times, start=_tanh_network(narrow.start, x, 4)).train
         return found, (jax.vmap(lambda t: _tanh_network(t, x, 4))(moved), still)
 
@@ -163,9 +164,9 @@ def kernel_drives_predictions(key, *, n: Size = 5, units: Annotated[int, Range(2
         middle = flow.theta.reshape(len(moments), 5, -1)[:, 2]
 
         def predicted(theta):
-            return empirical_ntk(network, theta, x, x[:n]) @ (y - network(theta, x[:n]))
+            return empirical_ntk(Network(network, theta, batched=True), x, x[:n]) @ (y - network(theta, x[:n]))
 
-        start = empirical_ntk(network, problem.start, x, x[:n])
+        start = empirical_ntk(Network(network, problem.start, batched=True), x, x[:n])
         frozen = jax.vmap(lambda t: start @ (y - network(t, x[:n])))(middle)
         velocity = jax.vmap(lambda t: -problem.gradient(t))(middle)
         sums = jax.vmap(lambda t: (y - network(t, x[:n])) @ jax.jacrev(network)(t, x[:n]))(middle)

@@ -5,6 +5,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from corollary import Network
 from corollary.evidence import Count, Size, at_least, at_most, claim, control, equal, picture, rate
 from corollary.kernels import definiteness, empirical_ntk
 
@@ -85,11 +86,15 @@ def three_ways(key, *, n: Size = 30, width: Size = 16, dim: Size = 5):
         pair = (jax.random.normal(keys[2], (width, dim)), jax.random.normal(keys[3], (width,)))
         tied = _draw(keys[4], (dim, dim))[0]
         small = _draw(keys[4], (dim, 1, 1))
-        ours = empirical_ntk(_apply, deep, x)
+        ours = empirical_ntk(Network(_apply, deep, batched=True), x)
         full = [ours, _layer_wise(deep, x), _by_jacobian(_apply, deep, x)]
-        flat = [empirical_ntk(two_layers, pair, x), closed_form(pair, x)]
-        both = [empirical_ntk(shared, tied, x), _layer_wise([tied] * 3, x), _by_jacobian(shared, tied, x)]
-        low = empirical_ntk(_apply, small, jax.random.normal(keys[0], (2 * parameters, dim)))
+        flat = [empirical_ntk(Network(two_layers, pair, batched=True), x), closed_form(pair, x)]
+        both = [
+            empirical_ntk(Network(shared, tied, batched=True), x),
+            _layer_wise([tied] * 3, x),
+            _by_jacobian(shared, tied, x),
+        ]
+        low = empirical_ntk(Network(_apply, small, batched=True), jax.random.normal(keys[0], (2 * parameters, dim)))
         return full, flat, both, definiteness((ours + ours.T) / 2).smallest, jnp.linalg.eigvalsh(low), ours - ours.T
 
     full, flat, both, smallest, spectrum, asymmetry = measure(key)
@@ -150,15 +155,17 @@ def moves_predictions(key, *, n: Size = 12, width: Size = 64, dim: Size = 3, ste
                 change = jax.vmap(moved)(etas) - at + etas[:, None] * (kernel @ error)
                 return jnp.linalg.norm(change, axis=1)
 
-            right, wrong = (rest(empirical_ntk(scalar, p, new, x)) for p in (params, others))
+            right, wrong = (rest(empirical_ntk(Network(scalar, p, batched=True), new, x)) for p in (params, others))
             order = jnp.argsort(x[:, 0])
-            start = empirical_ntk(scalar, params, x[order])
+            start = empirical_ntk(Network(scalar, params, batched=True), x[order])
             speed = 0.5 / jnp.trace(start)
 
             def descend(params, _):
                 return jax.tree.map(lambda p, g: p - speed * g, params, jax.grad(loss)(params)), None
 
-            end = empirical_ntk(scalar, jax.lax.scan(descend, params, None, length=steps)[0], x[order])
+            end = empirical_ntk(
+                Network(scalar, jax.lax.scan(descend, params, None, length=steps)[0], batched=True), x[order]
+            )
             return right, wrong, jnp.stack([start, end])
 
         return [one(key, width) for width in widths]

@@ -44,7 +44,7 @@ def one_limit(key, *, repetitions: Count = 200):
         paths = jax.lax.map(lambda a: jax.vmap(lambda k: run(k, *a[1:]))(a[0]), (keys, gammas, slower, widths))
         start = paths[:, :, 0].reshape(-1, 3).T
         labels = jnp.broadcast_to(y[:, None], start.shape)
-        limit = flow_predictions(limit_kernel(x), labels, jnp.array([ETA]), start=start, loss="mean").train[0]
+        limit = flow_predictions(limit_kernel(x), labels, jnp.array([ETA]), start=start, reduction="mean").train[0]
         away = paths[:, :, 2] - limit.T.reshape(paths[:, :, 2].shape)
 
         def size(a):

@@ -272,7 +272,7 @@ def printed_dirac(key):
             net = draw_shallow(128, 3, key=net_key)
             return shallow_sgd(net, x, y, ETA, order, jnp.array([64]))[0][0]
 
-        law = trained_law(limit_kernel(x), start_covariance(x), y, ETA / 2, loss="mean")
+        law = trained_law(limit_kernel(x), start_covariance(x), y, ETA / 2, reduction="mean")
         return jax.vmap(run)(jax.random.split(run_key, 400)), jnp.trace(law.covariance)
 
     outputs, spread = measure(key)

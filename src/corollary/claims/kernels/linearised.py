@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 from jax.flatten_util import ravel_pytree
 
+from corollary import Network
 from corollary.evidence import Range, Size, at_least, at_most, claim, control, equal, rate
 from corollary.kernels import (
     Activation,
@@ -49,14 +50,15 @@ def second_order(key, *, width: Width = 16, n: Size = 6):
         data_key, p_key, v_key = jax.random.split(key, 3)
         x, _, _ = _data(data_key, n)
         net, rectified = _network(width), _network(width, "relu")
-        params = net.init(p_key, (3,), x.dtype)
-        away = net.init(v_key, (3,), x.dtype)
+        params = net.init((3,), key=p_key, dtype=x.dtype).params
+        away = net.init((3,), key=v_key, dtype=x.dtype).params
         last = (jax.tree.map(jnp.zeros_like, away[0]), *away[1:])
         first = (away[0], *jax.tree.map(jnp.zeros_like, away[1:]))
 
         def gap(net, params, move, size, x):
-            new = jax.tree.map(lambda p, m: p + size * m, params, move)
-            return jnp.abs(net.apply(new, x) - linearise(net.apply, params)(new, x)).max()
+            start = Network(net.apply, params, batched=True)
+            new = start.with_params(jax.tree.map(lambda p, m: p + size * m, params, move))
+            return jnp.abs(new.on_batch(x) - jax.vmap(linearise(start, new))(x)).max()
 
         def curve(net, params, move, x, sizes):
             return jax.vmap(lambda s: gap(net, params, move, s, x))(sizes)
@@ -66,15 +68,15 @@ def second_order(key, *, width: Width = 16, n: Size = 6):
         reach = jnp.min(jnp.abs(before / change))
         # all units of the first layer put on their kink at the first example
         kink = {**params[0], "bias": params[0]["bias"] - before[0] / 0.5}
-        linear = linearise(net.apply, params)
-        elsewhere = jax.tree.map(lambda p, m: p + m, params, away)
+        start = Network(net.apply, params, batched=True)
+        elsewhere = start.with_params(jax.tree.map(lambda p, m: p + m, params, away))
         return {
             "smooth": curve(net, params, away, x, sizes),
             "last": curve(net, params, last, x, sizes),
             "relu": curve(rectified, params, first, x, reach * jnp.array([0.1, 0.5, 0.9])),
             "kink": curve(rectified, (kink, *params[1:]), first, x[:1], sizes),
-            "kernels": tuple(empirical_ntk(linear, p, x) for p in (params, elsewhere)),
-            "network's": empirical_ntk(net.apply, elsewhere, x),
+            "kernels": tuple(empirical_ntk(linearise(start, at), x) for at in (start, elsewhere)),
+            "network's": empirical_ntk(elsewhere, x),
         }
 
     m = measure(key)
@@ -103,12 +105,15 @@ def fit_and_training(key, *, width: Width = 24, n: Annotated[int, Range(2, 12)] 
     def measure(key):
         data_key, p_key, b_key = jax.random.split(key, 3)
         x, new, y = _data(data_key, n, 5)
-        params = net.init(p_key, (3,), x.dtype)
-        flat, back = ravel_pytree(params)
-        linear = linearise(net.apply, params)
+        start = net.init((3,), key=p_key, dtype=x.dtype)
+        flat, back = ravel_pytree(start.params)
+
+        def linear(params, x):
+            return jax.vmap(linearise(start, start.with_params(params)))(x)
+
         phi = jax.jacrev(lambda t: net.apply(back(t), x)[:, 0])(flat)
         values = jnp.linalg.eigvalsh(phi @ phi.T)
-        fitted = fit_linearised(net.apply, params, x, y)
+        fitted = fit_linearised(start, (x, y)).params
         beta = ravel_pytree(fitted)[0] - flat
 
         def loss(theta, model):
@@ -126,19 +131,19 @@ def fit_and_training(key, *, width: Width = 24, n: Annotated[int, Range(2, 12)] 
             for m in (linear, net.apply)
         ]
         both = jnp.concatenate([x, new])
-        closed = linearised_predictions(net.apply, params, x, y, times, new)
+        closed = linearised_predictions(start, (x, y), times, new)
         return {
             "loss": loss(flat + beta, linear),
-            "pinv": (beta, jnp.linalg.pinv(phi) @ (y - net.apply(params, x))[:, 0]),
+            "pinv": (beta, jnp.linalg.pinv(phi) @ (y - start.on_batch(x))[:, 0]),
             "descent": (ends[0] - flat, beta),
             "elsewhere": (ends[1] - flat, beta + rest - inside @ (inside.T @ rest)),
             "shorter": (jnp.linalg.norm(ends[1] - flat), jnp.linalg.norm(beta)),
             "left": ((values[-1] - values[0]) / (values[-1] + values[0])) ** 2000,
-            "limit": (linear(fitted, both), linearised_predictions(net.apply, params, x, y, [1e9 / values[-1]], new)),
+            "limit": (linear(fitted, both), linearised_predictions(start, (x, y), [1e9 / values[-1]], new)),
             "flow": jax.vmap(lambda t: linear(back(t), both))(flows[0]),
             "network": jax.vmap(lambda t: net.apply(back(t), both))(flows[1]),
             "closed": jnp.concatenate(closed, 1),
-            "parameters": (ravel_pytree(train_linearised(net.apply, params, x, y, times[1]))[0], flows[0][1]),
+            "parameters": (ravel_pytree(train_linearised(start, (x, y), times[1]))[0], flows[0][1]),
             "condition": values[-1] / values[0],
         }
 
@@ -176,14 +181,14 @@ def unique_solution(key, *, width: Width = 16, n: Annotated[int, Range(2, 12)] =
     def measure(key):
         data_key, p_key, b_key = jax.random.split(key, 3)
         x, _, y = _data(data_key, n)
-        params = net.init(p_key, (3,), x.dtype)
-        flat, back = ravel_pytree(params)
+        start = net.init((3,), key=p_key, dtype=x.dtype)
+        flat, back = ravel_pytree(start.params)
         phi = jax.jacrev(lambda t: net.apply(back(t), x)[:, 0])(flat)
         rows = jnp.linalg.qr(phi.T)[0]
         move = jax.random.normal(b_key, flat.shape)
-        best = ravel_pytree(fit_linearised(net.apply, params, x, y))[0] - flat
+        best = ravel_pytree(fit_linearised(start, (x, y)))[0] - flat
         other = best + move - rows @ (rows.T @ move)
-        residual = net.apply(params, x)[:, 0] - y[:, 0]
+        residual = start.on_batch(x)[:, 0] - y[:, 0]
         return jnp.sum((residual + phi @ other) ** 2), other, best
 
     loss, other, best = measure(key)
@@ -207,11 +212,10 @@ def missing_start(key, *, width: Width = 16, n: Annotated[int, Range(2, 12)] = 4
     def measure(key):
         data_key, p_key = jax.random.split(key)
         x, _, y = _data(data_key, n)
-        params = net.init(p_key, (3,), x.dtype)
-        f = net.apply(params, x)
-        k = empirical_ntk(net.apply, params, x)
+        start = net.init((3,), key=p_key, dtype=x.dtype)
+        f, k = start.on_batch(x), empirical_ntk(start, x)
         printed = k @ jnp.linalg.solve(k, y - f)
-        return printed, y, f, linearise(net.apply, params)(fit_linearised(net.apply, params, x, y), x)
+        return printed, y, f, jax.vmap(linearise(start, fit_linearised(start, (x, y))))(x)
 
     printed, y, f, fitted = measure(key)
     yield equal("the fitted network meets the labels", fitted, y, atol=1e-8)

@@ -31,7 +31,7 @@ def output_covariance(key, *, nets: Count = 10_000, width: Size = 40):
     def measure(keys, sign_keys):
         def products(network):
             def one(key):
-                f = network.apply(network.init(key, (3,)), x)[:, 0]
+                f = network.apply(network.init((3,), key=key).params, x)[:, 0]
                 return jnp.stack([f[0] * f[1], f[0] * f[2], f[1] * f[1]])
 
             return jax.vmap(one)(keys)

@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from corollary import Network
 from corollary.claims.kernels._wide import unit_rows
 from corollary.evidence import Count, Size, at_least, at_most, claim, control, equal, estimate, monotone
 from corollary.kernels import (
@@ -83,8 +84,12 @@ def movement_identity(key, *, n: Size = 4, dim: Size = 6, width: Size = 60):
             return jax.nn.softplus(x @ w.reshape(width, dim).T) @ signs / width**0.5
 
         start = w.ravel()
-        linear = linearise(net, start)
-        problem = Problem(lambda p, x, y: jnp.sum((linear(p, x) - y) ** 2) / 2, (x, y), start)
+        network = Network(net, start)
+
+        def loss(p, x, y):
+            return jnp.sum((jax.vmap(linearise(network, network.with_params(p)))(x) - y) ** 2) / 2
+
+        problem = Problem(loss, (x, y), start)
         path = gradient_flow(problem, times, substeps=100)
         features = jax.jacrev(net)(start, x)
         return jnp.sum((path.theta - start) ** 2, 1), features @ features.T, y, net(start, x)

@@ -34,7 +34,7 @@ def _limit(k, y, starts, times):
     """The limit path from each of `starts` (..., n): (..., times, n)."""
     flat = starts.reshape(-1, y.shape[0]).T
     labels = jnp.broadcast_to(y[:, None], flat.shape)
-    path = flow_predictions(k, labels, ETA * jnp.asarray(times), start=flat, loss="mean").train
+    path = flow_predictions(k, labels, ETA * jnp.asarray(times), start=flat, reduction="mean").train
     return jnp.transpose(path, (2, 0, 1)).reshape(*starts.shape[:-1], len(times), y.shape[0])
 
 
@@ -80,8 +80,8 @@ def limit_of_sgd(key, *, repetitions: Count = 400):
     yield rate("error at the end", WIDTHS, _rms(away[:, :, -1], (1, 2)), -0.5, **fits)
     largest = jnp.max(jnp.abs(away), (2, 3))
     yield rate("largest error on the way", WIDTHS, _rms(largest, 1), -0.5, **fits)
-    law = trained_law(outer + inner, start_covariance(x), y, ETA, loss="mean")
-    outer_only = trained_law(outer, start_covariance(x), y, ETA, loss="mean").mean
+    law = trained_law(outer + inner, start_covariance(x), y, ETA, reduction="mean")
+    outer_only = trained_law(outer, start_covariance(x), y, ETA, reduction="mean").mean
     # what the widths 64 and 128 say together has no error of order 1/N
     learned = paths[:, :, -1] @ y / (y @ y)
     apart = jnp.sum((paths[:, :, -1] - law.mean) ** 2, -1)
@@ -148,7 +148,7 @@ def units_stand_still(key, *, repetitions: Count = 200):
 
             formula = ETA * width ** (gamma - 1) * jnp.mean((y - net(x)) * net.measure.pair(push))
             start = net(x)
-            frozen = flow_predictions(k0, y, jnp.array([ETA]), start=start, loss="mean").train[0]
+            frozen = flow_predictions(k0, y, jnp.array([ETA]), start=start, reduction="mean").train[0]
             return start, path, path - frozen, end.measure.pair(g) - net.measure.pair(g), moved, drift, (speed, formula)
 
         gammas, widths = jnp.repeat(jnp.array([0.5, 1.0]), n), jnp.concatenate([WIDTHS, WIDTHS])

@@ -95,7 +95,7 @@ def two_layers_trained(key, *, nets: Count = 4000, width: Size = 16):
     @jax.jit
     def parts(key):
         def one(key):
-            params = network.init(key, (2,))
+            params = network.init((2,), key=key).params
             jacobian = jax.jacrev(lambda p: network.apply(p, x)[:, 0])(params)
             first, last = (j["weight"].reshape(len(x), -1) for j in (jacobian[0], jacobian[2]))
             return jnp.stack([first[0] @ first[1:].T, last[0] @ last[1:].T])
@@ -280,6 +280,6 @@ def only_one_initial_network(key, *, nets: Count = 2000, width: Size = 200):
 
     @jax.jit
     def outputs(key):
-        return jax.vmap(lambda k: network.apply(network.init(k, (2,)), x)[0, 0])(jax.random.split(key, nets))
+        return jax.vmap(lambda k: network.apply(network.init((2,), key=k).params, x)[0, 0])(jax.random.split(key, nets))
 
     yield estimate("squared output at the start", outputs(key) ** 2, 0.0, wrong=0.5)

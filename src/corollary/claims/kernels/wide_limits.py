@@ -4,6 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from corollary import Network
 from corollary.claims.kernels._wide import unit_rows
 from corollary.evidence import (
     Count,
@@ -224,8 +225,10 @@ def linearisation_gap(key, *, n: Size = 6, tests: Size = 4, dim: Size = 3, nets:
                 return p, f(p)
 
             end, path = jax.lax.scan(go, params, None, length=steps)
-            before = scale * empirical_ntk(lambda p, z: _masked(p, z, width, power), params, x, x[:n])
-            after = scale * empirical_ntk(lambda p, z: _masked(p, z, width, power), end, x[:n])
+            before = scale * empirical_ntk(
+                Network(lambda p, z: _masked(p, z, width, power), params, batched=True), x, x[:n]
+            )
+            after = scale * empirical_ntk(Network(lambda p, z: _masked(p, z, width, power), end, batched=True), x[:n])
             change = jnp.linalg.norm(after - before[:n]) / jnp.linalg.norm(before[:n])
             return path, f(params), before, change
 

@@ -5,6 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.flatten_util import ravel_pytree
 
+from corollary import Network
 from corollary.claims.kernels._wide import unit_rows
 from corollary.evidence import (
     Count,
@@ -56,7 +57,7 @@ def evolution_of_predictions(key, *, n: Size = 5, dim: Size = 3, width: Size = 6
     def measure(key):
         x_key, y_key, w_key, v_key = jax.random.split(key, 4)
         x, y = unit_rows(x_key, (n + 2, dim)), jax.random.rademacher(y_key, (n,), float)
-        start, tree = ravel_pytree(network.init(w_key, (dim,)))
+        start, tree = ravel_pytree(network.init((dim,), key=w_key).params)
 
         def outputs(w):
             return network.apply(tree(w), x)[:, 0]
@@ -67,14 +68,14 @@ def evolution_of_predictions(key, *, n: Size = 5, dim: Size = 3, width: Size = 6
         def along(logistic):
             flow = gradient_flow(Problem(loss, (y, logistic), start), jnp.array([t - h, t, t + h]), substeps=150)
             u = jax.vmap(outputs)(flow.theta)
-            kernel = empirical_ntk(network.apply, tree(flow.theta[1]), x, x[:n])
+            kernel = empirical_ntk(Network(network.apply, tree(flow.theta[1]), batched=True), x, x[:n])
             slope = jax.grad(loss_of_outputs)(u[1, :n], y, logistic)
             fall = loss(start, y, logistic) - flow.value[1], flow.dissipated[1]
             return (u[2] - u[0]) / (2 * h), -kernel @ slope, -kernel @ (u[1, :n] - y), fall, flow.theta[1]
 
         changes, by_gradient, by_residual, falls, ends = jax.vmap(along)(jnp.array([0.0, 1.0]))
         gradient = jax.grad(loss)(start, y, 0.0)
-        first = empirical_ntk(network.apply, tree(start), x, x[:n]) @ (y - outputs(start)[:n])
+        first = empirical_ntk(Network(network.apply, tree(start), batched=True), x, x[:n]) @ (y - outputs(start)[:n])
         velocity = jnp.linalg.norm(gradient) / start.size**0.5 * jax.random.normal(v_key, start.shape)
 
         def remainder(eta, momentum):

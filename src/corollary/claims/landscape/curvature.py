@@ -38,7 +38,7 @@ def spectrum_from_products(key, *, width: Size = 6, points: Size = 30, probes: C
         z = jax.random.rademacher(z_key, (probes, size)).astype(theta.dtype)
         forms = jax.vmap(lambda z: z @ product(z))(z)
         equal_signs = jax.vmap(lambda z: z @ product(z))(z[:, :1] * jnp.ones(size))
-        found = spectral_density(product, size, v_key, probes=200, steps=steps)
+        found = spectral_density(product, size, key=v_key, probes=200, steps=steps)
         powers = jnp.arange(2 * steps + 2)
         scale = jnp.max(jnp.abs(found.nodes))
         quadrature = jnp.einsum("ps,psk->pk", found.weights, (found.nodes / scale)[..., None] ** powers)

@@ -1,7 +1,6 @@
 """Gradient descent on the digits meets the largest sharpness that its step can bear, and stays there."""
 
 import altair
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -33,12 +32,8 @@ def edge_of_stability_on_digits(key, *, width: Size = 24, points: Size = 400, st
 
     @jax.jit
     def measure(key, data):
-        varied, fixed = eqx.partition(MLP((64, width, width, 10), jnp.tanh, key=key), eqx.is_inexact_array)
-
-        def loss(params, data):
-            return 0.5 * jnp.mean(jnp.sum((jax.vmap(eqx.combine(params, fixed))(data[0]) - data[1]) ** 2, axis=1))
-
-        return sharpness_path(loss, varied, data, ETAS, steps=steps, every=every)
+        network = MLP((64, width, width, 10), jnp.tanh, key=key)
+        return sharpness_path(network, "squared", data, ETAS, steps=steps, every=every)
 
     path = jax.tree.map(np.asarray, measure(key, data))
     ratio = path.sharpness * ETAS[:, None] / 2

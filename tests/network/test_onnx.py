@@ -9,9 +9,10 @@ pytest.importorskip("jaxonnxruntime", reason="jaxonnxruntime is not installed: p
 
 from onnx import TensorProto, helper, numpy_helper  # noqa: E402
 
-from corollary.audit import Subject, SubjectError  # noqa: E402
-from corollary.audit import _graph as graphs  # noqa: E402
-from corollary.audit._rewrite import RULES  # noqa: E402
+from corollary import Network, Subject  # noqa: E402
+from corollary.audit.load import load  # noqa: E402
+from corollary.network import _graph as graphs  # noqa: E402
+from corollary.network._rewrite import RULES  # noqa: E402
 
 N, D, H, K = 12, 4, 5, 3
 RNG = np.random.default_rng(0)
@@ -56,15 +57,16 @@ def expected(x=X):
 
 def test_a_file(tmp_path):
     onnx.save(mlp(), tmp_path / "net.onnx")
-    subject = Subject.from_onnx(
-        tmp_path / "net.onnx", "cross_entropy", (X.astype(float), Y), initial=str(tmp_path / "net.onnx")
-    )
-    assert set(subject.params) == {"W", "B", "V", "C"}
+    network = Network.from_onnx(tmp_path / "net.onnx", X[0].astype(float))
+    assert set(network.params) == {"W", "B", "V", "C"}
+    assert network.notes == ("parameters: W, B, V, C.",)
+    again = Network.from_onnx(str(tmp_path / "net.onnx"), X[0])
+    subject = Subject(network, "cross_entropy", (X.astype(float), Y), initial=again)
     np.testing.assert_allclose(subject.outputs(), expected(), **CLOSE)
     jax.tree.map(np.testing.assert_array_equal, subject.initial_params, subject.params)
     p = np.exp(expected()) / np.exp(expected()).sum(axis=1, keepdims=True)
     delta = (p - np.eye(K)[Y]) / N
-    gradient = jax.grad(subject.objective)(subject.params, subject.train)
+    gradient = jax.grad(subject.objective)(subject.params, subject.train).params
     np.testing.assert_allclose(gradient["C"], delta.sum(axis=0), **CLOSE)
     hidden = np.tanh(X @ W.T + B)
     np.testing.assert_allclose(gradient["V"], 0.5 * hidden.T @ delta, **CLOSE)
@@ -72,26 +74,27 @@ def test_a_file(tmp_path):
 
 
 def test_any_number_of_examples_and_one_by_one():
-    subject = Subject.from_onnx(mlp(shape=(1, D)), "cross_entropy", (X, Y))
-    np.testing.assert_allclose(subject.outputs(X[:5]), expected(X[:5]), **CLOSE)
-    alone = jax.vmap(lambda x: subject.apply(subject.params, x[None])[0])(X)
-    np.testing.assert_allclose(alone, expected(), **CLOSE)
+    network = Network.from_onnx(mlp(shape=(1, D)), X[0])
+    np.testing.assert_allclose(jax.vmap(network)(X[:5]), expected(X[:5]), **CLOSE)
+    np.testing.assert_allclose(network(X[3]), expected(X[3]), **CLOSE)
 
 
 @pytest.mark.parametrize("op", ["Softmax", "Sigmoid"])
-def test_probabilities_are_taken_off_for_the_cross_entropy_alone(op):
-    net = mlp([(op, ["logits"], ["out"], {})])
-    subject = Subject.from_onnx(net, "cross_entropy", (X, Y))
+def test_probabilities_are_taken_off_for_the_cross_entropy_alone(op, tmp_path):
+    onnx.save(mlp([(op, ["logits"], ["out"], {})]), tmp_path / "net.onnx")
+    np.savez(tmp_path / "labels.npz", x=X, y=Y)
+    np.savez(tmp_path / "targets.npz", x=X, y=np.eye(K)[Y])
+    subject = load(str(tmp_path / "net.onnx"), tmp_path / "labels.npz", loss="cross_entropy")
     np.testing.assert_allclose(subject.outputs(), expected(), **CLOSE)
     assert op in subject.notes[0]
-    kept = Subject.from_onnx(net, "squared", (X, np.eye(K)[Y])).outputs()
+    kept = load(str(tmp_path / "net.onnx"), tmp_path / "targets.npz", loss="squared").outputs()
     assert np.abs(kept).max() <= 1
 
 
 def test_parameters_by_name():
-    assert set(Subject.from_onnx(mlp(), "cross_entropy", (X, Y), parameters=["V"]).params) == {"V"}
-    with pytest.raises(SubjectError, match="the parameter 'Q' is no floating-point initialiser"):
-        Subject.from_onnx(mlp(), "cross_entropy", (X, Y), parameters=["Q"])
+    assert set(Network.from_onnx(mlp(), X[0], parameters=["V"]).params) == {"V"}
+    with pytest.raises(ValueError, match="the parameter 'Q' is no floating-point initialiser"):
+        Network.from_onnx(mlp(), X[0], parameters=["Q"])
 
 
 def test_constants_are_told_from_parameters():
@@ -108,10 +111,10 @@ def test_constants_are_told_from_parameters():
         ("MatMul", ["e", "V"], ["out"], {}),
     ]
     tensors = dict(W=W, scale=B + 3, shift=B, mean=B / 2, variance=B**2, low=np.array(-0.5), two=np.array([2.0]))
-    subject = Subject.from_onnx(model(nodes, tensors), "cross_entropy", (X, Y))
-    assert set(subject.params) == {"W", "scale", "shift", "V"}
+    network = Network.from_onnx(model(nodes, tensors), X[0])
+    assert set(network.params) == {"W", "scale", "shift", "V"}
     b = (X @ W.T - B / 2) / np.sqrt(B**2 + 1e-5) * (B + 3) + B
-    np.testing.assert_allclose(subject.outputs(), np.maximum(b, -0.5) ** 2 @ V, rtol=1e-3, atol=1e-4)
+    np.testing.assert_allclose(jax.vmap(network)(X), np.maximum(b, -0.5) ** 2 @ V, rtol=1e-3, atol=1e-4)
 
 
 def test_shapes_computed_in_the_graph_and_bytes_as_inputs():
@@ -125,9 +128,10 @@ def test_shapes_computed_in_the_graph_and_bytes_as_inputs():
     ]
     net = model(nodes, dict(W=W, zero=np.array([0]), rest=np.array([-1])), shape=("n", 2, 2), kind=TensorProto.UINT8)
     pixels = RNG.integers(0, 255, size=(N, 2, 2))
-    subject = Subject.from_onnx(net, "cross_entropy", (pixels.astype(float), Y))
-    assert subject.train[0].dtype == np.uint8
-    np.testing.assert_allclose(subject.outputs(), pixels.reshape(N, 4) @ W.T, rtol=1e-4, atol=1e-2)
+    network = Network.from_onnx(net, pixels[0].astype(float))
+    np.testing.assert_allclose(
+        jax.vmap(network)(pixels.astype(np.float32)), pixels.reshape(N, 4) @ W.T, rtol=1e-4, atol=1e-2
+    )
 
 
 def rules():
@@ -157,8 +161,7 @@ def test_operators_written_by_others(rule):
     # comparisons have truth values, which are summed with the numbers that were compared
     nodes += [("Cast", ["b"], ["c"], dict(to=TensorProto.FLOAT)), ("Add", ["a", "c"], ["out"], {})]
     net = model(nodes, {k: v for k, v in tensors.items() if k in ("W", *inputs)}, opset=opset)
-    subject = Subject.from_onnx(net, "squared", (X, np.zeros((N, H))))
-    np.testing.assert_allclose(subject.outputs(), graphs.reference(net, "x", "out", X), **CLOSE)
+    np.testing.assert_allclose(jax.vmap(Network.from_onnx(net, X[0]))(X), graphs.reference(net, "x", "out", X), **CLOSE)
 
 
 def test_every_rule_is_tried():
@@ -168,9 +171,9 @@ def test_every_rule_is_tried():
 def test_a_graph_of_newer_or_older_operators_is_converted():
     net = mlp(opset=23)
     assert graphs.unsupported(mlp([("Flatten", ["logits"], ["out"], {})], opset=23))
-    np.testing.assert_allclose(Subject.from_onnx(net, "cross_entropy", (X, Y)).outputs(), expected(), **CLOSE)
+    np.testing.assert_allclose(jax.vmap(Network.from_onnx(net, X[0]))(X), expected(), **CLOSE)
     newer = mlp([("Flatten", ["logits"], ["out"], {})], opset=23)
-    np.testing.assert_allclose(Subject.from_onnx(newer, "cross_entropy", (X, Y)).outputs(), expected(), **CLOSE)
+    np.testing.assert_allclose(jax.vmap(Network.from_onnx(newer, X[0]))(X), expected(), **CLOSE)
 
 
 def from_bytes(raw):
@@ -199,54 +202,54 @@ def two_inputs():
 
 
 REFUSED = {
-    "no file": (lambda path: path, (X, Y), {}, "net.onnx is not a file"),
-    "empty": (from_bytes(b""), (X, Y), {}, "not a readable ONNX file"),
-    "corrupt": (from_bytes(b"\x08\x08" + bytes(range(200))), (X, Y), {}, "not a readable ONNX file"),
-    "cut off": (from_bytes(mlp().SerializeToString()[:150]), (X, Y), {}, "not a readable ONNX file"),
-    "a tensor that does not fill its shape": (too_short, (X, Y), {}, "not a readable ONNX file"),
+    "no file": (lambda path: path, X, {}, "net.onnx is not a file"),
+    "empty": (from_bytes(b""), X, {}, "not a readable ONNX file"),
+    "corrupt": (from_bytes(b"\x08\x08" + bytes(range(200))), X, {}, "not a readable ONNX file"),
+    "cut off": (from_bytes(mlp().SerializeToString()[:150]), X, {}, "not a readable ONNX file"),
+    "a tensor that does not fill its shape": (too_short, X, {}, "not a readable ONNX file"),
     "a normalisation by what is computed": (
         lambda path: mlp([("LayerNormalization", ["logits", "m"], ["out"], {})]),
-        (X, Y),
+        X,
         {},
         "the ONNX graph cannot be brought into a form to be run: KeyError",
     ),
     "unsupported": (
         lambda path: mlp([("Det", ["logits"], ["d"], {}), ("GlobalLpPool", ["d"], ["out"], {})]),
-        (X, Y),
+        X,
         {},
         "the ONNX operators Det, GlobalLpPool of version 17 of the operator set are not supported",
     ),
     "foreign": (
         lambda path: mlp([("Strange", ["logits"], ["out"], dict(domain="somewhere"))]),
-        (X, Y),
+        X,
         {},
         "the ONNX operator Strange of version 17 of the operator set is not supported",
     ),
     "no parameters": (
         lambda path: model([("Relu", ["x"], ["out"], {})], {}),
-        (X, Y),
+        X,
         {},
         "the ONNX graph has no parameters",
     ),
-    "two outputs": (lambda path: two_outputs(), (X, Y), {}, "has the outputs out, more: name one with output="),
-    "unknown output": (lambda path: mlp(), (X, Y), dict(output="q"), "output must be one of out, got 'q'"),
+    "two outputs": (lambda path: two_outputs(), X, {}, "has the outputs out, more: name one with output="),
+    "unknown output": (lambda path: mlp(), X, dict(output="q"), "output must be one of out, got 'q'"),
     "words as input": (
         lambda path: mlp(kind=TensorProto.STRING),
-        (X, Y),
+        X,
         {},
         "'x' of the ONNX graph must be of numbers",
     ),
-    "two inputs": (lambda path: two_inputs(), (X, Y), {}, "must have one input, got x, z"),
+    "two inputs": (lambda path: two_inputs(), X, {}, "must have one input, got x, z"),
     "other shape": (
         lambda path: mlp(),
-        (X[:, 1:], Y),
+        X[:, 1:],
         {},
-        r"train x must have the shape \(n, 4\) of the ONNX input, got \(12, 3\)",
+        r"example must have the shape \(4\) of one input of the graph, got \(3,\)",
     ),
-    "other rank": (lambda path: mlp(), (X[:, :, None], Y), {}, r"must have the shape \(n, 4\) of the ONNX input"),
+    "other rank": (lambda path: mlp(), X[:, :, None], {}, r"must have the shape \(4\) of one input"),
     "wrong without a declared shape": (
         lambda path: mlp(shape=("n", "d")),
-        (X[:, 1:], Y),
+        X[:, 1:],
         {},
         r"the ONNX graph does not run on one example of shape \(3,\): ",
     ),
@@ -256,43 +259,34 @@ REFUSED = {
             dict(W=W, shape=np.array([6, 4])),
             shape=(6, 2, 2),
         ),
-        (X.reshape(N, 2, 2), Y),
+        X.reshape(N, 2, 2),
         {},
         "it was exported for a fixed batch of 6, export it for one or any number",
     ),
-    "no pair": (lambda path: mlp(), X, {}, "train must be a pair"),
-    "no examples": (lambda path: mlp(), (X[:0], Y), {}, "train x must hold at least one example"),
-    "words": (lambda path: mlp(), (X.astype(str), Y), {}, "train x must hold numbers"),
-    "NaN": (lambda path: mlp(), (X * np.nan, Y), {}, "train x must be finite"),
-    "other start": (
-        lambda path: mlp(),
-        (X, Y),
-        dict(initial=model([("Gemm", ["x", "W"], ["out"], dict(transB=1))], dict(W=W))),
-        "the initial ONNX graph lacks the parameter 'B'",
-    ),
+    "words": (lambda path: mlp(), X.astype(str), {}, "example must hold numbers"),
 }
 
 
 @pytest.mark.parametrize("case", REFUSED)
 def test_one_sentence(case, tmp_path):
-    source, data, more, sentence = REFUSED[case]
-    with pytest.raises(SubjectError, match=sentence) as caught:
-        Subject.from_onnx(source(tmp_path / "net.onnx"), "cross_entropy", data, **more)
+    source, x, more, sentence = REFUSED[case]
+    with pytest.raises(ValueError, match=sentence) as caught:
+        Network.from_onnx(source(tmp_path / "net.onnx"), x[0], **more)
     assert "\n" not in str(caught.value)
 
 
 def test_one_output_of_several():
-    subject = Subject.from_onnx(two_outputs(), "cross_entropy", (X, Y), output="more")
-    np.testing.assert_allclose(subject.outputs(), np.maximum(expected(), 0), **CLOSE)
+    network = Network.from_onnx(two_outputs(), X[0], output="more")
+    np.testing.assert_allclose(jax.vmap(network)(X), np.maximum(expected(), 0), **CLOSE)
 
 
 def test_an_operator_that_is_run_otherwise_than_the_standard_says(monkeypatch):
     monkeypatch.setattr(graphs, "reference", lambda model, name, output, x: 1.1 * expected(np.asarray(x)))
-    with pytest.raises(SubjectError, match="not run as the ONNX standard says"):
-        Subject.from_onnx(mlp(), "cross_entropy", (X, Y))
+    with pytest.raises(ValueError, match="not run as the ONNX standard says"):
+        Network.from_onnx(mlp(), X[0])
 
 
 def test_without_the_extra(monkeypatch, tmp_path):
     monkeypatch.setitem(__import__("sys").modules, "jaxonnxruntime", None)
-    with pytest.raises(SubjectError, match=r"pip install 'corollary\[onnx\]'"):
-        Subject.from_onnx(tmp_path / "net.onnx", "cross_entropy", (X, Y))
+    with pytest.raises(ValueError, match=r"pip install 'corollary\[onnx\]'"):
+        Network.from_onnx(tmp_path / "net.onnx", X[0])

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import numpy as np
 
-from corollary.audit._errors import SubjectError, first_line
-from corollary.audit._rewrite import rewrite
+from corollary.network._rewrite import rewrite
+from corollary.network.apart import first_line
 
 # the inputs of an operator that weights enter by; what is elementwise counts only for arrays, not for single numbers
 WEIGHTS = {
@@ -32,22 +32,22 @@ def load(source):
         import jaxonnxruntime  # noqa: F401
         import onnx
     except ImportError:
-        raise SubjectError("ONNX files need jaxonnxruntime and onnx: pip install 'corollary[onnx]'.") from None
+        raise ValueError("ONNX files need jaxonnxruntime and onnx: pip install 'corollary[onnx]'.") from None
     if isinstance(source, onnx.ModelProto):
         model = onnx.ModelProto()
         model.CopyFrom(source)
         return model
     path = Path(source)
     if not path.is_file():
-        raise SubjectError(f"{path} is not a file.")
+        raise ValueError(f"{path} is not a file.")
     try:
         model = onnx.load(path)
         onnx.checker.check_model(model)
         initialisers(model)  # that their bytes fill their shapes is not checked there
     except Exception as error:  # protobuf, onnx and the file system each have their own
-        raise SubjectError(f"{path} is not a readable ONNX file ({first_line(error)}).") from None
+        raise ValueError(f"{path} is not a readable ONNX file ({first_line(error)}).") from None
     if not model.graph.node:
-        raise SubjectError(f"{path} is an ONNX file without any operator.")
+        raise ValueError(f"{path} is an ONNX file without any operator.")
     return model
 
 
@@ -55,10 +55,10 @@ def runnable(model):
     """The same network in operators that jaxonnxruntime has, constants as initialisers, every node with a name."""
     try:
         return _runnable(model)
-    except SubjectError:
+    except ValueError:
         raise
     except Exception as error:  # of ONNX's tools, on graphs that are valid and yet make no sense
-        raise SubjectError(f"the ONNX graph cannot be brought into a form to be run: {first_line(error)}.") from error
+        raise ValueError(f"the ONNX graph cannot be brought into a form to be run: {first_line(error)}.") from error
 
 
 def _runnable(model):
@@ -84,7 +84,7 @@ def _runnable(model):
                 return _named(candidate)
     if missing:
         plural = "s" if len(missing) > 1 else ""
-        raise SubjectError(
+        raise ValueError(
             f"the ONNX operator{plural} {', '.join(missing)} of version {version} of the operator set "
             f"{'are' if plural else 'is'} not supported."
         )
@@ -175,7 +175,7 @@ def split(model, names=None) -> tuple[dict, dict]:
         names = set(names)
         for name in sorted(names):
             if name not in tensors or tensors[name].dtype.kind != "f":
-                raise SubjectError(f"the parameter {name!r} is no floating-point initialiser of the ONNX graph.")
+                raise ValueError(f"the parameter {name!r} is no floating-point initialiser of the ONNX graph.")
     weights = {n: t for n, t in tensors.items() if n in names}
     return weights, {n: t for n, t in tensors.items() if n not in names}
 
@@ -204,7 +204,7 @@ def only_input(model) -> tuple[str, list[int] | None, np.dtype]:
     held = {t.name for t in model.graph.initializer}
     inputs = [i for i in model.graph.input if i.name not in held]
     if len(inputs) != 1:
-        raise SubjectError(f"the ONNX graph must have one input, got {', '.join(i.name for i in inputs) or 'none'}.")
+        raise ValueError(f"the ONNX graph must have one input, got {', '.join(i.name for i in inputs) or 'none'}.")
     kind = inputs[0].type.tensor_type
     shape = [d.dim_value for d in kind.shape.dim] if kind.HasField("shape") else None
     try:
@@ -212,7 +212,7 @@ def only_input(model) -> tuple[str, list[int] | None, np.dtype]:
     except KeyError:
         dtype = np.dtype(object)
     if dtype.kind not in "fiub":
-        raise SubjectError(f"the input {inputs[0].name!r} of the ONNX graph must be of numbers.")
+        raise ValueError(f"the input {inputs[0].name!r} of the ONNX graph must be of numbers.")
     return inputs[0].name, shape, dtype
 
 
@@ -227,10 +227,10 @@ def only_output(model, output=None) -> str:
     names = [o.name for o in model.graph.output]
     if output is None:
         if len(names) != 1:
-            raise SubjectError(f"the ONNX graph has the outputs {', '.join(names)}: name one with output=.")
+            raise ValueError(f"the ONNX graph has the outputs {', '.join(names)}: name one with output=.")
         return names[0]
     if output not in names:
-        raise SubjectError(f"output must be one of {', '.join(names)}, got {output!r}.")
+        raise ValueError(f"output must be one of {', '.join(names)}, got {output!r}.")
     return output
 
 
