@@ -20,7 +20,7 @@ from corollary.evidence import picture
 
 def finding(mark="fine", **fields):
     chart = alt.Chart(alt.Data(values=[{"a": 1, "b": 2}, {"a": 2, "b": 1}])).mark_line().encode(x="a:Q", y="b:Q")
-    known = dict(value=1.5, exact=True, theorem="A <theorem>.", claim="linear.step_size.sharp_threshold")
+    known = dict(value=1.5, exact=True, theorem="A <theorem>.", claim="linear.regression_step_size.sharp_threshold")
     known |= dict(premises=(Premise("it is so", True, "seen"),), figure=picture("a line", chart))
     return Finding("a number & more", mark, "What follows <from> it.", **(known | fields))
 

@@ -579,18 +579,6 @@ def test_matvec(make):
     np.testing.assert_allclose(jax.jit(jax.vmap(own))(np.eye(n)), square, rtol=1e-10, atol=1e-9)
 
 
-def test_matvec_of_scalar_outputs_and_several_inputs():
-    def apply(params, x):
-        return jnp.tanh(x["a"] @ params["w"]) * x["b"] + params["count"]
-
-    params, x = {"w": normal(0, 4), "count": np.array(3)}, {"a": normal(1, 7, 4), "b": normal(2, 7)}
-    v = normal(3, 7)
-    expected = empirical_ntk(of(apply, params), x) @ v
-    for trace in (True, False):
-        found = empirical_ntk_matvec(of(apply, params), x, trace=trace, batch_size=3)(v)
-        np.testing.assert_allclose(found, expected, rtol=1e-10)
-
-
 SPREAD = """
 import jax, numpy as np
 from corollary import Network
@@ -657,11 +645,3 @@ def test_bad_input(function, change, kind, sentence):
     with pytest.raises(kind) as error:
         function(**(dict(network=network) | given))
     assert sentence in str(error.value)
-
-
-def test_bad_vector():
-    product = empirical_ntk_matvec(of(linear, normal(0, 3, 2)), normal(1, 4, 3), trace=False)
-    with pytest.raises(ValueError, match=r"v must have shape \(4, 2\), got \(4,\)\."):
-        product(np.ones(4))
-    with pytest.raises(ValueError, match="v must be finite."):
-        product(np.full((4, 2), np.nan))

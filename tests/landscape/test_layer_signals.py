@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 from corollary import BatchLoss, Network, nets
-from corollary._engine.unroll import unrolled
 from corollary.landscape import layer_signals, signal_propagation
 
 KEY = jax.random.key(0)
@@ -204,29 +203,6 @@ def test_layers_inside_a_scan_are_seen_one_by_one():
         numbers = [[v for v in jax.tree.leaves(layer) if eqx.is_array(v)] for layer in (a, b)]
         assert len(numbers[0]) == 8
         np.testing.assert_allclose(*numbers, rtol=1e-11, atol=1e-14)
-
-
-def test_loops_written_out_compute_the_same():
-    w = jax.random.normal(KEY, (3, 3))
-
-    @jax.jit
-    def both_ways(w, x):
-        def step(reverse):
-            def body(state, a):
-                state = jnp.tanh(w @ state + a)
-                return state, {"state": state, "square": a**2}
-
-            return jax.lax.scan(body, jnp.zeros(3), x, reverse=reverse)
-
-        return step(False), step(True), jax.lax.scan(lambda c, a: (c + a, None), jnp.zeros(3), x)[0]
-
-    x = jax.random.normal(KEY, (5, 3))
-    written_out = unrolled(both_ways)
-    for a, b in zip(jax.tree.leaves(written_out(w, x)), jax.tree.leaves(both_ways(w, x)), strict=True):
-        np.testing.assert_allclose(a, b, rtol=1e-12)
-    # the loop without a product stays one
-    assert str(jax.make_jaxpr(both_ways)(w, x)).count(" scan[") == 3
-    assert str(jax.make_jaxpr(written_out)(w, x)).count(" scan[") == 1
 
 
 def test_a_weight_computed_from_others_goes_by_the_largest():

@@ -15,7 +15,7 @@ import jax.numpy as jnp
 
 from corollary._validate import labels, one_of, positive, real, within
 from corollary.catalog import implements
-from corollary.linear import gradient_descent
+from corollary.optimization import gradient_descent
 
 
 class Predictions(NamedTuple):

@@ -3,8 +3,6 @@
 A network is a callable pytree of one example. `Network` makes one of anything that is not an Equinox module already.
 """
 
-from corollary.network.loss import BatchLoss
-from corollary.network.losses import LOSSES
-from corollary.network.network import Network
+from lazy_loader import attach_stub
 
-__all__ = ["LOSSES", "BatchLoss", "Network"]
+__getattr__, __dir__, __all__ = attach_stub(__name__, __file__)

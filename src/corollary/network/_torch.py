@@ -21,7 +21,8 @@ def from_torch(module, example) -> Network:
         import onnxscript  # noqa: F401
         import torch
     except ImportError as error:
-        raise ValueError(f"from_torch needs torch and onnxscript, and there is no {error.name}.") from None
+        sentence = f"PyTorch modules need torch and onnxscript, and there is no {error.name}: "
+        raise ValueError(f"{sentence}pip install 'corollary[torch]'.") from None
     if not isinstance(module, torch.nn.Module):
         raise TypeError(f"module must be a torch.nn.Module, got {type(module).__name__}.")
     weights = {name: p for name, p in module.named_parameters() if p.requires_grad}

@@ -180,7 +180,7 @@ def _condition(start, values, rounding, seen, shared) -> Finding:
         exact=True,
         theorem="With a constant kernel each eigenvector of it is learned at the rate of its eigenvalue. The extreme "
         "eigenvalues of a part of the examples lie between those of all.",
-        claim="kernels.wide_limits.eigenbasis",
+        claim="dynamics.wide_two_layer_limits.eigenbasis",
         premises=(start.premise, seen, shared, CONSTANT),
         figure=picture("spectrum of the tangent kernel at the start", chart),
     )

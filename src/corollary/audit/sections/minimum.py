@@ -217,7 +217,7 @@ def _spectrum(operator, key, largest, least, seen):
         flat,
         (max(0.0, flat - spread), min(1.0, flat + spread)),
         theorem="The spectral density is the mean over random directions of the quadrature that Lanczos' steps give.",
-        claim="landscape.curvature.spectrum_from_products",
+        claim="landscape.operator_curvature.spectrum_from_products",
         premises=(seen,),
         figure=picture("spectral density of the Hessian", chart.properties(width=320, height=180)),
     )
@@ -234,7 +234,7 @@ def _trace(operator, key, seen, partly):
         value,
         (value - 2.26 * error, value + 2.26 * error),  # Student's t at 95 % with about nine degrees of freedom
         theorem="The expectation of zᵀHz over random signs z is the trace of H.",
-        claim="landscape.curvature.spectrum_from_products",
+        claim="landscape.operator_curvature.spectrum_from_products",
         premises=(seen,),
     )
 

@@ -1,23 +1,12 @@
-"""Shared weights, convolutions, matrix messages and a differentiable memory."""
+"""Shared weights, convolutions and matrix messages."""
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from corollary.autodiff import (
-    Convolution,
-    MemoryHead,
-    Tensor,
-    address,
-    multiplications,
-    read,
-    tied_gradient,
-    tied_matrix,
-    write,
-)
-from corollary.claims.autodiff._pictures import curves
-from corollary.evidence import Size, at_most, claim, control, equal
+from corollary.autodiff import CircularConvolution, Tensor, multiplications, tied_gradient, tied_matrix
+from corollary.evidence import Size, claim, control, equal
 
 
 @claim(rows=("T04.10", "T04.11"))
@@ -30,7 +19,7 @@ def shared_gradient(key, *, size: Size = 12, width: Size = 8):
     """
     k1, k2, k3 = jax.random.split(key, 3)
     w, x = jax.random.normal(k1, (width, width)) / jnp.sqrt(width), jax.random.normal(k2, (width,))
-    layer = Convolution(2, 3, (3,), key=k3)
+    layer = CircularConvolution(2, 3, (3,), key=k3)
     signal = jax.random.normal(jax.random.fold_in(key, 1), (2, size))
     pattern = layer.pattern((size,))
 
@@ -58,7 +47,7 @@ def convolution_is_tied(key, *, height: Size = 6, breadth: Size = 5):
     dimensions; so do the gradients by the kernel. With circular boundaries, shifting the input shifts the output.
     """
     k1, k2, k3, k4 = jax.random.split(key, 4)
-    plane, line = Convolution(2, 3, (3, 2), key=k1), Convolution(2, 2, (4,), key=k2)
+    plane, line = CircularConvolution(2, 3, (3, 2), key=k1), CircularConvolution(2, 2, (4,), key=k2)
     image, signal = jax.random.normal(k3, (2, max(height, 3), max(breadth, 2))), jax.random.normal(k4, (2, 9))
 
     @jax.jit
@@ -138,64 +127,3 @@ def printed_shapes(key):
     yield equal("W transposed times S, as printed", w.T @ s, pull(s)[0], atol=1e-14)
     printed = np.array((np.ones((2, 3)).T @ np.ones((2, 3))).shape)
     yield equal("shape of the message, as printed", printed, [2, 2], rtol=0, atol=0)
-
-
-@claim(rows=("T04.14",))
-def content_memory(key, *, places: Size = 8, width: Size = 5):
-    r"""A memory addressed by content is differentiable, and becomes a hard look-up as the sharpness grows.
-
-    With $w_i\propto e^{\beta\cos(k,M_i)}$ and $r=\sum_iw_iM_i$: if the best cosine exceeds all others by $g$, then
-    $\|r-M_{i^*}\|\le(n-1)e^{-\beta g}\max_i\|M_i-M_{i^*}\|$. Erasing with $e=1$ and adding $a$ at a sharp address
-    leaves $a$ there, and nothing changed elsewhere.
-    """
-    k1, k2, k3 = jax.random.split(key, 3)
-    memory, query = jax.random.normal(k1, (places, width)), jax.random.normal(k2, (width,))
-    head = MemoryHead(4, width, key=k3)
-    state = jax.random.normal(jax.random.fold_in(key, 1), (4,))
-    sharpness = 2.0 ** jnp.arange(0, 8)
-    h = 1e-5
-
-    @jax.jit
-    def measure(memory, query, head, state):
-        weights = jax.vmap(lambda beta: address(memory, query, beta))(sharpness)
-        reads = jax.vmap(lambda w: read(memory, w))(weights)
-        cosines = memory @ query / jnp.linalg.norm(memory, axis=1) / jnp.linalg.norm(query)
-        best = jnp.argmax(cosines)
-        gap = cosines[best] - jnp.sort(cosines)[-2]
-        away = jnp.linalg.norm(memory - memory[best], axis=1).max()
-        bound = (places - 1) * jnp.exp(-sharpness * gap) * away
-        sharp = jax.nn.one_hot(best, places)
-        after = write(memory, sharp, jnp.ones(width), query)
-
-        def through(state):
-            out = head(memory, state)
-            return jnp.sum(out.read**2) + jnp.sum(jnp.tanh(out.memory))
-
-        def central(h):
-            return jax.vmap(lambda e: (through(state + h * e) - through(state - h * e)) / (2 * h))(jnp.eye(4))
-
-        return {
-            "weights": jnp.sort(weights, axis=1)[:, ::-1],
-            "distance": jnp.linalg.norm(reads - memory[best], axis=1),
-            "bound": bound,
-            "written": (after, jnp.where(sharp[:, None] > 0, query, memory)),
-            "gradient": jax.grad(through)(state),
-            "differences": central(h),
-            "coarser": central(2 * h),
-            "soft": jnp.linalg.norm(memory.mean(0) - memory[best]),
-        }
-
-    m = measure(memory, query, head, state)
-    names = [f"row {i + 1} by similarity" for i in range(min(places, 4))]
-    shown = dict(zip(names, m["weights"].T, strict=False))
-    yield curves("weights of the rows", sharpness, shown, titles=("sharpness β", "weight"), log="x")
-    # at the largest sharpness both sides are rounding
-    yield at_most("distance from the best row", m["distance"], m["bound"], atol=1e-13, x=sharpness, along="sharpness β")
-    yield equal("what is written", *m["written"], atol=1e-14)
-    # a double step errs four times as much, so the two differences are three errors apart; rounding is about eps / h
-    allowed = float(jnp.abs(m["coarser"] - m["differences"]).max()) + 1e-9
-    yield equal("gradient through read and write", m["gradient"], m["differences"], rtol=0, atol=allowed)
-    yield control(
-        "a read without an address is no look-up",
-        at_most("distance from the best row", m["soft"], m["bound"][-1], atol=1e-13),
-    )

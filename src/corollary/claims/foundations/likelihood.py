@@ -8,8 +8,9 @@ import numpy as np
 
 from corollary.claims.linear._pictures import contours
 from corollary.evidence import Count, Range, Size, at_least, at_most, claim, control, equal, monotone
-from corollary.foundations import bernoulli_mass, likelihood, negative_log_likelihood
-from corollary.linear import binary_cross_entropy, gradient_descent, logistic, logistic_loss, logistic_point_losses
+from corollary.foundations import bernoulli_mass, binary_cross_entropy, likelihood, negative_log_likelihood
+from corollary.linear import logistic_function, logistic_loss, logistic_point_losses
+from corollary.optimization import gradient_descent
 
 
 @claim(rows=("T01.02", "M01.13"))
@@ -30,9 +31,20 @@ def logistic_loss_of_the_margin(key, *, points: Annotated[int, Range(10, 10_000)
         losses = logistic_point_losses(unit, margin, ones)
         mirrored = logistic_point_losses(unit, -margin, zeros)
         slope = jax.vmap(jax.grad(lambda z: logistic_point_losses(unit, z[None], ones[:1])[0]))(margin)
-        entropy = binary_cross_entropy(ones, logistic(margin)), binary_cross_entropy(zeros, logistic(margin))
+        entropy = (
+            binary_cross_entropy(ones, logistic_function(margin)),
+            binary_cross_entropy(zeros, logistic_function(margin)),
+        )
         far = logistic_point_losses(unit, jnp.array([-1e4, 1e4]), ones[:2])
-        return losses, mirrored, slope, entropy, far, logistic(margin), binary_cross_entropy(0.0, logistic(1e4))
+        return (
+            losses,
+            mirrored,
+            slope,
+            entropy,
+            far,
+            logistic_function(margin),
+            binary_cross_entropy(0.0, logistic_function(1e4)),
+        )
 
     losses, mirrored, slope, entropy, far, printed, lost = jax.tree.map(np.asarray, measure(margin))
     yield equal("loss of label 1 against the formula", losses, np.log1p(np.exp(-margin)), x=margin, along="margin")
@@ -106,7 +118,7 @@ def maximum_likelihood(key, *, n: Annotated[int, Range(6, 40)] = 12, grid: Annot
         y = (jnp.arange(n) >= n // 2).astype(int).at[n // 2 - 2].set(1).at[n // 2 + 1].set(0)
 
         def criteria(theta):
-            p = logistic(theta[0] * x + theta[1])
+            p = logistic_function(theta[0] * x + theta[1])
             entropy = jnp.mean(binary_cross_entropy(y, p))
             return likelihood(p, y), negative_log_likelihood(p, y), entropy, logistic_loss(theta, x, y)
 

@@ -15,8 +15,7 @@ from corollary.kernels import (
     flow_predictions,
     limit_predictions,
 )
-from corollary.linear import gradient_descent
-from corollary.optimization import Problem, gradient_flow
+from corollary.optimization import Problem, gradient_descent, gradient_flow
 
 
 def _tanh_network(theta, x, units):

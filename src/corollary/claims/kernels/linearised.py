@@ -18,8 +18,7 @@ from corollary.kernels import (
     linearised_predictions,
     train_linearised,
 )
-from corollary.linear import gradient_descent
-from corollary.optimization import Problem, gradient_flow
+from corollary.optimization import Problem, gradient_descent, gradient_flow
 
 Width = Annotated[int, Range(4, 512)]
 

@@ -14,8 +14,8 @@ from corollary.kernels import (
     gram,
     kernel_perceptron,
     monomial_features,
+    plane_features,
     primal_from_dual,
-    quadratic_features,
 )
 
 
@@ -145,7 +145,7 @@ def quadratic_identity(key, *, pairs: Count = 1000, dim: Size = 4):
         def products(psi, cut=dim):
             return jax.vmap(lambda a, b: psi(a[:cut]) @ psi(b[:cut]))(x, y)
 
-        plane = products(quadratic_features, 2), products(bare, 2)
+        plane = products(plane_features, 2), products(bare, 2)
         powers = [products(lambda p, k=k: monomial_features(p, k)) for k in (1, 2, 3, 4)]
         return plane, jnp.stack(powers)
 
@@ -160,7 +160,7 @@ def quadratic_identity(key, *, pairs: Count = 1000, dim: Size = 4):
     yield control("without the √2", equal("two dimensions, degree 2", bare, flat, atol=1e-14 * size**2))
     ring = jax.random.normal(ring_key, (200, 2))
     label = jnp.where(jnp.linalg.norm(ring, axis=1) < 1, 1.0, -1.0)
-    lifted = jax.vmap(lambda p: jnp.append(quadratic_features(p), 1.0))(ring)
+    lifted = jax.vmap(lambda p: jnp.append(plane_features(p), 1.0))(ring)
     yield equal("classes of the plane 1 - a² - b²", jnp.sign(lifted @ jnp.array([-1.0, 0.0, -1.0, 1.0])), label)
 
 

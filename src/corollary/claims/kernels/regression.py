@@ -17,12 +17,13 @@ from corollary.kernels import (
     gram,
     kernel_coefficients,
     kernel_descent,
+    plane_features,
     polynomial_features,
-    quadratic_features,
     rkhs_norm,
     sphere_series,
 )
-from corollary.linear import gradient_descent, linearly_separable, max_margin
+from corollary.linear import linearly_separable, max_margin
+from corollary.optimization import gradient_descent
 
 EPS = 2.3e-16
 
@@ -335,7 +336,7 @@ def separable_in_features(key, *, n: Size = 20, radius: Positive = 1.0, gap: Pos
         size = radius * jnp.array([[1.0], [1.0 + gap]]) + 0.2 * gap * radius * jax.random.uniform(noise, (2, n))
         x = (size[..., None] * jnp.stack([jnp.cos(angle), jnp.sin(angle)], -1)).reshape(-1, 2)
         y = jnp.repeat(jnp.array([-1.0, 1.0]), n)
-        phi = jax.vmap(quadratic_features)(x)
+        phi = jax.vmap(plane_features)(x)
         found = max_margin(phi, y)
         # the dual form: multipliers sum to one in each class and combine to twice the margin times w
         alpha = found.multipliers * y
@@ -343,7 +344,7 @@ def separable_in_features(key, *, n: Size = 20, radius: Positive = 1.0, gap: Pos
         length = jnp.sqrt(alpha @ g @ alpha)
         side = jnp.linspace(-2, 2, 15) * radius
         grid = jnp.stack(jnp.meshgrid(side, side), -1).reshape(-1, 2)
-        primal = jax.vmap(quadratic_features)(grid) @ found.w + found.b
+        primal = jax.vmap(plane_features)(grid) @ found.w + found.b
         dual = gram(PolynomialKernel(2), grid, x) @ alpha / length + found.b
         return {
             "plain": linearly_separable(x, y),

@@ -14,10 +14,10 @@ from corollary.evidence import Count, Range, Size, at_least, at_most, claim, con
 from corollary.landscape import (
     critical_point,
     critical_value,
+    deep_linear_loss,
     escape_direction,
     index_sets,
     principal_directions,
-    squared_loss,
 )
 from corollary.optimization import chord_gap
 
@@ -53,7 +53,7 @@ def descent_finds_the_global_minimum(
 
         keys = jax.random.split(key, starts)
         ends = {
-            name: descend(lambda w: squared_loss(w, x, y), jax.vmap(lambda k, s=s: normal_chain(k, s, 0.5))(keys))
+            name: descend(lambda w: deep_linear_loss(w, x, y), jax.vmap(lambda k, s=s: normal_chain(k, s, 0.5))(keys))
             for name, s in shapes.items()
         }
 
@@ -105,11 +105,11 @@ def deep_saddles(key, *, inputs: Side = 3, outputs: Side = 3, first: Width = 3, 
         chosen = jnp.arange(strengths.size) < width - 1
         start = critical_point(principal, chosen, hidden)
         way = escape_direction(principal, chosen, hidden)
-        along = jax.vmap(lambda e: squared_loss([w + e * v for w, v in zip(start, way, strict=True)], x, y))(steps)
+        along = jax.vmap(lambda e: deep_linear_loss([w + e * v for w, v in zip(start, way, strict=True)], x, y))(steps)
         middle = jax.random.normal(key, (second, first))
         empty = jnp.zeros((first, inputs)), middle, jnp.zeros((outputs, second))
         flat, unravel = ravel_pytree(empty)
-        curvature = jnp.linalg.eigvalsh(jax.hessian(lambda v: squared_loss(unravel(v), x, y))(flat))
+        curvature = jnp.linalg.eigvalsh(jax.hessian(lambda v: deep_linear_loss(unravel(v), x, y))(flat))
         return along - along[0], curvature, jnp.linalg.svd(middle, compute_uv=False)
 
     along, curvature, gains = measure(key)
@@ -157,7 +157,7 @@ def flatness_at_the_origin(key, *, dim: Annotated[int, Range(2, 5)] = 3):
             hidden = (width,) * (depth - 1)
             origin = critical_point(principal, jnp.zeros(dim, bool), hidden)
             flat, unravel = ravel_pytree(origin)
-            loss = lambda v, unravel=unravel: squared_loss(unravel(v), x, y)  # noqa: E731
+            loss = lambda v, unravel=unravel: deep_linear_loss(unravel(v), x, y)  # noqa: E731
             line = normal_chain(jax.random.fold_in(key, depth), (dim, *hidden, dim))
             overlap = jnp.sum((y.T @ x) * product(line))
             line = (line[0] * jnp.sign(overlap), *line[1:])
@@ -214,11 +214,13 @@ def printed_saddles(key, *, dim: Annotated[int, Range(2, 5)] = 3):
         x, y = linear_data(key, jnp.asarray(spaced(dim)), inputs=dim, outputs=dim, n=3 * dim)
         line = normal_chain(key, (dim, 2, 2, dim))
         flat, unravel = ravel_pytree(line)
-        slope = jax.grad(lambda v: squared_loss(unravel(v), x, y))(0 * flat)
-        hessian = jax.hessian(lambda v: squared_loss(unravel(v), x, y))(0 * flat)
+        slope = jax.grad(lambda v: deep_linear_loss(unravel(v), x, y))(0 * flat)
+        hessian = jax.hessian(lambda v: deep_linear_loss(unravel(v), x, y))(0 * flat)
         mirrored = ravel_pytree((-line[0], line[1], -line[2]))[0]
-        excess = squared_loss(unravel(0 * flat), x, y) - critical_value(principal_directions(x, y), jnp.arange(dim) < 2)
-        return slope, hessian, excess, chord_gap(lambda v: squared_loss(unravel(v), 0 * x, y), flat, mirrored)
+        excess = deep_linear_loss(unravel(0 * flat), x, y) - critical_value(
+            principal_directions(x, y), jnp.arange(dim) < 2
+        )
+        return slope, hessian, excess, chord_gap(lambda v: deep_linear_loss(unravel(v), 0 * x, y), flat, mirrored)
 
     slope, hessian, excess, gap = measure(key)
     spectrum = np.linalg.eigvalsh(np.asarray(hessian))

@@ -16,12 +16,12 @@ from corollary.landscape import (
     critical_point,
     critical_points,
     critical_value,
+    deep_linear_loss,
     index_sets,
     matrix_difference,
-    moments,
     principal_directions,
     projected_least_squares,
-    squared_loss,
+    second_moments,
     squared_loss_gradient,
     squared_loss_of_moments,
 )
@@ -104,14 +104,14 @@ def gradients(key, *, n: Size = 12, dim: Size = 4):
     @jax.jit
     def measure(key):
         x, y = jax.random.normal(key, (2, n, dim))
-        second = moments(x, y)
+        second = second_moments(x, y)
         found = {}
         for name, sizes in shapes.items():
             weights = normal_chain(jax.random.fold_in(key, len(sizes)), sizes, 0.7)
-            slope = jax.grad(squared_loss)(weights, x, y)
+            slope = jax.grad(deep_linear_loss)(weights, x, y)
             whole = product(weights)
             of_moments = squared_loss_of_moments(whole, second)
-            found[name] = slope, squared_loss_gradient(weights, x, y), squared_loss(weights, x, y), of_moments
+            found[name] = slope, squared_loss_gradient(weights, x, y), deep_linear_loss(weights, x, y), of_moments
             if len(sizes) == 3:
                 transposed = -weights[1].T @ (second.yx.T - whole @ second.xx)
         return found, transposed
@@ -141,14 +141,14 @@ def convex_in_each_factor(key, *, dim: Size = 5, width: Size = 2, starts: Size =
     def measure(key):
         data_key, weight_key, change_key = jax.random.split(key, 3)
         x, y = linear_data(data_key, jnp.asarray(strengths), inputs=dim, outputs=dim, n=3 * dim)
-        second = moments(x, y)
+        second = second_moments(x, y)
         inner, outer = normal_chain(weight_key, (dim, width, dim))
         # of rank one less than it could have
         flat = outer.at[:, -1].set(outer[:, 0])
         changes = jax.random.normal(change_key, (100, width, dim))
 
         def cost(a, b, da, db):
-            loss = lambda t: squared_loss((b + t * db, a + t * da), x, y)  # noqa: E731
+            loss = lambda t: deep_linear_loss((b + t * db, a + t * da), x, y)  # noqa: E731
             return loss(1.0) - loss(0.0), jnp.sum((((a + da) @ (b + db) - a @ b) @ x.T) ** 2) / 2
 
         best = {"inner": best_inner(outer, x, y), "flat": best_inner(flat, x, y), "outer": best_outer(inner, x, y)}
@@ -162,8 +162,8 @@ def convex_in_each_factor(key, *, dim: Size = 5, width: Size = 2, starts: Size =
             (best["outer"] @ inner @ second.xx @ inner.T, second.yx @ inner.T),
         )
         curvature = (
-            jax.hessian(lambda b: squared_loss((b, outer), x, y))(inner).reshape(inner.size, inner.size),
-            jax.hessian(lambda a: squared_loss((inner, a), x, y))(outer).reshape(outer.size, outer.size),
+            jax.hessian(lambda b: deep_linear_loss((b, outer), x, y))(inner).reshape(inner.size, inner.size),
+            jax.hessian(lambda a: deep_linear_loss((inner, a), x, y))(outer).reshape(outer.size, outer.size),
         )
         kronecker = jnp.kron(outer.T @ outer, second.xx), jnp.kron(jnp.eye(dim), inner @ second.xx @ inner.T)
         begin = jax.random.normal(weight_key, (starts, dim, width))
@@ -173,7 +173,7 @@ def convex_in_each_factor(key, *, dim: Size = 5, width: Size = 2, starts: Size =
         floor = critical_value(principal_directions(x, y), top)
 
         def joint(v):
-            return squared_loss((v[: inner.size].reshape(inner.shape), v[inner.size :].reshape(outer.shape)), x, y)
+            return deep_linear_loss((v[: inner.size].reshape(inner.shape), v[inner.size :].reshape(outer.shape)), x, y)
 
         point = jnp.concatenate([best["inner"].ravel(), outer.ravel()])
         return costs, equations, curvature, kronecker, descent, floor, chord_gap(joint, point, -point)
@@ -207,12 +207,12 @@ def critical_map(key, *, dim: Size = 3, starts: Size = 40):
     def measure(key):
         data_key, weight_key, basis_key, start_key = jax.random.split(key, 4)
         x, y = linear_data(data_key, jnp.asarray(strengths), inputs=dim, outputs=dim, n=3 * dim)
-        second, principal = moments(x, y), principal_directions(x, y)
+        second, principal = second_moments(x, y), principal_directions(x, y)
         anywhere, listed = {}, {}
         for name, sizes in shapes.items():
             weights = normal_chain(weight_key, sizes)
             outer, whole = product(weights[1:]), product(weights)
-            slope = jax.grad(squared_loss)(weights, x, y)[0]
+            slope = jax.grad(deep_linear_loss)(weights, x, y)[0]
             predicted = jnp.linalg.pinv(outer).T @ jnp.linalg.solve(second.xx, slope.T).T
             anywhere[name] = whole - projected_least_squares(weights, x, y), predicted
             sets = jnp.asarray(index_sets(dim, 2))
@@ -228,7 +228,7 @@ def critical_map(key, *, dim: Size = 3, starts: Size = 40):
             return v[:size].reshape(2, dim), v[size:].reshape(dim, 2)
 
         found = critical_points(
-            lambda v: squared_loss(split(v), x, y), 0.7 * jax.random.normal(start_key, (starts, 2 * size))
+            lambda v: deep_linear_loss(split(v), x, y), 0.7 * jax.random.normal(start_key, (starts, 2 * size))
         )
         maps = jax.vmap(lambda v: split(v)[1] @ split(v)[0])(found.points)
 
@@ -267,7 +267,7 @@ def printed_projection(key, *, dim: Size = 3):
     def measure(key):
         x, y = linear_data(key, 1.0 / jnp.arange(1, dim + 1), inputs=dim, outputs=dim, n=3 * dim)
         inner, outer = critical_point(principal_directions(x, y), jnp.arange(dim) < 2, (2,))
-        second = moments(x, y)
+        second = second_moments(x, y)
         printed = jnp.linalg.solve(second.xx, second.yx).T
         slope = jnp.concatenate([g.ravel() for g in squared_loss_gradient((inner, outer), x, y)])
         return outer @ inner, outer @ jnp.linalg.pinv(outer) @ printed, slope

@@ -9,7 +9,6 @@ import numpy as np
 from corollary.evidence import Count, Range, Size, at_least, at_most, claim, control, equal, rate
 from corollary.linear import (
     descent_from_zero,
-    gradient_descent,
     interpolants,
     min_norm_interpolant,
     moore_penrose,
@@ -17,6 +16,7 @@ from corollary.linear import (
     sum_of_squares,
     sum_of_squares_gradient,
 )
+from corollary.optimization import gradient_descent
 
 EPS = 2.3e-16
 

@@ -15,7 +15,7 @@ from corollary.evidence import Positive, Size, at_least, at_most, claim, control
 from corollary.linear import (
     Standardiser,
     fit_newton,
-    logistic,
+    logistic_function,
     logistic_gradient,
     logistic_hessian,
     logistic_loss,
@@ -97,7 +97,9 @@ def equivariance(key, *, n: Size = 150, sets: Size = 8, ridge: Positive = 0.1):
         soft, soft_scored = fit_newton(x, y, ridge=ridge), fit_newton(u, y, ridge=ridge)
         moved = theta_in_scores(raw.theta, score.mean, score.scale)
         soft_moved = theta_in_scores(soft.theta, score.mean, score.scale)
-        gap = logistic(x @ raw.theta[:-1] + raw.theta[-1]) - logistic(u @ scored.theta[:-1] + scored.theta[-1])
+        gap = logistic_function(x @ raw.theta[:-1] + raw.theta[-1]) - logistic_function(
+            u @ scored.theta[:-1] + scored.theta[-1]
+        )
         return scored.theta, moved, gap, soft_scored.theta, soft_moved, raw.converged & scored.converged
 
     scored, moved, gap, soft, soft_moved, converged = jax.vmap(measure)(jax.random.split(key, sets))

@@ -9,7 +9,6 @@ from corollary.evidence import Count, Size, at_least, at_most, claim, control, e
 from corollary.linear import (
     class_gap,
     fit_newton,
-    gradient_descent,
     limit_mean_gap,
     logistic_gradient,
     logistic_hessian,
@@ -19,6 +18,7 @@ from corollary.linear import (
     min_abs_mean,
     min_abs_survival,
 )
+from corollary.optimization import gradient_descent
 
 
 @claim(rows=("M03.17", "M03.18"))

@@ -8,7 +8,8 @@ from jax.flatten_util import ravel_pytree
 
 from corollary.claims.nets._pictures import curves, scatter
 from corollary.evidence import Count, Size, at_least, at_most, claim, control, equal, estimate
-from corollary.linear import binary_cross_entropy, logistic
+from corollary.foundations import binary_cross_entropy
+from corollary.linear import logistic_function
 from corollary.nets import MLP, bayes_logit, book_two_gaussians, parameter_count, relu
 from corollary.nets.from_scratch import backward, bce_backward, bce_forward, forward, gd_step, initial_parameters, run
 from corollary.nets.two_gaussians import COVARIANCES, MEANS, two_gaussians
@@ -187,8 +188,8 @@ def training_run(key, *, n: Size = 150, steps: Count = 60):
         fixed = run(parameters, x, y, step=0.5, steps=steps)
         printed = run(parameters, x, y, step=0.5, steps=steps, divide_again=True)
         slow = run(parameters, x, y, step=0.5 / (2 * n), steps=steps)
-        p = logistic(forward(fixed.parameters, x)[0])
-        bayes = logistic(bayes_logit(x))[:, None]
+        p = logistic_function(forward(fixed.parameters, x)[0])
+        bayes = logistic_function(bayes_logit(x))[:, None]
         return fixed, printed, slow, p, jnp.mean(binary_cross_entropy(y, bayes)), jnp.mean((bayes > 0.5) == (y > 0.5))
 
     fixed, printed, slow, p, best_loss, best_accuracy = measure(parameters, x, y)

@@ -11,10 +11,10 @@ from corollary.nets import (
     FeedForward,
     conjunction_error,
     in_region,
-    indicator,
     logistic,
     opposing_sum,
     parameter_count,
+    region_indicator,
     region_of,
     smooth_and,
     smooth_clip,
@@ -126,7 +126,7 @@ def sixteen_regions(key, *, margin: Positive = 0.3):
     @jax.jit
     def errors(x, y):
         truth = jnp.stack([in_region(name, x, y) for name in REGIONS])
-        values = jax.vmap(lambda e: jnp.stack([indicator(name, x, y, e) for name in REGIONS]))(eps)
+        values = jax.vmap(lambda e: jnp.stack([region_indicator(name, x, y, e) for name in REGIONS]))(eps)
         return jnp.abs(values - truth).max(-1).T
 
     def allowed(e):
@@ -147,7 +147,9 @@ def sixteen_regions(key, *, margin: Positive = 0.3):
         at_most("largest error of each region", errors(x * margin / 20, y), bound, atol=ROUNDING),
     )
     u, v = square()
-    yield heat_maps("the sixteen regions, ε = 0.1", {name: indicator(name, u, v, 0.1) for name in REGIONS}, size=64)
+    yield heat_maps(
+        "the sixteen regions, ε = 0.1", {name: region_indicator(name, u, v, 0.1) for name in REGIONS}, size=64
+    )
 
 
 @claim(rows=("M05.10",))
@@ -233,7 +235,7 @@ def one_architecture(key, *, points: Size = 300):
     @jax.jit
     def nested(x, y):
         def one(name):
-            value = indicator(name, x, y, eps)
+            value = region_indicator(name, x, y, eps)
             for _ in range(3 - LAYERS[REGIONS[name].kind]):
                 value = smooth_clip(value, eps)
             return value

@@ -5,7 +5,6 @@ import jax.numpy as jnp
 import optax
 
 from corollary.evidence import Count, Size, at_most, claim, control, equal, monotone, rate
-from corollary.linear import quadratic_flow
 from corollary.optimization import (
     Problem,
     cosine_wells,
@@ -14,6 +13,7 @@ from corollary.optimization import (
     log_squares,
     minimize,
     quadratic,
+    quadratic_flow,
     random_cosines,
     random_quadratic,
     rates,

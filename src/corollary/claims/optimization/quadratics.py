@@ -5,13 +5,14 @@ import jax.numpy as jnp
 import optax
 
 from corollary.evidence import Count, Positive, Size, at_least, at_most, claim, control, equal, monotone, rate
-from corollary.linear import gradient_descent, quadratic_descent
 from corollary.optimization import (
     Problem,
     best_step,
     condition_number,
+    gradient_descent,
     minimize,
     quadratic,
+    quadratic_descent,
     quadratic_factor,
     random_quadratic,
     steps_to_shrink,

@@ -13,8 +13,8 @@ from corollary.optimization import (
     Problem,
     batch_factor,
     batch_gradient,
+    example_noise,
     gradient_covariance,
-    gradient_noise,
     gradient_variance,
     inverse_time,
     least_squares_sum,
@@ -242,7 +242,7 @@ def martingale(key, *, dim: Size = 3, n: Size = 20, steps: Count = 60, runs: Cou
 
         change, (first, second, third, size) = jax.vmap(one)(jax.random.split(run_key, runs))
         at = jax.random.normal(run_key, (50, dim))
-        residual = jnp.abs(jax.vmap(lambda t: gradient_noise(problem, t).mean(0))(at)).max()
+        residual = jnp.abs(jax.vmap(lambda t: example_noise(problem, t).mean(0))(at)).max()
         return change, first, second, third, size, residual, gradient_variance(problem, problem.minimiser)
 
     change, first, second, third, size, residual, floor = (np.asarray(a) for a in measure(key))
