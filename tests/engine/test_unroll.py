@@ -3,7 +3,8 @@
 import jax
 import jax.numpy as jnp
 import numpy as np
-from corollary.landscape._unroll import unrolled
+
+from corollary._engine.unroll import unrolled
 
 KEY = jax.random.key(0)
 

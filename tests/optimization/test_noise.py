@@ -27,7 +27,8 @@ THETA = np.array([0.3, -1.0])
 EACH = X * (X @ THETA - Y)[:, None]
 
 
-def test_variance_and_covariance_against_numpy(problem):
+def test_variance_and_covariance_against_numpy():
+    problem = least_squares_sum(X, Y)
     np.testing.assert_allclose(gradient_covariance(problem, THETA), np.cov(EACH.T, bias=True), rtol=1e-12)
     np.testing.assert_allclose(gradient_variance(problem, THETA), np.trace(np.cov(EACH.T, bias=True)), rtol=1e-12)
     np.testing.assert_allclose(example_noise(problem, THETA), EACH.mean(0) - EACH, rtol=1e-12)

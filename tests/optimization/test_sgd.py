@@ -148,8 +148,6 @@ def test_every_batch_is_as_likely():
     assert np.bincount(nearest, minlength=6).min() > 135  # 200 expected, five standard deviations are 65
 
 
-THETA = np.array([0.3, -1.0])
-
-
-def test_batch_gradient_of_all_is_the_gradient(problem):
-    np.testing.assert_allclose(batch_gradient(problem, THETA, np.arange(6)), problem.gradient(THETA), rtol=1e-12)
+def test_batch_gradient_of_all_is_the_gradient():
+    problem, theta = least_squares_sum(X, Y), np.array([0.3, -1.0, 0.5])
+    np.testing.assert_allclose(batch_gradient(problem, theta, np.arange(12)), problem.gradient(theta), rtol=1e-12)

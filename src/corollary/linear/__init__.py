@@ -1,4 +1,4 @@
-"""Linear models: neurons and perceptrons, least squares, logistic and softmax regression, and the descent they need."""
+"""Linear models: neurons and perceptrons, least squares, logistic and softmax regression."""
 
 from lazy_loader import attach_stub
 

@@ -19,24 +19,13 @@ from corollary.autodiff import (
     residual_block,
     softmax_block,
 )
-from corollary.evidence import Range, Size, claim, control, equal
+from corollary.evidence import Range, Size, claim, control, equal, printed
 
 Depth = Annotated[int, Range(2, 12)]
 
 
 def _flat(tree):
     return ravel_pytree(tree)[0]
-
-
-def _without_slopes(layers, x, y):
-    """The recursion with the slopes of the hidden layers forgotten."""
-    run = forward_pass(layers, x)
-    delta = (run.post[-1] - y) * run.post[-1] * (1 - run.post[-1])
-    gradient = []
-    for layer, h in zip(layers[::-1], run.post[-2::-1], strict=True):
-        gradient.insert(0, Layer(jnp.outer(h, delta), delta))
-        delta = layer.weights @ delta
-    return tuple(gradient)
 
 
 @claim(rows=("M06.05",), full={"depth": 10})
@@ -64,18 +53,19 @@ def sensitivities(key, *, depth: Depth = 4, instances: Size = 8):
                 for name in names
             ]
             ours, theirs = (jnp.stack(each) for each in zip(*pairs, strict=True))
-            return ours, theirs, _flat(_without_slopes(layers, x, y)), theirs[0]
+            seen = lambda p: loss(p, "logistic") + jnp.sum(forward_pass(p, x).post[1] ** 2)  # noqa: E731
+            return ours, theirs, ours[0], _flat(jax.grad(seen)(layers))
 
         return jax.vmap(one)(keys)
 
-    ours, theirs, blunt, logistic = measure(keys)
+    ours, theirs, logistic, seen = measure(keys)
     # a few rounding units of the largest entry
     scale = 1 + jnp.abs(theirs).max(axis=-1, keepdims=True)
     yield equal("gradient, over its largest entry", ours / scale, theirs / scale, rtol=0, atol=1e-13)
-    top = jnp.abs(logistic).max(axis=-1, keepdims=True)
+    top = jnp.abs(seen).max(axis=-1, keepdims=True)
     yield control(
-        "without the slopes of the hidden layers",
-        equal("gradient, over its largest entry", blunt / top, logistic / top, rtol=0, atol=1e-13),
+        "the loss sees a hidden layer too, not the output alone",
+        equal("gradient, over its largest entry", logistic / top, seen / top, rtol=0, atol=1e-13),
     )
 
 
@@ -93,9 +83,9 @@ def printed_forward_sum(key):
     (layer,) = random_layers(layer_key, [4, 2])
     x = jax.random.normal(x_key, (4,))
     matrix = forward_pass([layer], x).post[-1]
-    below, printed = (jax.nn.sigmoid(x[:n] @ layer.weights[:n] + layer.biases) for n in (4, 2))
-    yield equal("sum over the layer below", below, matrix)
-    yield equal("sum over the layer itself, as printed", printed, matrix)
+    below, own = (jax.nn.sigmoid(x[:n] @ layer.weights[:n] + layer.biases) for n in (4, 2))
+    yield equal("sum over the units of the layer below", below, matrix)
+    yield printed(equal("sum up to the width of the layer itself", own, matrix))
 
 
 @claim(rows=("M06.06", "M06.09"))
@@ -163,12 +153,18 @@ def batches(key, *, n: Size = 12):
         turned = backprop_columns(columns, rows.T, labels.T, names).gradient
         single = jax.vmap(lambda x, y: layered_backprop(layers, x, y, names).gradient)(rows, labels)
         mean = lambda p: jnp.mean(jnp.sum((forward_pass(p, rows, names).post[-1] - labels) ** 2, 1)) / 2  # noqa: E731
+
+        def centred(p):
+            """Every output less the average of the batch, so that the examples see each other."""
+            out = forward_pass(p, rows, names).post[-1]
+            return jnp.mean(jnp.sum((out - out.mean(0) - labels) ** 2, 1)) / 2
+
         return {
             "rows": _flat(backprop_rows(layers, rows, labels, names).gradient),
             "columns": _flat(tuple(Layer(w.T, b) for w, b in turned)),
             "average": _flat(jax.tree.map(lambda g: g.mean(0), single)),
-            "sum": _flat(jax.tree.map(lambda g: g.sum(0), single)),
             "automatic": _flat(jax.grad(mean)(layers)),
+            "centred": _flat(jax.grad(centred)(layers)),
         }
 
     m = measure(layers, rows, labels)
@@ -177,7 +173,8 @@ def batches(key, *, n: Size = 12):
     yield equal("columns", m["columns"], m["automatic"], atol=1e-13 * scale)
     yield equal("average over the examples", m["average"], m["automatic"], atol=1e-13 * scale)
     yield control(
-        "the sum over the examples, not divided", equal("gradient", m["sum"], m["automatic"], atol=1e-13 * scale)
+        "the batch centres its outputs, so that the loss of an example depends on the others",
+        equal("average over the examples", m["average"], m["centred"], atol=1e-13 * scale),
     )
 
 
@@ -213,30 +210,29 @@ def through_blocks(key, *, instances: Size = 16):
                 return jnp.zeros_like(h).at[1].set(-1 / h[1])
 
             ours = block_backprop(blocks, params, x, last)
-            wrong = list(blocks)
-            for i in (1, 2):
-                wrong[i] = blocks[i]._replace(pull=_untransposed(blocks[i].pull))
             by_params, by_input = jax.grad(loss, (0, 1))(params, x)
-            other = block_backprop(wrong, params, x, last)
-            return _flat(ours.params), _flat(tuple(by_params)), ours.deltas[0], by_input, other.deltas[0]
+            # both residual blocks with the parameters of the first
+            tied = lambda shared: [params[0], shared, shared, *params[3:]]  # noqa: E731
+            one_of_two = block_backprop(blocks, tied(params[1]), x, last).params[1]
+            by_shared = jax.grad(lambda shared: loss(tied(shared), x))(params[1])
+            return (
+                _flat(ours.params),
+                _flat(tuple(by_params)),
+                ours.deltas[0],
+                by_input,
+                _flat(one_of_two),
+                _flat(by_shared),
+            )
 
         return jax.vmap(one)(keys)
 
-    ours, theirs, delta, by_input, other = measure(jax.random.split(key, instances))
+    ours, theirs, delta, by_input, one_of_two, by_shared = measure(jax.random.split(key, instances))
     yield equal("gradient by all parameters", ours, theirs, atol=1e-13)
     yield equal("sensitivity of the input", delta, by_input, atol=1e-13)
     yield control(
-        "with the Jacobians of the square blocks not transposed",
-        equal("sensitivity of the input", other, by_input, atol=1e-13),
+        "two blocks share their parameters",
+        equal("gradient by the parameters of one block", one_of_two, by_shared, atol=1e-13),
     )
-
-
-def _untransposed(pull):
-    def wrong(params, h, kept, delta):
-        weights, bias = params
-        return pull((weights.T, bias), h, kept, delta)
-
-    return wrong
 
 
 @claim(
@@ -246,9 +242,13 @@ def _untransposed(pull):
 def printed_quotient(key):
     r"""The sensitivity is passed down by the quotients of the activations.
 
-    As printed: $\delta^\ell=[h^{\ell+1}/h^\ell]^\top\delta^{\ell+1}$. Read entry by entry for layers of one unit,
-    where a quotient has a meaning: it is right for $h'=wh$, and wrong for $h'=\tanh(wh)$.
+    As printed: $\delta^\ell=[h^{\ell+1}/h^\ell]^\top\delta^{\ell+1}$, where
+    $[\partial h^{\ell+1}/\partial h^\ell]^\top\delta^{\ell+1}$ is right. Measured for layers of one unit, where a
+    quotient has a meaning, on $h'=\tanh(wh)$ with the loss $\frac12(h'-2)^2$.
     """
     w, h = jax.random.uniform(key, (2,), minval=0.5, maxval=1.5)
-    yield equal("a linear unit", (w * h) / h, jax.grad(lambda h: w * h)(h))
-    yield equal("a tanh unit", jnp.tanh(w * h) / h, jax.grad(lambda h: jnp.tanh(w * h))(h))
+    out = jnp.tanh(w * h)
+    above = out - 2.0
+    true = jax.grad(lambda h: (jnp.tanh(w * h) - 2.0) ** 2 / 2)(h)
+    yield equal("with the derivative", (1 - out**2) * w * above, true, atol=1e-14)
+    yield printed(equal("with the quotient", out / h * above, true, atol=1e-14))

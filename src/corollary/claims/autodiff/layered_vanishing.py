@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from corollary.autodiff import Layer, layered_backprop, random_layers
-from corollary.evidence import Range, Size, at_least, at_most, claim, control, equal, estimate
+from corollary.evidence import Range, Size, at_least, at_most, claim, control, equal, estimate, monotone, printed
 
 
 def _mean_field_factor():
@@ -67,18 +67,27 @@ def logistic_units(key, *, networks: Size = 32, depth: Annotated[int, Range(3, 6
     rows=("M06.08",),
     erratum="The reduction by 4 a layer is stated without a bound on the weights, which it needs.",
 )
-def printed_reduction(key, *, depth: Annotated[int, Range(3, 60)] = 20):
+def printed_reduction(key, *, depth: Annotated[int, Range(8, 60)] = 20):
     r"""Through layers of logistic units the sensitivities become very small.
 
-    As printed: $S'\le\frac14$ "suggests that we get a reduction by a factor of 4", and "if we propagate through
-    several layers, the resulting gradient will eventually become very small". One unit a layer with weight 8 and bias
-    -4 keeps its input 0.5 at the pre-activation 0, where the slope is $\frac14$, and every layer doubles the
-    sensitivity.
+    As printed, without a word on the weights: "if we propagate through several layers, the resulting gradient will
+    eventually become very small". One unit per layer with weight 8 and bias -4 keeps its input 0.5 at the
+    pre-activation 0, where the slope is $\frac14$, and every layer doubles the sensitivity: what holds is
+    $|\delta^{\ell-1}|\le\frac14|w|\,|\delta^\ell|$, here with equality. With weight 1 and bias $-\frac12$ (a second
+    instance, with weights bounded by one) every layer takes three quarters away.
     """
-    layers = [Layer(jnp.full((1, 1), 8.0), jnp.full(1, -4.0))] * depth
-    deltas = jnp.concatenate(layered_backprop(layers, jnp.array([0.5]), jnp.array([0.0])).deltas)
-    yield equal("growth a layer", deltas[:-1] / deltas[1:], 2.0, along="layer")
-    yield at_most("sensitivity of the first layer over that of the last", deltas[0] / deltas[-1], 4.0 ** (1 - depth))
+
+    def sensitivities(weight):
+        layers = [Layer(jnp.full((1, 1), weight), jnp.full(1, -weight / 2))] * depth
+        return jnp.concatenate(layered_backprop(layers, jnp.array([0.5]), jnp.array([0.0])).deltas)
+
+    large, small = sensitivities(8.0), sensitivities(1.0)
+    yield equal("factor per layer, weight 8: a quarter of the weight", large[:-1] / large[1:], 8 / 4, along="layer")
+    yield equal("factor per layer, weight 1: a quarter", small[:-1] / small[1:], 1 / 4, along="layer")
+    through = np.arange(1, depth)
+    decay = large[::-1][1:] / large[-1]
+    yield printed(monotone("sensitivity against layers passed, weight 8", decay, "decreasing", x=through))
+    yield printed(at_most("sensitivity after all layers over that of the last, weight 8", decay[-1], 1.0))
 
 
 def _dependence(delta, standard):
@@ -132,15 +141,20 @@ def independence_as_posed(key, *, draws: Size = 8000):
 
     As posed in Exercise 6.2. One linear layer with one unit, the squared loss and the label 0 has the sensitivity
     $\delta=wx$. For independent standard normal $w$ and $x$ it is large where $w$ is: the covariance of
-    $\tanh\delta^2$ with the event that $|w|$ exceeds its median is not zero.
+    $\tanh\delta^2$ with the event that $|w|$ exceeds its median is not zero. With the loss $xH$, linear in the output
+    $H$ (a second instance), $\delta=x$ and the two are independent.
     """
     w, x = jax.random.normal(key, (2, draws))
 
     @jax.vmap
-    def sensitivity(w, x):
-        unit = Layer(w[None, None], jnp.zeros(1))
-        return layered_backprop([unit], x[None], jnp.zeros(1), "linear").deltas[0][0]
+    def sensitivities(w, x):
+        unit = [Layer(w[None, None], jnp.zeros(1))]
+        squared = layered_backprop(unit, x[None], jnp.zeros(1), "linear")
+        linear = layered_backprop(unit, x[None], x[None], "linear", lambda h, y: y)
+        return squared.deltas[0][0], linear.deltas[0][0]
 
-    delta = sensitivity(w, x)
-    yield equal("the sensitivity", delta, w * x)
-    yield estimate("covariance of tanh δ² with a large weight", _dependence(delta, w), 0.0, wrong=0.1)
+    squared, linear = sensitivities(w, x)
+    name = "covariance of tanh δ² with a large weight"
+    yield equal("the sensitivity, squared loss", squared, w * x)
+    yield estimate(f"{name}, loss linear in the output", _dependence(linear, w), 0.0, wrong=0.05)
+    yield printed(estimate(f"{name}, squared loss", _dependence(squared, w), 0.0, wrong=0.1))

@@ -8,7 +8,7 @@ import optax
 from corollary.autodiff import Tensor, no_grad, recorded
 from corollary.autodiff.elementary import sigmoid
 from corollary.claims.autodiff._pictures import curves
-from corollary.evidence import Count, Size, at_least, at_most, claim, control, equal
+from corollary.evidence import Count, Size, at_least, at_most, claim, control, equal, printed
 
 
 def _cubes(x):
@@ -36,7 +36,7 @@ def ones(key):
     yield equal("gradient", x.grad, [5.0, 5.0], rtol=0, atol=0)
     (y**3 + (y**2).detach()).sum().backward()
     yield equal("gradient with x² detached", y.grad, [3.0, 3.0], rtol=0, atol=0)
-    yield control("detaching changes the gradient", equal("gradient", y.grad, x.grad))
+    yield control("x² is detached", equal("gradient", y.grad, [5.0, 5.0]))
     yield equal("going back from a vector is refused", _refusal(lambda: (x**3).backward()), 1.0, rtol=0, atol=0)
     outside = _cubes(x)
     with no_grad():
@@ -60,8 +60,8 @@ def recorded_graph(key):
         step = step.next[0]
         names.append(step.name)
     chain = ("Mul", "Sigmoid", "Mul", "Sum", "Add", "Pow")
-    printed = [f"{name}Backward0" for name in chain] + ["AccumulateGrad"]
-    same = [float(a == b) for a, b in zip(names, printed, strict=True)]
+    listed = [f"{name}Backward0" for name in chain] + ["AccumulateGrad"]
+    same = [float(a == b) for a, b in zip(names, listed, strict=True)]
     yield equal("names of the steps, as printed", same, np.ones(7), rtol=0, atol=0)
     messages = f.backward()
     yield equal("messages: six on this path, two more on the other branch", messages, 8, rtol=0, atol=0)
@@ -69,7 +69,9 @@ def recorded_graph(key):
     slope = sigmoid(jnp.array(8.0)) * sigmoid(jnp.array(-8.0))
     # σ(8) is near 1, and 1 - σ loses the digits that σ(8) has in front
     yield equal("gradient in closed form", x.grad, 50 * slope, rtol=1e-12)
-    yield control("one branch alone", equal("gradient", 30 * slope, x.grad[0], rtol=1e-12))
+    y = Tensor(jnp.ones(2), requires_grad=True)
+    (5 * (2 * (y**3 + (y**2).detach()).sum()).sigmoid()).backward()
+    yield control("x² is detached", equal("gradient in closed form", y.grad, 50 * slope, rtol=1e-12))
 
 
 def _single_layer(key, inputs, units):
@@ -95,12 +97,14 @@ def single_layer(key, *, instances: Size = 16, inputs: Size = 2, units: Size = 5
         z = w @ x + b
         by_b = c.T * sigmoid(z) * sigmoid(-z)
         closed = [by_b @ x.T, by_b, sigmoid(z).T]
-        blunt = [c.T @ x.T, c.T, sigmoid(z).T]
-        return [jnp.concatenate([e.ravel() for e in each]) for each in ([t.grad for t in tensors], closed, blunt)]
+        deeper = [Tensor(each, requires_grad=True) for each in (w, b, c)]
+        (deeper[2] @ (deeper[0] @ x + deeper[1]).sigmoid().sigmoid()).sum().backward()
+        grads = [[t.grad for t in tensors], closed, [t.grad for t in deeper]]
+        return [jnp.concatenate([e.ravel() for e in each]) for each in grads]
 
-    ours, closed, blunt = measure(jax.random.split(key, instances))
+    ours, closed, deeper = measure(jax.random.split(key, instances))
     yield equal("gradients by W, B and C", ours, closed, atol=1e-14)
-    yield control("without the slope", equal("gradients by W, B and C", blunt, closed, atol=1e-14))
+    yield control("σ is applied twice", equal("gradients by W, B and C", deeper, closed, atol=1e-14))
 
 
 @claim(rows=("M24.11",), full={"steps": 20_000, "batch": 1024}, large={"steps": 100_000, "batch": 10_000})
@@ -145,7 +149,7 @@ def parabola(key, *, steps: Count = 4000, batch: Size = 128, units: Size = 100):
     yield at_least(
         "average error in the tails, over that in the middle", error[tails].mean() / error[middle].mean(), 3.0
     )
-    yield control("the first step", at_most("mean squared error", losses[0], 0.3))
+    yield control("before any training", at_most("mean squared error", losses[0], 0.3))
     yield curves("the fit", grid, {"network": fit, "x²": grid**2}, titles=("x", "f(x)"))
     blocks = losses[: steps // 40 * 40].reshape(40, -1).mean(1)
     yield curves("loss", jnp.arange(1, 41) * (steps // 40), {"loss": blocks}, titles=("step", "loss"), log="y")
@@ -188,7 +192,9 @@ def accumulation(key, *, calls: Size = 7, steps: Count = 60):
     yield equal("energy without zeroing", energy(summed), energy(summed)[0], rtol=1e-12, along="step")
     k = jnp.arange(steps + 1)
     yield equal("with zeroing", proper, start * (1 - eta * curvature) ** k, rtol=1e-12, along="step")
-    yield control("with zeroing the energy falls", equal("energy", energy(proper), energy(proper)[0], rtol=1e-12))
+    yield control(
+        "the gradient is set to zero before each call", equal("energy", energy(proper), energy(proper)[0], rtol=1e-12)
+    )
     lines = {"summed gradients": curvature / 2 * summed**2, "zeroed": curvature / 2 * proper**2}
     yield curves("loss", k, lines, titles=("step", "loss"), log="y")
 
@@ -200,18 +206,23 @@ def accumulation(key, *, calls: Size = 7, steps: Count = 60):
 def printed_accumulation(key, *, steps: Size = 5):
     r"""Every step of the optimiser adds the calculated gradient to the gradient field.
 
-    As printed: "every time optimizer.step() is called, the calculated gradients are added". After one call of
-    `backward` and $n$ steps the field would hold $n$ gradients or more; it holds one.
+    As printed: "every time optimizer.step() is called, the calculated gradients are added to the current tensors".
+    After one call of `backward` and $n$ steps the field would hold $n$ gradients or more; it holds one. After $n$ calls
+    of `backward` at one point it holds $n$.
     """
     start = jax.random.uniform(key, (), minval=1.0, maxval=2.0)
-    theta = Tensor(start, requires_grad=True)
+    theta, other = Tensor(start, requires_grad=True), Tensor(start, requires_grad=True)
     (theta * theta).backward()
-    held = []
+    held, called = [], []
     for _ in range(steps):
         theta.data = theta.data - 0.01 * theta.grad
         held.append(theta.grad / (2 * start))
-    yield equal("gradients held after backward alone", theta.grad, 2 * start)
-    yield equal("gradients held after n steps, as printed", held, np.arange(1, steps + 1), along="step")
+        (other * other).backward()
+        called.append(other.grad / (2 * start))
+    count = np.arange(1, steps + 1)
+    yield equal("gradients held after one call of backward and n steps: one", held, 1.0, along="step")
+    yield equal("gradients held after n calls of backward: n", called, count, along="call")
+    yield printed(equal("gradients held after n steps: n", held, count, along="step"))
 
 
 @claim(rows=("M24.13", "M24.07"))
@@ -244,9 +255,7 @@ def conditionals(key, *, points: Size = 20):
     f(edge).backward()
     jump = (f(np.array([h, 1.0])) - f(np.array([-h, 1.0]))) / (2 * h)
     yield equal("on the jump: the derivative of one side", edge.grad[0], 1.0, rtol=0, atol=0)
-    yield control(
-        "on the jump differences see none", equal("central difference", jump, edge.grad[0], rtol=0, atol=3e-8)
-    )
+    yield control("at the jump f has no derivative", equal("central difference", jump, edge.grad[0], rtol=0, atol=3e-8))
 
 
 @claim(rows=("M24.15",))
@@ -276,6 +285,4 @@ def precision(key, *, units: Size = 50, inputs: Size = 20):
     # the inputs are rounded, a sum of `inputs` terms and four products follow: at most inputs + 5 roundings of half a
     # unit each, of terms that add up to at most sqrt(inputs) times their sum
     yield at_most("error over the rounding unit", errors / units_of, inputs + 5.0)
-    yield control(
-        "float16 does not reach the precision of float32", at_most("error", errors[2], (inputs + 5.0) * units_of[1])
-    )
+    yield control("the tape runs in float16, not in float32", at_most("error", errors[2], (inputs + 5.0) * units_of[1]))

@@ -19,7 +19,7 @@ from corollary.autodiff import (
     sgd_step,
 )
 from corollary.claims.autodiff._pictures import curves
-from corollary.evidence import Size, at_most, claim, control, equal
+from corollary.evidence import Size, at_most, claim, control, equal, printed
 
 
 def _flat(tree):
@@ -48,12 +48,14 @@ def one_neuron_backwards(key, *, instances: Size = 64, inputs: Size = 4):
             by_pre = jax.grad(lambda z, value=value: (y - c * value(z)) ** 2 / 2)(w @ x)
             by_activation = jax.grad(lambda h: (y - c * h) ** 2 / 2)(value(w @ x))
             theirs = jnp.concatenate([jnp.stack([by_c, by_activation, by_pre]), by_w])
-            rows.append((jnp.concatenate([jnp.stack([ours.by_c, ours.by_activation, ours.delta]), ours.by_w]), theirs))
-        return jnp.stack([r[0] for r in rows]), jnp.stack([r[1] for r in rows])
+            quartic = jax.grad(lambda c, value=value: (y - c * value(w @ x)) ** 4 / 4)(c)
+            found = jnp.concatenate([jnp.stack([ours.by_c, ours.by_activation, ours.delta]), ours.by_w])
+            rows.append((found, theirs, quartic))
+        return tuple(jnp.stack(column) for column in zip(*rows, strict=True))
 
-    ours, theirs = measure(x, y, c, w)
+    ours, theirs, quartic = measure(x, y, c, w)
     yield equal("all derivatives, three activations", ours, theirs, atol=1e-13)
-    yield control("with the sign of the error turned", equal("all derivatives", -ours, theirs, atol=1e-13))
+    yield control("the error is not squared", equal("derivative by c", ours[..., 0], quartic, atol=1e-13))
 
 
 @claim(rows=("M06.04", "M06.05"))
@@ -76,14 +78,16 @@ def two_two_one(key, *, instances: Size = 32):
         general = layered_backprop(layers, x, y[None]).gradient
         ours, theirs = _flat(net.backprop(x, y)), _flat(jax.grad(loss)(net))
         entries = jnp.concatenate([_flat(general[0]), _flat(general[1])])
-        down, up = loss(net.step(x, y, 0.01)), loss(jax.tree.map(lambda p, g: p + 0.01 * g, net, net.backprop(x, y)))
-        return ours, theirs, entries, loss(net), down, up
+        # one bias for both hidden units, whose derivative is the sum of both sensitivities
+        shared = jax.grad(lambda b: loss(eqx.tree_at(lambda n: n.b1, net, net.b1 * 0 + b)))(net.b1[0])
+        one_of_two = eqx.tree_at(lambda n: n.b1, net, net.b1 * 0 + net.b1[0]).backprop(x, y).b1[0]
+        return ours, theirs, entries, loss(net), loss(net.step(x, y, 0.01)), one_of_two, shared
 
-    ours, theirs, general, start, down, up = measure(jax.random.split(key, instances))
+    ours, theirs, general, start, down, one_of_two, shared = measure(jax.random.split(key, instances))
     yield equal("gradient", ours, theirs, atol=1e-14)
     yield equal("the general recursion", general, theirs, atol=1e-14)
     yield at_most("loss after a step", down, start)
-    yield control("against the gradient", at_most("loss after a step", up, start))
+    yield control("two units share one bias", equal("derivative by the bias", one_of_two, shared, atol=1e-14))
 
 
 @claim(
@@ -93,16 +97,18 @@ def two_two_one(key, *, instances: Size = 32):
 def printed_sign(key):
     r"""The derivative of half the squared error by the output is label minus output.
 
-    As printed in section 6.3: for $\Lambda=\frac12(y-m)^2$, $\partial\Lambda/\partial m=(y-m)$. With this sign a step
-    of "descent" goes up.
+    As printed in section 6.3: for $\Lambda=\frac12(y-m)^2$, $\partial\Lambda/\partial m=(y-m)$. It is $-(y-m)$;
+    with the printed sign a step of "descent" goes up.
     """
     net_key, x_key = jax.random.split(key)
     net, x, y = TwoLayer221(key=net_key), jax.random.normal(x_key, (2,)), 2.0
     loss = lambda net: (y - net(x)) ** 2 / 2  # noqa: E731
-    printed = jax.tree.map(lambda g: -g, net.backprop(x, y))
-    stepped = jax.tree.map(lambda p, g: p - 0.1 * g, net, printed)
-    yield equal("derivative by the output", jax.grad(lambda m: (y - m) ** 2 / 2)(net(x)), y - net(x))
-    yield at_most("loss after a step with the printed sign", loss(stepped), loss(net))
+    stepped = jax.tree.map(lambda p, g: p + 0.1 * g, net, net.backprop(x, y))
+    slope = jax.grad(lambda m: (y - m) ** 2 / 2)(net(x))
+    yield equal("derivative by the output, output minus label", slope, net(x) - y)
+    yield at_most("loss after a step with that sign", loss(net.step(x, y, 0.1)), loss(net))
+    yield printed(equal("derivative by the output, label minus output", slope, y - net(x)))
+    yield printed(at_most("loss after a step with the printed sign", loss(stepped), loss(net)))
 
 
 @claim(
@@ -120,8 +126,8 @@ def printed_index(key):
     true = jax.grad(lambda net: (2.0 - net(x)) ** 2 / 2)(net)
     delta = true.b1  # the derivative by a bias is the sensitivity
     yield equal("with the input the weight leads from", jnp.outer(x, delta), true.w1, atol=1e-14)
-    yield equal(
-        "with the input of the number of the target, as printed", delta * x * jnp.ones((2, 1)), true.w1, atol=1e-14
+    yield printed(
+        equal("with the input of the number of the target", delta * x * jnp.ones((2, 1)), true.w1, atol=1e-14)
     )
 
 
@@ -133,20 +139,25 @@ def printed_chain(key):
     r"""The sensitivity of the second hidden unit is itself times the derivative of the first unit by the second.
 
     As printed in section 6.3: $\delta_2^1=\frac{\partial\Lambda}{\partial Z_2^1}\frac{\partial Z_1^1}{\partial
-    Z_2^1}$. Units of one layer do not depend on each other: the second factor is zero. (Through $Z_1^2$ the chain is
-    right.)
+    Z_2^1}$. Units of one layer do not depend on each other: the second factor is zero. Through the layer above the
+    chain is right: $\frac{\partial\Lambda}{\partial Z_1^2}\frac{\partial Z_1^2}{\partial Z_2^1}$.
     """
     net = TwoLayer221(key=key)
     x = jnp.array([1.0, -1.0])
     pre = net.w1.T @ x + net.b1
 
     def above(pre):
-        return (2.0 - jax.nn.sigmoid(net.w2 @ jax.nn.sigmoid(pre) + net.b2)) ** 2 / 2
+        return net.w2 @ jax.nn.sigmoid(pre) + net.b2
 
-    true = jax.grad(above)(pre)[1]
-    across = jax.jacobian(lambda pre: pre)(pre)[0, 1]
-    yield equal("sensitivity of the second unit", net.backprop(x, 2.0).b1[1], true, atol=1e-14)
-    yield equal("the product as printed", true * across, true, rtol=1e-3)
+    def loss(top):
+        return (2.0 - jax.nn.sigmoid(top)) ** 2 / 2
+
+    true = net.backprop(x, 2.0).b1[1]  # the derivative by a bias is the sensitivity
+    through = jax.grad(loss)(above(pre)) * jax.grad(above)(pre)[1]
+    # the first pre-activation as a function of both: it does not see the second
+    across = jax.grad(lambda pre: pre[0])(pre)[1]
+    yield equal("the product through the layer above", through, true, atol=1e-14)
+    yield printed(equal("the product across the layer", jax.grad(lambda p: loss(above(p)))(pre)[1] * across, true))
 
 
 @claim(rows=("B02.18", "B02.19"), full={"epochs": 1000})
@@ -180,14 +191,14 @@ def shallow_network(key, *, n: Size = 100, units: Size = 16, epochs: Size = 200)
 
         _, losses = jax.lax.scan(epoch, model, jax.random.split(key, epochs))
         start = mean(model)
-        signed = jax.vmap(lambda a, b: _flat(mlp_gradient(model, a, b)) * jnp.sign(b))(x, y)
-        return single, automatic, steps, descent, jnp.concatenate([start[None], losses]), signed
+        quartic = jax.vmap(lambda a, b: _flat(jax.grad(lambda m: (m(a) - b) ** 4 / 4)(model)))(x, y)
+        return single, automatic, steps, descent, jnp.concatenate([start[None], losses]), quartic
 
-    single, automatic, steps, descent, losses, other = measure(model, x, y, key)
+    single, automatic, steps, descent, losses, quartic = measure(model, x, y, key)
     yield equal("gradient of every example", single, automatic, atol=1e-13)
     yield equal("average of the single steps", steps, descent, atol=1e-13)
     yield at_most("loss after all epochs", losses[-1], losses[0] / 10)
-    yield control("with the sign of the label", equal("gradient of every example", other, automatic, atol=1e-13))
+    yield control("the error is not squared", equal("gradient of every example", single, quartic, atol=1e-13))
     yield curves(
         "stochastic descent",
         jnp.arange(losses.size),
@@ -223,7 +234,7 @@ def figure_2_8(key, *, instances: Size = 64):
             "general": jnp.concatenate([general[0].weights.ravel(), general[1].weights.ravel()]),
             "hidden": (ours.by_hidden, by_hidden),
             "output": (ours.output, forward_pass(layers, x).post[-1][0]),
-            "blunt": jnp.concatenate([(ours.by_hidden * x[:, None]).ravel(), ours.by_v]),
+            "biased": jax.grad(lambda w: (y - jax.nn.sigmoid(v @ jax.nn.sigmoid(x @ w + 1.0))) ** 2 / 2)(w).ravel(),
         }
 
     m = measure(w, v, x, y)
@@ -232,7 +243,8 @@ def figure_2_8(key, *, instances: Size = 64):
     yield equal("derivatives by the hidden units", *m["hidden"], atol=1e-14)
     yield equal("output", *m["output"])
     yield control(
-        "without the slope of the hidden units", equal("six derivatives", m["blunt"], m["theirs"], atol=1e-14)
+        "the hidden units have a bias",
+        equal("derivatives by the first weights", m["ours"][:, :4], m["biased"], atol=1e-14),
     )
 
 
@@ -274,16 +286,15 @@ def scalar_chains(key, *, points: Size = 20):
 
             ours = scalar_chain(x, w, b, layers, head)
             theirs = jax.grad(value, (0, 1))(w, b)
-            out[name] = (jnp.concatenate([ours.by_weights, ours.by_biases]), jnp.concatenate(theirs), ours.deltas)
+            shared = jax.grad(lambda s, value=value, w=w, b=b: value(0 * w + s, b))(w[0])
+            one = scalar_chain(x, 0 * w + w[0], b, layers, head).by_weights[0]
+            out[name] = (jnp.concatenate([ours.by_weights, ours.by_biases]), jnp.concatenate(theirs), one, shared)
         return out
 
     m = measure(x, weights, biases)
-    for name, (ours, theirs, _) in m.items():
+    for name, (ours, theirs, *_) in m.items():
         scale = jnp.abs(theirs).max(axis=-1, keepdims=True)
         # the argument 8 Z of a cosine is rounded, and that error is multiplied by every slope above
         yield equal(f"{name}, over the largest derivative", ours / scale, theirs / scale, rtol=0, atol=1e-12)
-    _, theirs, deltas = m["Exercise 6.4"]
-    yield control(
-        "the sensitivities alone, without the inputs of the weights",
-        equal("Exercise 6.4, weights", deltas, theirs[:, :3], rtol=1e-9),
-    )
+    _, _, one, shared = m["Exercise 6.4"]
+    yield control("all layers share one weight", equal("Exercise 6.4, derivative by the first weight", one, shared))

@@ -5,7 +5,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from corollary.evidence import Size, at_least, at_most, claim, control, equal, picture, rate
+from corollary.evidence import Size, at_least, at_most, claim, control, equal, picture, printed, rate
 from corollary.foundations import (
     integral_gradient_increment,
     integral_increment,
@@ -183,7 +183,7 @@ def second_order(key, *, dim: Size = 10, samples: Size = 10):
     # the next order adds a term of the size of y, whose half bends the slope at the larger sizes
     yield rate("error of the weight 1/2", sizes, error, 3.0, tolerance=0.25, along="length of y")
     yield control(
-        "the weight 1/2 for a function that is no quadratic",
+        "the weight 1/2, and a function that is no quadratic",
         equal("quartic: remainder of first order", constant, pairs["quartic"][:, 0], atol=1e-11),
     )
 
@@ -196,7 +196,15 @@ def second_order_with_half(key):
     r"""The remainder of first order is half the integral of the Hessian.
 
     As printed in (1.17): $f(x+y)=f(x)+\nabla f(x)^\top y+\frac12\int_0^1y^\top\nabla^2f(x+ty)\,y\,dt$. For
-    $f=x^3$, $x=0$, $y=1$ the left side is 1 and the right side $\frac12\int_0^16t\,dt=1.5$.
+    $f=x^3$, $x=0$, $y=1$ the left side is 1 and the right side $\frac12\int_0^16t\,dt=1.5$. With the weight $1-t$ in
+    place of $\frac12$ it is 1.
     """
-    printed = integral_second_remainder(lambda x: x**3, 0.0, 1.0, weight=lambda t: 0.5)
-    yield equal("right side for the cube", printed, 1.0)
+
+    def cube(x):
+        return x**3
+
+    rise = cube(1.0) - cube(0.0)  # the slope at 0 is 0
+    yield equal("cube: with the weight 1 - t", integral_second_remainder(cube, 0.0, 1.0), rise)
+    yield printed(
+        equal("cube: with the weight 1/2", integral_second_remainder(cube, 0.0, 1.0, weight=lambda t: 0.5), rise)
+    )

@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from corollary.evidence import Range, at_least, at_most, claim, control, equal, estimate, picture
+from corollary.evidence import Range, at_least, at_most, claim, control, equal, estimate, picture, printed
 from corollary.foundations import (
     FiniteLaw,
     LinearModel,
@@ -57,7 +57,7 @@ def line_on_a_parabola(
     yield equal("best line: slope, offset and error", [*line[0], line[1]], [0.0, 1 / 3, 4 / 45], rtol=1e-12)
     yield estimate("squared error of the best line on fresh samples", residual, 4 / 45, wrong=0.0)
     yield at_most("error with the feature x squared", parabola[1], 1e-20)
-    yield control("a model with the feature x squared", at_least("mean squared error", parabola[1], 4 / 45))
+    yield control("the model has the feature x squared", at_least("mean squared error", parabola[1], 4 / 45))
 
 
 @claim(rows=("M01.06", "M01.07"), full={"sets": 1000})
@@ -136,8 +136,9 @@ def quadratic_form_as_counted(key, *, d: Annotated[int, Range(2, 12)] = 6):
     x = jax.random.normal(key, (3 * d * d, d))
     outer = jnp.einsum("na,nb->nab", x, x).reshape(-1, d * d)
     spectrum = np.linalg.svd(np.asarray(outer), compute_uv=False)
-    yield equal("independent directions of the parameter", np.sum(spectrum > 1e-12 * spectrum[0]), d * d)
-    yield equal("independent directions, corrected", np.sum(spectrum > 1e-12 * spectrum[0]), d * (d + 1) / 2)
+    rank = np.sum(spectrum > 1e-12 * spectrum[0])
+    yield equal("independent directions of the parameter: d(d + 1)/2", rank, d * (d + 1) / 2)
+    yield printed(equal("independent directions of the parameter: d × d", rank, d * d))
 
 
 @claim(rows=("M01.15",))
@@ -174,9 +175,7 @@ def parabolas_through_one_point(
     rank = np.linalg.matrix_rank(np.array([[x0**2, x0, 1.0]]))
     yield equal("free parameters of all fits", 3 - rank, 2, rtol=0, atol=0)
     if abs(x0) > 1e-6:
-        yield control(
-            "b = 0 in place of b = -a x0", equal("prediction at the datapoint", offset, y0, rtol=0, atol=size)
-        )
+        yield control("b is 0, not -a x0", equal("prediction at the datapoint", offset, y0, rtol=0, atol=size))
     rows = [
         {"x": float(u), "y": float(v), "a": i - 10}
         for i, curve in enumerate(fan)

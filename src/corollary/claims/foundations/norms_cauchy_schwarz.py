@@ -3,7 +3,7 @@
 import jax
 import jax.numpy as jnp
 
-from corollary.evidence import Size, at_least, at_most, claim, control, equal
+from corollary.evidence import Size, at_least, at_most, claim, control, equal, printed
 from corollary.foundations import cauchy_schwarz_gap, inner, lagrange_gap
 
 
@@ -62,9 +62,12 @@ def equality_only_for_multiples(key, *, dim: Size = 5):
     r"""Equality in the Cauchy-Schwarz inequality implies that x is a multiple of y.
 
     As printed: equality occurs if and only if there is a constant $c$ with $x_i=cy_i$ for all $i$. For $y=0\neq x$ both
-    sides are zero, and $cy=0\neq x$ for every $c$. (Right is: one of the two is a multiple of the other.)
+    sides are zero, and $cy=0\neq x$ for every $c$. Right is: one of the two is a multiple of the other.
     """
     x, y = jax.random.normal(key, (dim,)), jnp.zeros(dim)
     yield equal("both sides are equal", inner(x, y) ** 2, inner(x, x) * inner(y, y), atol=0)
-    distances = jax.vmap(lambda c: jnp.linalg.norm(x - c * y))(jnp.linspace(-100, 100, 201))
-    yield at_most("least distance of x to a multiple of y", distances.min(), 1e-9 * jnp.linalg.norm(x))
+    multiples = jnp.linspace(-100, 100, 201)[:, None]
+    to_y = jnp.linalg.norm(x - multiples * y, axis=1).min()
+    to_x = jnp.linalg.norm(y - multiples * x, axis=1).min()
+    yield at_most("least distance of one to a multiple of the other", jnp.minimum(to_x, to_y), 0.0)
+    yield printed(at_most("least distance of x to a multiple of y", to_y, 1e-9 * jnp.linalg.norm(x)))

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from corollary.claims.foundations._matrix_pictures import ellipses, images
-from corollary.evidence import Size, at_least, at_most, claim, control, equal
+from corollary.evidence import Size, at_least, at_most, claim, control, equal, printed
 from corollary.foundations import (
     in_span,
     jacobi_svd,
@@ -58,15 +58,13 @@ def gram_matrices(key, *, rows: Size = 9, columns: Size = 6, rank: Size = 4, sam
     yield equal("singular values that are not zero", m["rank"], rank, atol=0, rtol=0)
     yield at_least("a minor of that order is not zero", m["minors"], 1e-9)
     yield equal("largest one and the largest stretch", m["sigma"][:, 0], m["stretch"])
-    square = a[:, :columns, :columns]
+    turned = np.asarray(a) * np.exp(
+        1j * np.arange(columns)
+    )  # the phases of the columns leave the singular values alone
+    sizes = np.sort(np.abs(np.linalg.eigvals(turned @ turned.swapaxes(1, 2))), axis=1)[:, ::-1]
     yield control(
-        "eigenvalues of A itself are something else",
-        equal(
-            "absolute eigenvalues against singular values",
-            np.sort(np.abs(np.linalg.eigvals(np.asarray(square))), axis=1)[:, ::-1],
-            jax.vmap(singular_values)(square),
-            atol=1e-6,
-        ),
+        "the matrix is complex, and its transpose not conjugated",
+        equal("absolute eigenvalues of AA' and squares", sizes[:, :least], m["sigma"] ** 2, atol=error),
     )
 
 
@@ -150,7 +148,7 @@ def left_vectors_in_column_space(key, *, tall: Size = 5, wide: Size = 3):
     a = jax.random.normal(key, (tall, wide))
     distance = jax.vmap(lambda u: in_span(a, u).distance)(svd(a).u.T)
     yield at_most("distance of the first columns of U to the column space", distance[:wide], 1e-12)
-    yield at_most("distance of all columns of U to the column space", distance, 1e-12)
+    yield printed(at_most("distance of all columns of U to the column space", distance, 1e-12))
 
 
 @claim(
@@ -161,13 +159,20 @@ def symmetric_means_equal_factors(key):
     r"""A symmetric matrix has equal left and right singular vectors.
 
     As printed: "the special case of $m=n$ and $U=V$ (i.e. $A$ symmetric)". For $\mathrm{diag}(2,-1)$ every
-    decomposition has $u_2=-v_2$, since $\sigma_2u_2=Av_2=-v_2$.
+    decomposition has $u_2=-v_2$, since $\sigma_2u_2=Av_2=-v_2$. Right is $u_i\cdot v_i=\mathrm{sign}\,\lambda_i$, and
+    $U=V$ for $\mathrm{diag}(2,1)$, a second instance, which is positive definite.
     """
     turn = jnp.linalg.qr(jax.random.normal(key, (2, 2)))[0]
-    a = turn @ jnp.diag(jnp.array([2.0, -1.0])) @ turn.T
-    u, _, v = svd(a)
+    a, definite = (turn @ jnp.diag(jnp.array([2.0, least])) @ turn.T for least in (-1.0, 1.0))
+
+    def products(a):
+        u, _, v = svd(a)
+        return jnp.sum(u * v, axis=0)
+
     yield equal("the matrix is symmetric", a, a.T)
-    yield equal("inner products of left and right vectors", jnp.sum(u * v, axis=0), 1.0)
+    yield equal("inner products of left and right vectors: signs of the eigenvalues", products(a), [1.0, -1.0])
+    yield equal("the same for a positive definite matrix: 1", products(definite), 1.0)
+    yield printed(equal("inner products of left and right vectors: 1", products(a), 1.0))
 
 
 @claim(rows=("B01.23", "B01.36"))
@@ -245,8 +250,5 @@ def geometry(key, *, points: Size = 20_000):
     yield equal("area of the image", area, jnp.pi * s[0] * s[1], rtol=float((2 * jnp.pi / points) ** 2))
     yield equal("the three maps one after the other", parts.image, parts.circle @ a.T, atol=1e-14 * 10 * float(s[0]))
     yield equal("the first map keeps lengths", jnp.linalg.norm(parts.rotated, axis=1), 1.0)
-    yield control(
-        "eigenvalues in place of singular values",
-        equal("half-axes of the image", axes(parts.image), np.sort(np.abs(np.linalg.eigvals(a)))[::-1], atol=grid),
-    )
+    yield control("the map is not linear", equal("half-axes of the image", axes(jnp.tanh(parts.image)), s, atol=grid))
     yield ellipses(parts)

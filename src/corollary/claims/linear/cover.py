@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from corollary.evidence import Range, Size, claim, control, equal, estimate, monotone, picture
+from corollary.evidence import Range, Size, claim, control, equal, estimate, monotone, picture, printed
 from corollary.linear import (
     count_dichotomies,
     cover_capacity,
@@ -145,7 +145,7 @@ def capacity(key, *, n: Annotated[int, Range(4, 200)] = 8, draws: Size = 600):
     room = float(5 * 0.5 / draws**0.5 / slope + bend)
     yield equal("size at which half of the labellings are separable", crossing, cover_capacity(n), rtol=0, atol=room)
     yield control(
-        "points of a subspace",
+        "the points lie in a subspace",
         estimate(
             "separable at s = 2n", measure(x.at[..., n - off :].set(0.0), y)[:, 3:4], share[3:4], wrong=wrong[3:4]
         ),
@@ -161,13 +161,14 @@ def number_falls(key, *, n: Size = 20):
     r"""Beyond s = 2n the number of linear classifications decreases steeply towards 0.
 
     As printed: "after $s=2n$, there is a steep decrease in number of linear classifications, quickly moving toward 0".
-    $\mathcal C(s,n)$ is at least 2 and strictly increasing in $s$ (for $n\ge2$). (It is the fraction
-    $\mathcal C(s,n)/2^s$, the chance of random labels, that falls.)
+    $\mathcal C(s,n)$ is strictly increasing in $s$ (for $n\ge2$). It is the fraction $\mathcal C(s,n)/2^s$, the chance
+    of random labels, that falls.
     """
     s = np.arange(2 * n, 6 * n)
     yield monotone("fraction of all labellings", cover_fraction(s, n), "decreasing", strict=True, x=s, along="points")
-    counts = np.asarray(log2_cover_count(s, n))
-    yield monotone("binary logarithm of the number of linear labellings", counts, "decreasing", x=s, along="points")
+    counts, name = np.asarray(log2_cover_count(s, n)), "binary logarithm of the number of linear labellings"
+    yield monotone(f"{name}, growing", counts, "increasing", strict=True, x=s, along="points")
+    yield printed(monotone(f"{name}, falling", counts, "decreasing", x=s, along="points"))
 
 
 def _by_angles(x):

@@ -55,7 +55,7 @@ def logit_form(key, *, n: Size = 200, steps: Count = 20_000):
     both = jnp.exp(-bias(jnp.array([0, 1] * 3 + [0] * 4)))
     yield rate("exp(-b) along gradient descent, one class", k, alone[k], 1.0, tolerance=0.05, along="iteration")
     yield control(
-        "with both classes present a minimiser exists",
+        "both classes are present",
         rate("exp(-b) along gradient descent", k, both[k], 1.0, tolerance=0.05, along="iteration"),
     )
 
@@ -176,7 +176,7 @@ def slow_valley(key, *, steps: Count = 2000):
     yield at_least("distance to the optimum after 1,000 steps from 0", jnp.linalg.norm(far[1000] - fit.theta), 5.0)
     yield at_least("steps that one e-fold takes", 1 / (eta * spectrum[0]), 5e4)
     yield control(
-        "scored features have no such valley",
+        "the features are scored, not raw",
         at_least(
             "steps that one e-fold takes",
             1 / (eta * jnp.linalg.eigvalsh(logistic_hessian(jnp.zeros(2), (x - x.mean()) / x.std()))[0]),
@@ -219,5 +219,5 @@ def binned_frequencies(key, *, sets: Size = 200, n: Size = 5000, bins: Size = 20
     allowed = 0.95 - 5 * (0.95 * 0.05 / (sets * bins)) ** 0.5 - 0.02
     yield at_least("share of intervals that cover the curve", right.mean(), allowed)
     yield control(
-        "a curve shifted by 0.3 is another", at_least("share of intervals that cover it", wrong.mean(), allowed)
+        "the labels follow another curve", at_least("share of intervals that cover it", wrong.mean(), allowed)
     )

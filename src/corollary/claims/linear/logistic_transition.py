@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 
 from corollary.data import logistic_data
-from corollary.evidence import Size, claim, control, equal
+from corollary.evidence import Size, claim, control, equal, printed
 from corollary.linear import fit_newton, location_scale, logistic_function, transition_interval
 
 
@@ -43,8 +43,8 @@ def width(key, *, curves: Size = 200):
         rtol=0.0025,
     )
     yield control(
-        "without the sign of w a falling curve becomes a rising one",
-        equal("the same curve", logistic_function((x - curve.location) / curve.scale), logistic_function(w * x + b)),
+        "the curve is a normal distribution function, not logistic",
+        equal("value at the left end", jax.scipy.stats.norm.cdf(w * low + b), rising),
     )
 
 
@@ -52,10 +52,12 @@ def width(key, *, curves: Size = 200):
 def printed_endpoint(key):
     r"""The logistic function takes the values 0.05 and 0.95 at -2.95 and 2.95.
 
-    As printed: $(\ln\frac{0.05}{0.95},\ln\frac{0.95}{0.05})=(-2.95,2.95)$, to two decimals.
+    As printed: $(\ln\frac{0.05}{0.95},\ln\frac{0.95}{0.05})=(-2.95,2.95)$, to two decimals. To two decimals it is
+    $(-2.94,2.94)$.
     """
     _, end = transition_interval(1.0, 0.0, 0.05)
-    yield equal("end of the interval, to two decimals", end, 2.95, rtol=0, atol=0.005)
+    yield equal("end of the interval, to two decimals: 2.94", end, 2.94, rtol=0, atol=0.005)
+    yield printed(equal("end of the interval, to two decimals: 2.95", end, 2.95, rtol=0, atol=0.005))
 
 
 @claim(rows=("M03.12",), erratum="The rise from 0.05 to 0.95 is called 95 % of the transition; it is 90 %.")
@@ -63,16 +65,12 @@ def printed_share(key):
     r"""Ninety-five percent of the rise of the logistic function happen between the values 0.05 and 0.95.
 
     As printed: "95% of the transition of the logistic function (i.e., from 0.05 to 0.95)". The whole rise is from 0
-    to 1.
+    to 1, and these are 90 % of it.
     """
     low, high = transition_interval(1.0, 0.0, 0.05)
-    yield equal(
-        "share of the rise, in whole percent",
-        logistic_function(high) - logistic_function(low),
-        0.95,
-        rtol=0,
-        atol=0.005,
-    )
+    share = logistic_function(high) - logistic_function(low)
+    yield equal("share of the rise, in whole percent: 90", share, 0.90, rtol=0, atol=0.005)
+    yield printed(equal("share of the rise, in whole percent: 95", share, 0.95, rtol=0, atol=0.005))
 
 
 @claim(rows=("M03.13",))

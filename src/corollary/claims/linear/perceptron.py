@@ -85,8 +85,10 @@ def algorithm(key, *, sets: Size = 50, s: Size = 20, d: Size = 3):
     yield equal("(w, b) with the bias absorbed", m["absorbed"], theta[:, 0], **exact)
     yield equal("(w, b) / η", theta[:, 1:3], theta[:, :1], **exact)
     yield equal("mistakes for other η", counts[:, 1:3], counts[:, :1], **exact)
-    yield control("from another start", equal("mistakes for other η", counts[:, 4:], counts[:, 3:4]))
-    yield control("from another start", equal("(w, b), against the sum of the mistakes", theta[:, 3], m["sums"][:, 3]))
+    yield control("the start is not zero", equal("mistakes for other η", counts[:, 4:], counts[:, 3:4]))
+    yield control(
+        "the start is not zero", equal("(w, b), against the sum of the mistakes", theta[:, 3], m["sums"][:, 3])
+    )
 
 
 @claim(rows=("E01.10", "M01.03"))
@@ -121,7 +123,7 @@ def never_stops(key, *, sets: Size = 60, s: Size = 8, sweeps: Size = 1000):
     yield equal("XOR: mistakes in each later sweep", jnp.bincount(path.clock // 4, length=sweeps)[1:], 4)
     yield equal("XOR: greatest norm", jnp.linalg.norm(ends, axis=1).max(), 3**0.5)
     easy = jnp.sum(run(*_whole(easy_key, sets, s, 2))[1], axis=2)
-    yield control("separable data", at_least("mistakes in each sweep", easy, 1, along="sweep"))
+    yield control("the data are separable", at_least("mistakes in each sweep", easy, 1, along="sweep"))
 
 
 @claim(rows=("E01.15",))
@@ -153,7 +155,7 @@ def larger_margin_is_easier(key, *, sets: Size = 20, s: Size = 60, d: Size = 5, 
     yield at_least("difference of the mean updates, less five standard errors", _less_doubt(difference), 0)
     halves = jnp.mean(updates[0].reshape(sets, 2, -1), axis=2)
     yield control(
-        "one gap in two groups of orders",
+        "both groups have the same gap",
         at_least(
             "difference of the mean updates, less five standard errors", _less_doubt(halves[:, 0] - halves[:, 1]), 0
         ),

@@ -2,10 +2,11 @@
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from corollary.claims.linear._pictures import contours
 from corollary.data import book_linear_surrogate, linear_data
-from corollary.evidence import Count, Size, at_least, at_most, claim, control, equal
+from corollary.evidence import Count, Size, at_least, at_most, claim, control, equal, printed
 from corollary.linear import (
     contraction_factor,
     critical_step,
@@ -63,7 +64,7 @@ def affine_recursion(key, *, n: Size = 30, runs: Size = 16, steps: Count = 50):
     yield equal("iterates", square, solved, atol=size)
     yield equal("increments", increments[:, 1:], increments[:, :-1] @ contraction, atol=size)
     yield control(
-        "with |error|^1.5 the gradient is not affine",
+        "the error is not squared but of the power 1.5",
         equal("increments", other_increments[:, 1:], other_increments[:, :-1] @ contraction, atol=size),
     )
 
@@ -93,11 +94,7 @@ def eigenvalues(key, *, sets: Size = 1000, n: Size = 50):
     yield equal("constant feature: smaller eigenvalue", degenerate[:, 0], 0.0, atol=1e-14 * float(bound.max()))
     yield equal("constant feature: the bound is attained", degenerate[:, 1], bound)
     yield control(
-        "the mean of x² alone, without the 1 of the bias, is no bound",
-        at_most("larger eigenvalue", numeric[:, 1], trace - 1),
-    )
-    yield control(
-        "features that vary have a positive smaller eigenvalue",
+        "the features are not all equal",
         equal("smaller eigenvalue", formula[:, 0], 0.0, atol=1e-14 * float(trace.max())),
     )
 
@@ -107,15 +104,18 @@ def eigenvalues(key, *, sets: Size = 1000, n: Size = 50):
     erratum="The discriminant is called positive; it is zero when the features have mean 0 and mean square 1.",
 )
 def discriminant_is_positive(key):
-    r"""The two eigenvalues of the moment matrix are always different.
+    r"""The discriminant of the moment matrix is positive.
 
-    As printed below (2.10): $(\overline{x^2}-1)^2+4\bar x^2$ "is positive". For the features $\{-1,1\}$ it is zero,
-    $A$ is the identity and has a double eigenvalue. (Non-negative is what holds, and is all that is needed.)
+    As printed below (2.10): $(\overline{x^2}-1)^2+4\bar x^2$, "which is positive". For the features $\{-1,1\}$ it is
+    zero, $A$ is the identity and has a double eigenvalue. Non-negative is what holds, and all that real eigenvalues
+    need.
     """
     x = jnp.array([-1.0, 1.0])
-    yield equal("the moment matrix of these features is the identity", moment_matrix(x), jnp.eye(2))
     small, large = jnp.linalg.eigvalsh(moment_matrix(x))
-    yield at_least("difference of the eigenvalues, positive", large - small, 1e-300, rtol=0)
+    discriminant = (jnp.mean(x**2) - 1) ** 2 + 4 * jnp.mean(x) ** 2
+    yield equal("discriminant: the squared difference of the eigenvalues", discriminant, (large - small) ** 2)
+    yield at_least("discriminant, not negative", discriminant, 0.0)
+    yield printed(at_least("discriminant, positive", discriminant, np.finfo(float).tiny, rtol=0))
 
 
 @claim(rows=("M02.08",), full={"sets": 500, "steps": 1000})
@@ -157,14 +157,14 @@ def sharp_threshold(key, *, sets: Size = 50, n: Size = 30, steps: Count = 100):
     )
     yield equal("swing at η = 1/λ+", level, 1.0)
     yield control(
-        "a step above 1/λ+ is no contraction",
+        "the step is above 1/λ+",
         at_most("distance to the minimiser", lengths[:, above], lengths[:, above, :1], along="iteration"),
     )
     lazy = jax.jit(
         jax.vmap(lambda x: _distances(x, jnp.linalg.eigh(moment_matrix(x))[1][:, 0], 1.1 / moment_eigenvalues(x)[1], 5))
     )(x)
     yield control(
-        "a start in the λ- direction is not generic: nothing grows",
+        "the start is not generic: it lies in the λ- direction",
         at_least("distance after five steps, η = 1.1/λ+", lazy[:, -1] / lazy[:, 0], 1.0),
     )
 
@@ -176,23 +176,35 @@ def sharp_threshold(key, *, sets: Size = 50, n: Size = 30, steps: Count = 100):
 def contraction_without_premise(key, *, n: Size = 20, steps: Count = 200):
     r"""Any step below 1/λ+ makes gradient descent a contraction.
 
-    As printed: "$|1-2\eta\lambda_\pm|<1$, i.e., if $\eta<1/\lambda_+$". With equal features $\lambda_-=0$, the factor
-    is 1, and the distance between two runs does not go to zero. (Each run still converges, to a minimiser of its
-    own.)
+    As printed: a contraction "occurs if $|1-2\eta\lambda_\pm|<1$, [...] i.e., if $\eta<1/\lambda_+$". With equal
+    features $\lambda_-=0$, the factor is 1, and the distance between two runs does not shrink. Each run still
+    converges, to a minimiser of its own. With features that are not all equal (a second instance) the distance goes to
+    zero.
     """
-    x = jnp.full(n, jax.random.normal(key) + 2.0)
-    step = 0.5 * critical_step(x)
-    null = jnp.array([1.0, -x[0]]) / jnp.hypot(1.0, x[0])
+    mean_key, x_key, start_key = jax.random.split(key, 3)
+    start = jax.random.normal(start_key, (2,))
+    equal_features = jnp.full(n, jax.random.normal(mean_key) + 2.0)
+    varied = jax.random.normal(x_key, (n,))
+    null = jnp.array([1.0, -equal_features[0]]) / jnp.hypot(1.0, equal_features[0])
 
     @jax.jit
-    def distance(start, other):
-        one = gradient_descent(lambda t: squared_gradient(t, x, 0 * x), start, step, steps)
-        two = gradient_descent(lambda t: squared_gradient(t, x, 0 * x), other, step, steps)
-        return jnp.linalg.norm(one - two, axis=-1)
+    def run(x, start):
+        step = 0.5 * critical_step(x)
+        path = gradient_descent(lambda t: squared_gradient(t, x, 0 * x), start, step, steps)
+        return path, jnp.linalg.norm(squared_gradient(path[-1], x, 0 * x)), step * moment_eigenvalues(x)[1]
 
-    apart = distance(jnp.zeros(2), null)
-    yield at_most("the step is below 1/λ+", step, critical_step(x))
-    yield at_most("distance between two runs, halved after all steps", apart[-1], apart[0] / 2)
+    def apart(x):
+        (one, *_), (two, slope, share) = run(x, start), run(x, start + null)
+        distance = jnp.linalg.norm(one - two, axis=-1)
+        return distance[1:] / distance[:-1], distance, slope, share
+
+    factors, _, slope, share = apart(equal_features)
+    yield at_most("the step, times λ+", share, 1.0)
+    yield equal("gradient at the end of a run", slope, 0.0, atol=1e-12)
+    _, shrinking, _, _ = apart(varied)
+    yield at_most("features not all equal: distance after all steps over the first", shrinking[-1] / shrinking[0], 1e-3)
+    # a contraction has one factor below 1 for all steps
+    yield printed(at_most("equal features: factor of the distance per step", factors, 1 - 1e-9, rtol=0))
 
 
 @claim(rows=("M02.09",))

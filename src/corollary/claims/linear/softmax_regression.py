@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from corollary.data import book_multiclass_features, book_multiclass_table, logistic_data, softmax_data
-from corollary.evidence import Size, at_least, claim, control, equal, picture
+from corollary.evidence import Size, at_least, at_most, claim, control, equal, monotone, picture, printed
 from corollary.foundations import cross_entropy, kl
 from corollary.linear import (
     decision_region,
@@ -55,7 +55,7 @@ def shift_invariance(key, *, n: Size = 60, classes: Size = 4, dim: Size = 3):
     )
     yield equal("sum of the probabilities", p.sum(1), 1.0, rtol=1e-14)
     yield at_least("probabilities", p, 1e-300)
-    yield control("a vector added to one row only", equal("loss after the shift", tilted, loss))
+    yield control("the vector is added to one row only", equal("loss after the shift", tilted, loss))
 
 
 @claim(rows=("M03.24",))
@@ -75,7 +75,7 @@ def one_hot_loss(key, *, n: Size = 500, classes: Size = 5):
     yield equal("cross-entropy of a one-hot label", cross_entropy(y, p), kl(y, p))
     yield at_least("relative entropy of two laws", kl(other, p), 0.0)
     yield control(
-        "the label must be one-hot",
+        "the label is not one-hot",
         equal("cross-entropy against relative entropy", cross_entropy(other, p), kl(other, p)),
     )
 
@@ -87,13 +87,25 @@ def one_hot_loss(key, *, n: Size = 500, classes: Size = 5):
 def printed_loss(key, *, n: Size = 50):
     r"""The sum of p ln(p/p') tends to -ln of the predicted probability as the label p' becomes one-hot.
 
-    As printed: $\ell_{p'}(p)=\sum_ip_i\ln\frac{p_i}{p_i'}$ for $p'\in(0,1)^3$, "we have $\ell_{p'}(p)=-\ln p_i$ if
-    $p'$ is the one-hot vector". Labels that are $10^{-9}$ from one-hot satisfy the premise.
+    As printed: $\ell_{p'}(p)=\sum_ip_i\ln\frac{p_i}{p_i'}$ for $p'\in(0,1)^3$, "making (3.19) a bit more explicit, we
+    have $\ell_{p'}(p)=-\ln p_i$ if $p'$ is the one-hot vector". For labels at a distance $\epsilon\to0$ from one-hot,
+    which meet the premise, the difference grows like $\ln\frac1\epsilon$. With the arguments exchanged,
+    $\sum_ip_i'\ln\frac{p_i'}{p_i}$, it goes to zero like $\epsilon\ln\frac1\epsilon$.
     """
     p = softmax(jax.random.normal(key, (n, 3)))
-    label = jnp.array([1 - 2e-9, 1e-9, 1e-9])
-    printed = jnp.sum(p * jnp.log(p / label), axis=1)
-    yield equal("printed loss against -ln p", printed, -jnp.log(p[:, 0]), atol=1e-6)
+    epsilon = 10.0 ** -jnp.arange(2.0, 10.0)
+    label = jnp.stack([1 - 2 * epsilon, epsilon, epsilon], 1)[:, None]
+    goal = -jnp.log(p[:, 0])
+    exchanged = jnp.abs(jnp.sum(p * jnp.log(p / label), axis=-1) - goal).max(1)
+    right = jnp.abs(jnp.sum(label * jnp.log(label / p), axis=-1) - goal).max(1)
+    along = {"x": -jnp.log10(epsilon), "along": "-log10 of ε"}
+    yield monotone("distance to -ln p, label first", right, "decreasing", strict=True, **along)
+    # 2ε (ln 1/ε + |ln p|), and no p is below e^-15
+    yield at_most("distance to -ln p at the last ε, label first", right[-1], 4e-9 * (np.log(1e9) + 15))
+    yield printed(monotone("distance to -ln p, prediction first", exchanged, "decreasing", **along))
+    yield printed(
+        at_most("distance to -ln p at the last ε, prediction first", exchanged[-1], 4e-9 * (np.log(1e9) + 15))
+    )
 
 
 @claim(rows=("M03.21", "M03.25", "M03.26"))
@@ -117,8 +129,8 @@ def decision_regions(key, *, side: Size = 400, models: Size = 20, pairs: Size = 
 
     vote, spaces = decide(grid)
     yield equal("vote against half-spaces, all grid points", spaces, vote == jnp.arange(3)[:, None], rtol=0, atol=0)
-    printed = (grid.sum(1) > -3) & (grid[:, 0] + 4 * grid[:, 1] > -4)
-    yield equal("class 1 against the printed inequalities", vote == 0, printed, rtol=0, atol=0)
+    half_planes = (grid.sum(1) > -3) & (grid[:, 0] + 4 * grid[:, 1] > -4)
+    yield equal("class 1 against its two inequalities", vote == 0, half_planes, rtol=0, atol=0)
     yield equal("where the three regions meet", meeting_point(weight, bias), jnp.array([-8 / 3, -1 / 3]))
 
     keys = jax.random.split(key, models)
@@ -143,7 +155,9 @@ def decision_regions(key, *, side: Size = 400, models: Size = 20, pairs: Size = 
 
     straight, bent = jax.vmap(broken)(keys)
     yield equal("midpoints of one class that leave it", straight, 0, rtol=0, atol=0)
-    yield control("a hidden layer", equal("midpoints of one class that leave it", bent, 0, rtol=0, atol=0))
+    yield control(
+        "the model has a hidden layer", equal("midpoints of one class that leave it", bent, 0, rtol=0, atol=0)
+    )
     yield _regions(weight, bias)
 
 
@@ -155,13 +169,15 @@ def printed_matrix(key, *, side: Size = 200):
     r"""The model with the printed weight matrix decides for class 1 on the printed half-planes.
 
     As printed: $W=((2,1),(-1,0),(1,-3))$, $b=(3,0,-1)$ and "class 1 if $x_1+x_2>-3$ and $x_1+4x_2>-4$". For that
-    matrix the first condition is $3x_1+x_2>-3$.
+    matrix the first condition is $3x_1+x_2>-3$. With $(1,0)$ as second row, which is what the logits
+    $(2x_1+x_2+3,x_1,x_1-3x_2-1)$ of the next line have, they are the half-planes.
     """
     axis = jnp.linspace(-6.0, 6.0, side) + 1e-7
     grid = jnp.stack(jnp.meshgrid(axis, axis), -1).reshape(-1, 2)
-    weight, bias = PRINTED
-    printed = (grid.sum(1) > -3) & (grid[:, 0] + 4 * grid[:, 1] > -4)
-    yield equal("class 1, all grid points", plurality(grid @ weight.T + bias) == 0, printed, rtol=0, atol=0)
+    half_planes = (grid.sum(1) > -3) & (grid[:, 0] + 4 * grid[:, 1] > -4)
+    used, given = (plurality(grid @ weight.T + bias) == 0 for weight, bias in (USED, PRINTED))
+    yield equal("class 1 with (1, 0), all grid points", used, half_planes, rtol=0, atol=0)
+    yield printed(equal("class 1 with (-1, 0), all grid points", given, half_planes, rtol=0, atol=0))
 
 
 @claim(
@@ -175,8 +191,11 @@ def printed_half_plane(key, *, side: Size = 200):
     axis = jnp.linspace(-6.0, 6.0, side) + 1e-7
     grid = jnp.stack(jnp.meshgrid(axis, axis), -1).reshape(-1, 2)
     weight, bias = USED
-    printed = (grid[:, 1] > -grid[:, 0] - 3) & (grid[:, 1] > -grid[:, 1] / 2 - 1)
-    yield equal("class 1, all grid points", plurality(grid @ weight.T + bias) == 0, printed, rtol=0, atol=0)
+    x1, x2 = grid.T
+    vote = plurality(grid @ weight.T + bias) == 0
+    yield equal("class 1: x2 > -x1 - 3 and x2 > -x1/4 - 1", vote, (x2 > -x1 - 3) & (x2 > -x1 / 4 - 1), rtol=0, atol=0)
+    alone = (x2 > -x1 - 3) & (x2 > -x2 / 2 - 1)
+    yield printed(equal("class 1: x2 > -x1 - 3 and x2 > -x2/2 - 1", vote, alone, rtol=0, atol=0))
 
 
 @claim(rows=("M03.27",))
@@ -195,25 +214,33 @@ def two_classes(key, *, n: Size = 200, sets: Size = 6):
         pair = softmax(x[:, None] * w + b)
         s = logistic_function((w[1] - w[0]) * x + b[1] - b[0])
         one, two = fit_newton(x, y), fit_softmax(x, y, 2)
-        squared = jnp.mean((softmax(x[:, None] * two.theta[:, 0] + two.theta[:, 1])[:, 1] - y) ** 2)
-        return pair, jnp.stack([1 - s, s], 1), one.loss, two.loss, two.theta[1] - two.theta[0], one.theta, squared
+        third = softmax(jnp.concatenate([x[:, None] * w + b, jnp.zeros((n, 1))], 1))[:, :2]
+        return pair, jnp.stack([1 - s, s], 1), one.loss, two.loss, two.theta[1] - two.theta[0], one.theta, third
 
-    pair, binary, one, two, difference, theta, squared = jax.vmap(measure)(jax.random.split(key, sets))
+    pair, binary, one, two, difference, theta, third = jax.vmap(measure)(jax.random.split(key, sets))
     yield equal("probabilities", pair, binary, atol=1e-14)
     yield equal("least loss", two, one, rtol=1e-12)
     yield equal("difference of the two rows against the logistic fit", difference, theta, rtol=1e-6, atol=1e-7)
-    yield control("another loss has another least value", equal("least loss", squared, one, rtol=1e-12))
+    yield control("there is a third class", equal("probabilities", third, binary, atol=1e-14))
 
 
 @claim(rows=("M03.27",), erratum="The last display has w1 - w2 and b1 - b2, which exchanges the two classes.")
 def printed_difference(key, *, n: Size = 50):
     r"""The second softmax probability of two classes is the logistic function of the first logit less the second.
 
-    As printed: $S_{softmax}(Wx+B)=(1-S((w_1-w_2)x+(b_1-b_2)),\,S((w_1-w_2)x+(b_1-b_2)))$.
+    As printed: $S_{softmax}(Wx+B)=(1-S((w_1-w_2)x+(b_1-b_2)),\,S((w_1-w_2)x+(b_1-b_2)))$. The line before it has the
+    differences the right way round, $w_2-w_1$ and $b_2-b_1$.
     """
     x, w1, w2, b1, b2 = jax.random.normal(key, (5, n))
     pair = softmax(jnp.stack([w1 * x + b1, w2 * x + b2], 1))
-    yield equal("second probability", pair[:, 1], logistic_function((w1 - w2) * x + (b1 - b2)))
+    yield equal(
+        "second probability: second logit less the first", pair[:, 1], logistic_function((w2 - w1) * x + (b2 - b1))
+    )
+    yield printed(
+        equal(
+            "second probability: first logit less the second", pair[:, 1], logistic_function((w1 - w2) * x + (b1 - b2))
+        )
+    )
 
 
 def _regions(weight, bias):

@@ -90,7 +90,7 @@ def xor(key, *, sweeps: Size = 1000):
     # the distance of the hulls of the classes bounds every margin; nothing but rounding is left of it
     found, wider = max_margin(x, exclusive), max_margin(product, exclusive)
     yield at_most("bound on the margin of XOR", found.bound, 0.0, atol=1e-14)
-    yield control("with the product", at_most("bound on the margin of XOR", wider.bound, 0.0, atol=1e-14))
+    yield control("the product is a third feature", at_most("bound on the margin of XOR", wider.bound, 0.0, atol=1e-14))
     yield tiles("functions of two inputs, framed: linearly separable", linear)
 
 
@@ -160,7 +160,6 @@ def hesse_normal_form(key, *, planes: Size = 200, points: Size = 200, d: Size = 
                 "distance": jnp.linalg.norm(x - nearest, axis=1),
                 "gamma": jnp.abs(signed_distance(w, b, x, y)),
                 "rescaled": signed_distance(factor * w, factor * b, x, y) - signed_distance(w, b, x, y),
-                "functional": jnp.abs(x @ w + b),
                 "planes": jnp.append(scaled.normal - plane.normal, scaled.offset - plane.offset),
                 "turned": jnp.append(flipped.normal + plane.normal, flipped.offset + plane.offset),
             }
@@ -175,7 +174,10 @@ def hesse_normal_form(key, *, planes: Size = 200, points: Size = 200, d: Size = 
     yield equal("distance to the nearest point", m["distance"], m["gamma"], atol=1e-10)
     yield equal("change under a positive factor", jnp.concatenate([m["planes"], m["rescaled"]], axis=1), 0.0)
     yield equal("sum with the plane of a negative factor", m["turned"], 0.0)
+    # the value over the length of the gradient, for |x|² - 1 in place of w·x + b
+    length = jnp.linalg.norm(x, axis=-1)
+    quotient = jnp.abs(length**2 - 1) / (2 * length)
     yield control(
-        "without the division by the length of w",
-        equal("distance to the nearest point", m["distance"], m["functional"], atol=1e-10),
+        "the boundary is a sphere, not a hyperplane",
+        equal("distance to the nearest point", jnp.abs(length - 1), quotient, atol=1e-10),
     )

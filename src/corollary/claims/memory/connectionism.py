@@ -68,4 +68,4 @@ def seven_elements(key, *, s: Size = 15, d: Size = 3, hidden: Size = 4):
     yield equal("Hopfield network: Hebb's weights", weights, hebb)
     yield equal("Hopfield network: states after four sweeps", recalled, stable)
     yield equal("multilayer network: parameters after a sweep of gradient descent", trained, full)
-    yield control("another learning rule: half the step", equal("multilayer network: parameters", halved, full))
+    yield control("the learning rule has half the step", equal("multilayer network: parameters", halved, full))

@@ -5,7 +5,7 @@ from typing import Annotated
 import jax
 import jax.numpy as jnp
 
-from corollary.evidence import Count, Range, Size, at_least, claim, control, equal, monotone
+from corollary.evidence import Count, Range, Size, at_least, claim, control, equal, monotone, printed
 from corollary.memory import (
     asynchronous_path,
     effective_field,
@@ -65,11 +65,11 @@ def field_form(key, *, instances: Count = 10_000, n: Size = 12):
     yield at_least("share of ties among the instances", tie.mean(), 0.01)
     yield equal("energies of X and -X without biases", even, 0.0, rtol=0, atol=0)
     yield control(
-        "a diagonal enters the field but not the choice by energy",
+        "the diagonal is not zero: it enters the field but not the choice by energy",
         equal("the two updates agree", measure(weights + diagonal, biases, x, unit)[0], 1, rtol=0, atol=0),
     )
     yield control(
-        "the energy sees only the symmetric part of the weights",
+        "the weights are not symmetric: the energy sees their symmetric part alone",
         equal("the two updates agree", measure(lopsided, biases, x, unit)[0], 1, rtol=0, atol=0),
     )
 
@@ -116,7 +116,7 @@ def descent(key, *, networks: Count = 200, n: Size = 50, sweeps: Count = 6):
     yield control("antisymmetric weights turn for ever", equal("comes to rest within 1000 sweeps", turn.at_rest, 1))
     swing = synchronous_path(-pair, zero, up, 20)
     yield control(
-        "two units that repel each other, moved at once, swing between (1, 1) and (-1, -1)",
+        "all units move at once: two that repel each other swing between (1, 1) and (-1, -1)",
         equal("the last two of 20 synchronous states", swing[-1], swing[-2]),
     )
 
@@ -148,7 +148,7 @@ def one_pattern(key, *, half: Annotated[int, Range(1, 6)] = 4):
     yield equal("which of the two", (final @ x)[clear], n * jnp.sign(overlap[clear]), rtol=0, atol=0)
     both = ends(jnp.round(n * hebbian(jnp.stack([x, other]))))
     yield control(
-        "with a second pattern there are more ends",
+        "a second pattern is stored",
         equal("distance of the end to the nearer of x and -x", n - jnp.abs(both @ x), 0.0, rtol=0, atol=0),
     )
 
@@ -160,9 +160,11 @@ def one_pattern(key, *, half: Annotated[int, Range(1, 6)] = 4):
 def printed_weights_fit_the_model(key, *, n: Size = 64, s: Size = 10):
     r"""Hebbian weights have a zero diagonal.
 
-    As printed: $W=\frac1n\sum_tx_tx_t^\top$ for a model with $w_{ii}=0$. Every $x_{t,i}^2=1$, so that $w_{ii}=s/n$.
-    (Removing the diagonal repairs it.)
+    As printed: $W=\frac1n\sum_tx_tx_t^\top$ for a model that was introduced with $w_{ii}=0$. Every $x_{t,i}^2=1$, so
+    that $w_{ii}=s/n$. Removing the diagonal repairs it.
     """
     patterns = random_signs(key, (s, n))
     yield equal("diagonal after its removal", jnp.diag(hebbian(patterns)), 0.0, rtol=0, atol=0)
-    yield equal("diagonal as printed", jnp.diag(hebbian(patterns, zero_diagonal=False)), 0.0)
+    full = jnp.diag(hebbian(patterns, zero_diagonal=False))
+    yield equal("diagonal of the sum of products: s/n", full, s / n)
+    yield printed(equal("diagonal of the sum of products: zero", full, 0.0))

@@ -59,7 +59,7 @@ def noisy_digits(key, *, trials: Count = 24):
     yield equal("pixels that move, Hebbian weights", loose[0], predicted, rtol=0, atol=0, x=digit, along="digit")
     yield equal("pixels that move, projection", loose[1], 0, rtol=0, atol=0, x=digit, along="digit")
     yield control(
-        "correlated images are not held by the Hebbian weights",
+        "the weights are Hebbian, not the projection, and the images correlated",
         equal("pixels that move", loose[0], 0, rtol=0, atol=0, x=digit, along="digit"),
     )
     certain = radius >= 1

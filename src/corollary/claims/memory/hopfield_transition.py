@@ -81,7 +81,7 @@ def phase_transition(
     yield at_most("mean overlap at the end, largest load", final.mean(), 0.6)
     _, held = run(key, units[0], spread[0][-1:], sets, zero_diagonal=False)
     yield control(
-        "weights with the printed diagonal hold every state: there is no avalanche",
+        "the diagonal is kept, and holds every state",
         at_most("mean overlap at the end, largest load", held.mean(), 0.6),
     )
     yield _curves(units, runs, load, (low, high))

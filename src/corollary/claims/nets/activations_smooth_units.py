@@ -58,7 +58,10 @@ def smooth_units(key, *, points: Count = 40001):
     yield equal("curvature against closed forms", bends, closed, rtol=1e-9, atol=1e-12)
     yield equal("SWISH with a factor: distance to ReLU", limit * betas, far[0], rtol=1e-3, x=betas, along="beta")
     yield at_most("slope of the slope across 0", quotients[:2], middle[:, None], x=step, along="distance")
-    yield control("ReLU", at_most("slope of the slope across 0", quotients[2], middle.max(), x=step, along="distance"))
+    yield control(
+        "a unit with a kink, ReLU",
+        at_most("slope of the slope across 0", quotients[2], middle.max(), x=step, along="distance"),
+    )
 
 
 @claim(rows=("T02.05",))

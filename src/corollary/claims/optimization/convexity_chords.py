@@ -53,7 +53,7 @@ def chords(key, *, dim: Size = 4, pairs: Count = 64):
     yield at_least("sines, indefinite quadratic: largest violation", other, 0.1)
     # steps of 0.02 in three numbers; the value is flat to second order at the maximum
     yield equal("sine on the line: the worst chord", line, 2.0, atol=1e-3)
-    yield control("sines, an indefinite quadratic", at_most("largest violation", other, 1e-13))
+    yield control("functions that are not convex", at_most("largest violation", other, 1e-13))
 
 
 @claim(rows=("B05.03",))
@@ -90,7 +90,10 @@ def permuted_minima(key, *, units: Size = 6, n: Size = 40):
     yield equal("loss at both ends", loss[np.array([0, -1])], 0.0, atol=1e-25)
     yield at_least("loss half way", loss[20], 1e-6)
     yield at_most("linear model: loss above the chord", straight, 0.0, atol=1e-15, x=grid, along="share")
-    yield control("a network", at_most("loss above the chord", loss, 0.0, atol=1e-15, x=grid, along="share"))
+    yield control(
+        "a network in place of the linear model",
+        at_most("loss above the chord", loss, 0.0, atol=1e-15, x=grid, along="share"),
+    )
     rows = [{"share": float(t), "loss": float(v)} for t, v in zip(grid, loss, strict=True)]
     chart = alt.Chart(alt.Data(values=rows)).mark_line().encode(alt.X("share:Q"), alt.Y("loss:Q"))
     yield picture("loss between two minima with renamed units", chart.properties(width=300, height=190))

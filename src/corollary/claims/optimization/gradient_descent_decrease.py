@@ -48,6 +48,11 @@ def small_steps_descend(key, *, n: Size = 30, instances: Size = 16):
 
         return jax.vmap(one)(keys)
 
+    def absolute(theta):
+        return jnp.abs(theta)
+
+    # the subgradient 1 at 0, where the derivative does not exist
+    kink = jax.vmap(lambda eta: absolute(0.0 - eta * 1.0) - absolute(0.0))(etas)
     quotient, change, low, high, large = measure(jax.random.split(key, instances))
     mean = jnp.exp(jnp.log(quotient).mean(0))
     yield rate("difference quotient less its limit", etas, mean, 1.0, tolerance=0.1, along="step")
@@ -56,7 +61,7 @@ def small_steps_descend(key, *, n: Size = 30, instances: Size = 16):
     yield at_most("second order term at its least, less the remainder", low, 0.0, atol=1e-13)
     yield at_least("second order term at its largest, less the remainder", high, 0.0, atol=1e-13)
     yield at_least("largest change over large steps", large, 0.0)
-    yield control("a subgradient at the kink of an absolute value", at_most("change", jnp.abs(0.0 - etas), 0.0))
+    yield control("a subgradient at the kink of an absolute value", at_most("change of the loss", kink, 0.0, x=etas))
 
 
 @claim(rows=("M07.36", "M07.04"))

@@ -104,7 +104,7 @@ def unbounded_gradients(key, *, n: Size = 20):
     yield rate("tanh, outer weights: Hessian", 1000 * RADII, bend, 2.0, tolerance=0.1, along="R")
     yield at_most("logistic regression: Hessian", regression, bound, x=RADII, along="R")
     yield control(
-        "logistic regression",
+        "a model that is linear in its parameters, logistic regression",
         rate("gradient", RADII[1:], regression_slope[1:] + 1e-300, 2.0, tolerance=0.1, along="R"),
     )
 
@@ -200,7 +200,10 @@ def bad_local_minima(key, *, dim: Annotated[int, Range(2, 5)] = 3):
     yield equal("how many attain the least", jnp.sum(values < values.min() + 1e-6), 1, rtol=0, atol=0)
     yield equal("where the minima are", ends, jnp.where(corners > 0, 1.0675, -21.97), rtol=0, atol=0.01)
     single = len(np.unique(np.round(np.asarray(convex), 6), axis=0))
-    yield control("the cross-entropy", equal("how many different ones", single, 2**dim, rtol=0, atol=0))
+    yield control(
+        "the cross-entropy in place of the squared loss",
+        equal("how many different ones", single, 2**dim, rtol=0, atol=0),
+    )
 
 
 @claim(rows=("M07.35",))
@@ -223,7 +226,8 @@ def not_convex_in_the_parameters(key):
     yield equal("average less the value halfway, opposite signs", down, -height)
     outer = chord_gap(model, corner, corner * jnp.array([-3.0, 1.0]))
     yield equal("outer weight alone: linear", outer, 0.0)
-    yield control("as a convex function would have it", at_least("average less the value halfway", down, 0.0))
+    alone = chord_gap(model, corner, corner * jnp.array([-1.0, 1.0]))
+    yield control("the outer weight alone changes", equal("average less the value halfway", alone, height))
 
 
 @claim(rows=("M08.13",))
