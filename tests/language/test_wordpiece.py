@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 from corollary.language import WordPiece
+from corollary.language.wordpiece import likelihood_gain
 
 CLASSIC = {"low": 5, "lower": 2, "newest": 6, "widest": 3}
 
@@ -47,3 +48,17 @@ def test_every_merge_is_the_best_one(by):
         chosen = [p for p in pairs if (p[0][0] + p[1][0], p[0][1]) == piece and score(p) > best - 1e-9]
         assert chosen
         start = [(replaced(word, chosen[0]), count) for word, count in start]
+
+
+def test_gain_of_a_merge_is_what_it_adds_to_the_log_likelihood():
+    lexicon = {"aa": 5, "ab": 3, "bc": 2, "cab": 1, "bca": 4}
+    corpus = [(tuple((c, False) for c in word), count) for word, count in lexicon.items()]
+    symbols = Counter(s for word, count in corpus for s in word for _ in range(count))
+    pairs = Counter(p for word, count in corpus for p in pairwise(word) for _ in range(count))
+    before, total = log_likelihood(corpus), sum(symbols.values())
+    gains = []
+    for (a, b), count in pairs.items():
+        after = log_likelihood([(replaced(word, (a, b)), n) for word, n in corpus])
+        gains.append(float(likelihood_gain(count, symbols[a], symbols[b], a == b, total)))
+        assert gains[-1] == pytest.approx(after - before, rel=1e-12, abs=1e-12)
+    assert min(gains) < 0 < max(gains)  # of both signs, so that neither could be taken for the other

@@ -94,7 +94,8 @@ def test_bad_input(call, error, sentence):
 
 
 def test_words():
-    assert first_line(ValueError("one.\ntwo")) == "one."
-    assert first_line(ValueError()) == "ValueError."
+    assert first_line(ValueError("\none.\ntwo")) == "ValueError: one"
+    assert first_line(ValueError()) == "ValueError"
+    assert len(first_line(ValueError(300 * "a"))) == len("ValueError: ") + 200
     assert kind(3) == "int"
     assert kind(eqx.filter_eval_shape(jnp.ones, 2)).startswith("shape (2,) and dtype float")

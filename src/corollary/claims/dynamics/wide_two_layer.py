@@ -89,10 +89,13 @@ def evolution_of_predictions(key, *, n: Size = 5, dim: Size = 3, width: Size = 6
     yield rate("remainder of one step", etas, plain, 2.0, tolerance=0.05, along="step")
     yield rate("distance of descent from the flow", t / counts, euler, 1.0, tolerance=0.1, along="step")
     yield control(
-        "logistic loss with the residual in the place of its gradient",
+        "the squared loss: here the logistic",
         equal("velocity of the predictions", changes[1], by_residual[1], rtol=1e-5, atol=1e-5 * size),
     )
-    yield control("a step with momentum", rate("remainder of one step", etas, momentum, 2.0, tolerance=0.05))
+    yield control(
+        "a step of gradient descent: here with momentum",
+        rate("remainder of one step", etas, momentum, 2.0, tolerance=0.05),
+    )
 
 
 @claim(rows=("T09.10",))
@@ -151,7 +154,9 @@ def concentration(key, *, n: Size = 10, dim: Size = 8, draws: Count = 800, width
     yield frequency_at_most("one point: beyond its bound", one > alone, delta)
     # the Frobenius norm is at least the spectral one
     yield frequency_at_most(f"beyond {epsilon} at the sufficient width", last > epsilon, delta)
-    yield control("slopes without a bound", frequency_at_most("an entry beyond the bound", cubic > deviation, delta))
+    yield control(
+        "bounded slopes: here of a cubic", frequency_at_most("an entry beyond the bound", cubic > deviation, delta)
+    )
 
 
 @claim(rows=("T09.11",))
@@ -206,7 +211,7 @@ def weights_move_little(key, *, n: Size = 8, dim: Size = 6, nets: Count = 10, st
     yield rate("change of the kernel", widths, end, -0.5, tolerance=0.05, side="at most", along="width")
     averaged = np.asarray(change)[nets:, :, -1].mean(0)
     yield control(
-        "the average over units",
+        "1/√m at the output: here 1/m",
         rate("change of the kernel", widths, averaged, -0.5, tolerance=0.05, side="at most", along="width"),
     )
 
@@ -263,10 +268,10 @@ def parameters_stay(key, *, n: Size = 8, dim: Size = 4, nets: Count = 48, steps:
     yield rate("change of the kernel", widths, typical[1], -0.5, tolerance=0.1, side="at most", along="width")
     yield monotone("change of the kernel falls", typical[1], "decreasing", x=widths, along="width")
     yield control(
-        "the average over units: movement",
+        "1/√m at the output: here 1/m",
         rate("relative movement", widths, averaged[0], -0.5, tolerance=0.15, along="width"),
     )
     yield control(
-        "the average over units: kernel",
+        "1/√m at the output: here 1/m",
         rate("change of the kernel", widths, averaged[1], -0.5, tolerance=0.1, side="at most", along="width"),
     )

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from corollary.claims.kernels._wide import dense_network
-from corollary.evidence import Count, Size, claim, control, equal, estimate, rate
+from corollary.evidence import Count, Size, claim, control, equal, estimate, printed, rate
 from corollary.kernels import dual_kernel, nngp, normalising_constant
 
 POINT = np.array([0.9, -0.7, 0.2])  # of squared norm 1.34
@@ -39,7 +39,9 @@ def output_covariance(key, *, nets: Count = 10_000, width: Size = 40):
         def signs(key):
             w_key, a_key = jax.random.split(key)
             w, a = jax.random.normal(w_key, (width, 3)), jax.random.rademacher(a_key, (width,), float)
-            return (a @ jax.nn.relu(w @ unit)) ** 2 / width
+            # and signs that each unit's own input decides
+            both = jnp.stack([a, jnp.sign(w @ unit)])
+            return (both @ jax.nn.relu(w @ unit)) ** 2 / width
 
         return {name: products(n) for name, n in networks.items()}, jax.vmap(signs)(sign_keys)
 
@@ -51,10 +53,10 @@ def output_covariance(key, *, nets: Count = 10_000, width: Size = 40):
         yield estimate(
             f"products of outputs, {name}", samples, predicted, wrong=jnp.stack([first[0, 1], first[0, 2], first[1, 1]])
         )
-    yield estimate("squared output of the network of signs", squares, 0.5, wrong=1.0)
+    yield estimate("squared output of the network of signs", squares[:, 0], 0.5, wrong=1.0)
     yield control(
-        "the recursion stopped a layer early",
-        estimate("squared output, relu", found["relu"][:, 2], first[1, 1], wrong=0.0),
+        "signs independent of the inner weights: here each unit's own input decides",
+        estimate("squared output of the network of signs", squares[:, 1], 0.5, wrong=1.0),
     )
 
 
@@ -63,27 +65,40 @@ def output_covariance(key, *, nets: Count = 10_000, width: Size = 40):
     erratum="The layers are printed with the root of their own width; it must be that of the layer before, or "
     "the pre-activations vanish and the limit is a linear network.",
 )
-def fan_out_scaling(key, *, nets: Count = 2000, width: Size = 500):
+def fan_out_scaling(key, *, nets: Count = 2000):
     r"""As printed: layers divided by the root of their own width have the covariance of the recursion.
 
-    With widths $(3,n,1)$, $\phi=\tanh$ and $\sigma_b=0$, $f=W^2\tanh(W^1x/\sqrt n)$ (the output has width 1) would have
-    variance $\mathbb E\tanh(z)^2$, $z\sim\mathcal N(0,\|x\|^2)$. It has $\|x\|^2$ instead: pre-activations of size
-    $1/\sqrt n$ see only the slope of $\tanh$ at zero.
+    B defines $f^l=\frac{\sigma_w}{\sqrt{n_l}}W^lh^{l-1}+\sigma_bb^l$ and lets the widths grow. With widths $(3,n,1)$,
+    $\phi=\tanh$, $\sigma_w=1$ and $\sigma_b=0$ the output is $W^2\tanh(W^1x/\sqrt n)$, whose variance would tend to
+    $\mathbb E\tanh(z)^2$, $z\sim\mathcal N(0,\|x\|^2)$. It tends to $\|x\|^2$ instead:
+    pre-activations of size $1/\sqrt n$ see only the slope of $\tanh$ at zero. Divided by the root of the width of the
+    layer before, $W^2\tanh(W^1x/\sqrt3)/\sqrt n$, the recursion is right.
     """
+    widths = (10, 20, 40, 80, 160)
     x = jnp.asarray(POINT)
     square = float(POINT @ POINT)
 
     @jax.jit
-    def outputs(keys):
-        def one(key):
+    def squares(keys):
+        def one(key, width):
             first, last = jax.random.split(key)
-            hidden = jnp.tanh(jax.random.normal(first, (width, 3)) @ x / jnp.sqrt(width))
-            return jax.random.normal(last, (width,)) @ hidden
+            z = jax.random.normal(first, (width, 3)) @ x
+            right = jax.random.normal(last, (width,)) @ jnp.tanh(z / 3**0.5) / width**0.5
+            # the squared output as printed, averaged over the last layer: what is left of the noise is below 1/n
+            return jnp.sum(jnp.tanh(z / width**0.5) ** 2), right**2
 
-        return jax.vmap(one)(keys)
+        return [jax.vmap(lambda k, n=n: one(k, n))(k) for n, k in zip(widths, keys, strict=True)]
 
-    f = outputs(jax.random.split(key, nets))
-    yield estimate("variance of the output", f**2, dual_kernel("tanh", square, square, square), wrong=0.0)
+    found = squares(jax.random.split(key, (len(widths), nets)))
+    variance = np.array([own.mean() for own, _ in found])
+    recursion = float(dual_kernel("tanh", square, square, square))
+    # asked of both limits: a distance that falls at least as the root of the width
+    fits = {"tolerance": 0.25, "side": "at most", "along": "width"}
+    yield printed(rate("distance from the recursion", widths, np.abs(variance - recursion), -0.5, **fits))
+    yield rate("distance from ‖x‖²", widths, np.abs(variance - square), -0.5, **fits)
+    before = float(nngp(x[None], depth=1, activation="tanh", weight_std=1.0)[0, 0])
+    right = jnp.stack([r for _, r in found], 1)
+    yield estimate("divided by the root of the width before: variance", right, before, wrong=square)
 
 
 @claim(rows=("B07.17",))
@@ -93,7 +108,7 @@ def excess_of_the_fourth_moment(key, *, nets: Count = 150_000):
     ReLU, one hidden layer, no biases: given the hidden layer the output is Gaussian with the random variance
     $v=\frac{\sigma_w^2}n\sum_i\phi(z_i)^2$, so $\mathbb Ef^4/(\mathbb Ef^2)^2=3\,\mathbb Ev^2/(\mathbb Ev)^2=
     3+\frac3n\frac{\operatorname{Var}\phi^2}{(\mathbb E\phi^2)^2}=3+\frac{15}n$. At $n\to\infty$ the law is
-    $\mathcal N(0,\Sigma)$; at any finite width it is not.
+    $\mathcal N(0,\Sigma)$; at any finite width it is not. For linear units it is $3+\frac6n$.
     """
     widths = (8, 16, 32)
     x = jnp.asarray(POINT)
@@ -104,16 +119,17 @@ def excess_of_the_fourth_moment(key, *, nets: Count = 150_000):
             first, last = jax.random.split(key)
             # the hidden pre-activations of one input are independent of the variance of the first layer
             z = jax.random.normal(first, (nets, width)) * jnp.sqrt(2 * x @ x / 3)
-            f = jnp.sqrt(2 / width) * jnp.sum(jax.nn.relu(z) * jax.random.normal(last, (nets, width)), -1)
-            return f**4
+            v = jax.random.normal(last, (nets, width))
+            units = jnp.stack([jnp.sqrt(2) * jax.nn.relu(z), z])  # of one mean square
+            return (jnp.sum(units * v, -1) / jnp.sqrt(width)) ** 4
 
-        return jnp.stack([at(w, k) for w, k in zip(widths, jax.random.split(key, 3), strict=True)], 1)
+        return jnp.stack([at(w, k) for w, k in zip(widths, jax.random.split(key, 3), strict=True)], -1)
 
     sigma = nngp(x[None], depth=1)[0, 0]
-    ratio = fourth(key) / sigma**2
+    ratio, linear = fourth(key) / sigma**2
     n = np.array(widths)
     yield estimate("fourth moment over squared variance", ratio, 3 + 15 / n, wrong=3.0)
-    yield control("a Gaussian output at finite width", estimate("fourth moment", ratio, 3.0, wrong=0.0))
+    yield control("rectified units: here linear", estimate("fourth moment", linear, 3 + 15 / n, wrong=0.0))
 
 
 @claim(rows=("T09.18", "T09.17"))
@@ -152,7 +168,7 @@ def norms_are_kept(key, *, nets: Count = 8000, width: Size = 20, depth: Size = 1
     yield estimate("squared norm of each layer, ReLU", relu, square, wrong=1.1 ** np.arange(1, depth + 1) * square)
     yield estimate("squared norm of one layer, tanh", tanh, 1.0, wrong=0.5)
     yield control(
-        "a constant ten percent too large",
+        "the constant is 1/E σ(z)²: here ten percent more",
         estimate("squared norm of each layer", grown, square, wrong=0.0),
     )
 
@@ -194,4 +210,6 @@ def correlations_tend_to_one(key, *, depth: Size = 2000):
     )
     value = nngp(x, depth=30)
     yield equal("the same from the kernel of depth 30", 1 - value[0, 1] / jnp.sqrt(value[0, 0] * value[1, 1]), relu[29])
-    yield control("a linear network", rate("one minus the correlation", h, linear[at], -2.0, tolerance=off))
+    yield control(
+        "ReLU between the layers: here nothing", rate("one minus the correlation", h, linear[at], -2.0, tolerance=off)
+    )

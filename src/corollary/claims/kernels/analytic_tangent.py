@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from corollary.claims.kernels._wide import both_passes, dense_network, draw_weights, gradient_gram, unit_rows
-from corollary.evidence import Count, Size, at_least, claim, control, equal, estimate, rate
+from corollary.evidence import Count, Size, at_least, claim, control, equal, estimate, printed, rate
 from corollary.kernels import dual_derivative, dual_kernel, first_layer_ntk, nngp, ntk
 
 WIDTHS = (16, 23, 32, 45, 64, 91, 128)
@@ -71,9 +71,10 @@ def two_layer_kernel(key, *, n: Size = 6, draws: Count = 200):
     # two standard errors of a slope through six points, each of 200 draws of 36 entries
     yield rate("distance to the limit", sizes, errors(key, 1.0), -0.5, tolerance=0.1, along="number of units")
     yield at_least("smallest eigenvalue of the limit", least, 1e-6)
-    yield control("an input that is there twice", at_least("smallest eigenvalue", zero, 1e-6))
+    yield control("no two inputs are parallel: here one is there twice", at_least("smallest eigenvalue", zero, 1e-6))
     yield control(
-        "weights of which one coordinate is larger", rate("distance", sizes, errors(key, 4.0), -0.5, tolerance=0.1)
+        "weights from N(0, I): here one coordinate is larger",
+        rate("distance", sizes, errors(key, 4.0), -0.5, tolerance=0.1),
     )
 
 
@@ -90,22 +91,22 @@ def two_layers_trained(key, *, nets: Count = 4000, width: Size = 16):
     angles = np.array([0.0, 0.7, np.pi / 2, 2.4, np.pi])
     lengths = np.array([1.0, 0.5, 2.0, 1.0, 1.5])
     x = jnp.concatenate([jnp.array([[1.0, 0.0]]), jnp.stack([jnp.cos(angles), jnp.sin(angles)], 1) * lengths[:, None]])
-    network = dense_network((width,), inputs=2)
+    network, smaller = (dense_network((width,), inputs=2, weight_std=s) for s in (2**0.5, 1.0))
 
     @jax.jit
     def parts(key):
-        def one(key):
+        def one(network, key):
             params = network.init((2,), key=key).params
             jacobian = jax.jacrev(lambda p: network.apply(p, x)[:, 0])(params)
             first, last = (j["weight"].reshape(len(x), -1) for j in (jacobian[0], jacobian[2]))
             return jnp.stack([first[0] @ first[1:].T, last[0] @ last[1:].T])
 
-        return jax.vmap(one)(jax.random.split(key, nets))
+        return [jax.vmap(lambda k, n=n: one(n, k))(jax.random.split(key, nets)) for n in (network, smaller)]
 
     t = np.cos(angles)
     kappa0, kappa1 = 1 - angles / np.pi, (t * (np.pi - angles) + np.sin(angles)) / np.pi
     kappa = 2 * t / np.pi * (np.pi - angles) + np.sin(angles) / np.pi
-    split = parts(key)
+    split, unscaled = parts(key)
     # opposite inputs share no unit: their gradients are orthogonal in every draw
     yield equal("products of gradients of opposite inputs", split[..., -1], 0.0)
     split, limit = split[..., :-1], lengths[:-1] * np.stack([t * kappa0, kappa1])[:, :-1]
@@ -115,7 +116,10 @@ def two_layers_trained(key, *, nets: Count = 4000, width: Size = 16):
     scaled = ntk(x, depth=1)[0, 1:]  # with the first layer divided by the root of the two inputs, and times √2
     yield equal("the same with the first layer's scale 1", scaled, lengths * kappa)
     yield equal("κ at 1, 0 and -1", kappa[[0, 2, 4]], np.array([2, 1 / np.pi, 0]))
-    yield control("the scaling without its factor 2", estimate("products", split.sum(1) / 2, limit.sum(0), wrong=-1.0))
+    yield control(
+        "the scaling √(2/m): here √(1/m)",
+        estimate("products of gradients", unscaled[..., :-1].sum(1), limit.sum(0), wrong=-1.0),
+    )
 
 
 @claim(rows=("T09.19", "T09.21"))
@@ -179,7 +183,7 @@ def gradients_layer_by_layer(key, *, draws: Count = 600):
     yield rate("backward products from their limit", WIDTHS, rms[:, 0], -0.5, tolerance=0.15, along="width")
     yield rate("with fresh copies of the weights", WIDTHS, rms[:, 1], -0.5, tolerance=0.15, along="width")
     yield control(
-        "a last layer that knows the features",
+        "weights independent of each other: here the last layer knows the features",
         rate("backward products", WIDTHS, rms[:, 2], -0.5, tolerance=0.15, along="width"),
     )
 
@@ -191,8 +195,10 @@ def kernel_converges(key, *, draws: Count = 600):
     $\Theta^1=\Sigma^1$, $\Theta^l=\Theta^{l-1}\dot\Sigma^l+\Sigma^l$, $\dot\Sigma^l=\sigma_w^2\mathbb E[\phi'\phi']$,
     which is the sum $\sum_h\Sigma^{(h-1)}\prod_{h'\ge h}\dot\Sigma^{(h')}$. The products of gradients of a network of
     widths $m$ are within $O(m^{-1/2})$ of it in mean square, for Gaussian, uniform and Rademacher weights of variance 1
-    alike after the (Gaussian) first layer: only the variance counts. ReLU with
-    $\sigma_w^2=2$: $\Theta^{(L)}(x,x)=(L+1)\Sigma(x,x)$.
+    alike after the (Gaussian) first layer: only the variance counts. ReLU with $\sigma_w^2=2$:
+    $\Theta^{(L)}(x,x)=(L+1)\Sigma(x,x)$. ("Effectively, there is only one possible initial infinite-width network",
+    writes E: of its kernel that is so. Its function is a draw of a Gaussian process, of the variance $\Sigma(x,x)$ at
+    every width: `analytic_nngp.output_covariance`.)
     """
     x = jnp.array([[1.0, 0.5, -0.3, 0.8], [-0.2, 0.7, 0.4, 0.1]])
     laws = {
@@ -229,7 +235,7 @@ def kernel_converges(key, *, draws: Count = 600):
     yield equal("recursion and sum over layers", ntk(x, depth=2)[0, 1], total)
     yield equal("on the diagonal", jnp.diagonal(ntk(x, depth=2)), 3 * jnp.diagonal(q[0]))
     yield control(
-        "weights of variance 2", rate("distance", WIDTHS, found["wider"], -0.5, tolerance=0.15, along="width")
+        "weights of variance 1: here 2", rate("distance", WIDTHS, found["wider"], -0.5, tolerance=0.15, along="width")
     )
 
 
@@ -238,48 +244,40 @@ def kernel_converges(key, *, draws: Count = 600):
     erratum="With weights themselves drawn at scale one over the root of the width and trained, the tangent kernel "
     "grows with the width; the limit needs trained variables of scale 1.",
 )
-def standard_parametrisation(key, *, draws: Count = 20):
+def standard_parametrisation(key, *, draws: Count = 60):
     r"""As printed: weights of standard deviation one over the root of the width have a limiting tangent kernel.
 
-    Training $w^l_{ij}\sim\mathcal N(0,\sigma_w^2/m)$ itself, the network is the same function as with
-    $\frac{\sigma_w}{\sqrt m}\omega_{ij}$, $\omega\sim\mathcal N(0,1)$, but its gradient in $w$ is $\sqrt m/\sigma_w$
-    times that in $\omega$: the kernel is proportional to the width and has no limit.
+    E draws $w^l_{ij}\sim\mathcal N(0,\sigma_w/\sqrt{m_l})$, "LeCun initialization", and lets all $m_l\to\infty$: "with
+    the above scaling, the initial NTK converges to a deterministic limit". $m_l$ is read as a number of units, of
+    the layer before $w^l$ as in LeCun's rule, or of its own. (E calls it the number of parameters; over the root of
+    that the outputs themselves would vanish.) Either way the gradient in $w$ is that in $\omega\sim\mathcal
+    N(0,1)$, $w=\frac{\sigma_w}{\sqrt m}\omega$, times $\sqrt m/\sigma_w$ for one of the two layers, and the kernel
+    grows as the width. With $\omega$ as the variables it has a limit.
     """
     x = jnp.array([[1.0, 0.5, -0.3]])
-    sizes = (100, 200, 400, 800)
+    sizes = (25, 50, 100, 200, 400, 800)
 
     @jax.jit
     def kernels(key):
         def one(key, width):
-            first, last = jax.random.split(key)
-            w = (
-                jax.random.normal(first, (width, 3)) * jnp.sqrt(2 / 3),
-                jax.random.normal(last, (width,)) * jnp.sqrt(2 / width),
-            )
-            return gradient_gram(lambda w: jax.nn.relu(x @ w[0].T) @ w[1], w)[0, 0]
+            keys = jax.random.split(key)
+            omega = jax.random.normal(keys[0], (width, 3)), jax.random.normal(keys[1], (width,))
+
+            def kernel(outside, inside):
+                """Of the network whose layers have these factors outside and inside the variables."""
+
+                def outputs(w):
+                    return jax.nn.relu(x @ (outside[0] * w[0]).T) @ (outside[1] * w[1])
+
+                return gradient_gram(outputs, tuple(s * w for s, w in zip(inside, omega, strict=True)))[0, 0]
+
+            before, own = ((2 / 3) ** 0.5, (2 / width) ** 0.5), ((2 / width) ** 0.5, 2**0.5)
+            return jnp.stack([kernel((1, 1), before), kernel((1, 1), own), kernel(before, (1, 1))])
 
         keys = jax.random.split(key, draws)
-        return jnp.stack([jnp.mean(jax.vmap(lambda k, m=m: one(k, m))(keys)) for m in sizes])
+        return jnp.stack([jnp.mean(jax.vmap(lambda k, m=m: one(k, m))(keys), 0) for m in sizes], 1)
 
-    yield rate("tangent kernel", sizes, kernels(key), 0.0, tolerance=0.1, along="width")
-
-
-@claim(
-    rows=("E09.10",),
-    erratum="Only the kernel of an infinitely wide network is deterministic; its function at the start is a draw of a "
-    "Gaussian process.",
-)
-def only_one_initial_network(key, *, nets: Count = 2000, width: Size = 200):
-    r"""As printed: there is only one possible infinitely wide network at the start.
-
-    The output $f_0(x)=\sqrt{2/m}\sum_jv_j(w_j\cdot x)_+$ would have no variance over the draws. It has $\|x\|^2$, at
-    every width.
-    """
-    network = dense_network((width,), inputs=2)
-    x = jnp.array([[0.6, 0.8]])
-
-    @jax.jit
-    def outputs(key):
-        return jax.vmap(lambda k: network.apply(network.init((2,), key=k).params, x)[0, 0])(jax.random.split(key, nets))
-
-    yield estimate("squared output at the start", outputs(key) ** 2, 0.0, wrong=0.5)
+    before, own, outside = kernels(key)
+    yield printed(rate("weights over the root of the width before", sizes, before, 0.0, tolerance=0.1, along="width"))
+    yield printed(rate("weights over the root of their own width", sizes, own, 0.0, tolerance=0.1, along="width"))
+    yield rate("the factor outside the variables", sizes, outside, 0.0, tolerance=0.1, along="width")

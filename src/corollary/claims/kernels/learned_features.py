@@ -107,13 +107,13 @@ def not_convex(key, *, n: Size = 40, dim: Size = 3, units: Size = 3, points: Cou
 
     (only, joint, sizes), along, convex, ts, exchanged = measure(x, y, model_key, fit_key)
     yield at_least("smallest eigenvalue of the Hessian in c", only, 0.0, atol=1e-12)
-    yield control("in c and w together", at_least("smallest eigenvalue of the Hessian", joint, 0.0, atol=1e-3))
+    yield control("only c varies: here c and w", at_least("smallest eigenvalue of the Hessian", joint, 0.0, atol=1e-3))
     yield equal("number of unknowns: N, and N(1 + d)", sizes[0], jnp.array([units, units * (1 + dim)]), rtol=0, atol=0)
     yield equal("loss with two units exchanged", exchanged, along[0])
     yield equal("loss half-way and at (-c, -w)", along[jnp.array([20, 40])], jnp.array([jnp.log(2.0), along[0]]))
     chord = (1 - ts) * convex[0] + ts * convex[-1]
     yield at_most("loss on a segment in c, below its chord", convex, chord, atol=1e-12, x=ts, along="t")
     yield control(
-        "between (c, w) and (-c, -w)",
+        "only c varies: here c and w",
         at_most("loss on the segment, below its chord", along, along[0], atol=1e-6, x=ts, along="t"),
     )

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 from jax.flatten_util import ravel_pytree
 
 from corollary import Network
-from corollary.evidence import Range, Size, at_least, at_most, claim, control, equal, rate
+from corollary.evidence import Range, Size, at_least, at_most, claim, control, equal, printed, rate
 from corollary.kernels import (
     Activation,
     Architecture,
@@ -83,8 +83,11 @@ def second_order(key, *, width: Width = 16, n: Size = 6):
     yield equal("only the last layer moves", m["last"], 0.0, atol=1e-12)
     yield equal("first layer under ReLU, before a sign changes", m["relu"], 0.0, atol=1e-12)
     yield equal("kernel of the linearisation, elsewhere and at the start", *m["kernels"], rtol=1e-12)
-    yield control("at the kink of ReLU", rate("distance", sizes, m["kink"], 2.0, tolerance=0.1))
-    yield control("kernel of the network itself", equal("elsewhere", m["network's"], m["kernels"][0], rtol=1e-3))
+    yield control("a smooth activation: here ReLU at its kink", rate("distance", sizes, m["kink"], 2.0, tolerance=0.1))
+    yield control(
+        "a model linear in its parameters: here the network itself",
+        equal("elsewhere", m["network's"], m["kernels"][0], rtol=1e-3),
+    )
 
 
 @claim(rows=("E09.03", "E09.04", "E09.07", "B07.14"))
@@ -160,8 +163,13 @@ def fit_and_training(key, *, width: Width = 24, n: Annotated[int, Range(2, 12)] 
     # the classical Runge-Kutta method errs by at most (λh)^4 / 326 of a mode; h is 0.01 and λ twenty or so
     yield equal("flow of the linearised network", m["flow"], m["closed"], rtol=1e-5, atol=1e-5)
     yield equal("its parameters", *m["parameters"], rtol=1e-5, atol=1e-5)
-    yield control("the network itself", equal("flow", m["network"], m["closed"], rtol=1e-3, atol=1e-3))
-    yield control("descent from elsewhere", equal("its end", m["elsewhere"][0], m["descent"][1], atol=1e-2))
+    yield control(
+        "a model linear in its parameters: here the network itself",
+        equal("flow", m["network"], m["closed"], rtol=1e-3, atol=1e-3),
+    )
+    yield control(
+        "descent starts at β = 0: here elsewhere", equal("its end", m["elsewhere"][0], m["descent"][1], atol=1e-2)
+    )
 
 
 @claim(
@@ -171,8 +179,9 @@ def fit_and_training(key, *, width: Width = 24, n: Annotated[int, Range(2, 12)] 
 def unique_solution(key, *, width: Width = 16, n: Annotated[int, Range(2, 12)] = 4):
     r"""Least squares has one solution for the linearised network.
 
-    As printed: $\beta^\star=\Phi^\top K^{-1}(y-f)$ is the unique minimiser of $\frac12\|f+\Phi\beta-y\|^2$ if
-    $K=\Phi\Phi^\top$ is invertible. Adding anything from the kernel of $\Phi$ gives another with the same loss.
+    As printed: for $\frac12\|f+\Phi\beta-y\|^2$ "we get the following unique solution",
+    $\beta^\star=\Phi^\top K^{-1}(y-f)$, $K=\Phi\Phi^\top$ invertible. Adding anything from the kernel of $\Phi$ gives
+    another with the same loss; $\beta^\star$ is the shortest of them.
     """
     net = _network(width)
 
@@ -188,11 +197,13 @@ def unique_solution(key, *, width: Width = 16, n: Annotated[int, Range(2, 12)] =
         best = ravel_pytree(fit_linearised(start, (x, y)))[0] - flat
         other = best + move - rows @ (rows.T @ move)
         residual = start.on_batch(x)[:, 0] - y[:, 0]
-        return jnp.sum((residual + phi @ other) ** 2), other, best
+        both = jnp.stack([best, other])
+        return jnp.sum((residual + both @ phi.T) ** 2, 1), other, best
 
-    loss, other, best = measure(key)
-    yield at_most("loss of another solution", loss, 1e-16)
-    yield equal("the other solution, as printed", other, best, atol=1e-6)
+    losses, other, best = measure(key)
+    yield at_most("loss of the formula and of another solution", losses, 1e-16)
+    yield printed(equal("the other solution is that of the formula", other, best, atol=1e-6))
+    yield at_least("length of the other solution", jnp.linalg.norm(other), jnp.linalg.norm(best))
 
 
 @claim(
@@ -202,21 +213,24 @@ def unique_solution(key, *, width: Width = 16, n: Annotated[int, Range(2, 12)] =
 def missing_start(key, *, width: Width = 16, n: Annotated[int, Range(2, 12)] = 4):
     r"""The linearised network predicts the kernel regression of the residuals alone.
 
-    As printed: $h^\star(x)=k(x)^\top K^{-1}(y-f)$. At the data this is $y-f$ and not $y$, off by exactly
-    $f[\theta_0](x_i)$: right only for networks that are zero at the start.
+    As printed: "we make predictions by" $h^\star(x)=k(x)^\top K^{-1}(y-f)$. At the data this is $y-f$ and not $y$:
+    right only for networks that are zero at the start. With $f[\theta_0](x)$ in front it is the linearised network at
+    its fit, everywhere.
     """
     net = _network(width)
 
     @jax.jit
     def measure(key):
         data_key, p_key = jax.random.split(key)
-        x, _, y = _data(data_key, n)
+        x, new, y = _data(data_key, n, 5)
         start = net.init((3,), key=p_key, dtype=x.dtype)
-        f, k = start.on_batch(x), empirical_ntk(start, x)
-        printed = k @ jnp.linalg.solve(k, y - f)
-        return printed, y, f, jax.vmap(linearise(start, fit_linearised(start, (x, y))))(x)
+        everywhere = jnp.concatenate([x, new])
+        k = empirical_ntk(start, everywhere, x)
+        regression = k @ jnp.linalg.solve(k[:n], y - start.on_batch(x))
+        fitted = jax.vmap(linearise(start, fit_linearised(start, (x, y))))(everywhere)
+        return regression, start.on_batch(everywhere), fitted, y
 
-    printed, y, f, fitted = measure(key)
-    yield equal("the fitted network meets the labels", fitted, y, atol=1e-8)
-    yield equal("how far the printed one is off", y - printed, f, atol=1e-8)
-    yield equal("the printed one meets the labels", printed, y, atol=1e-3)
+    regression, start, fitted, y = measure(key)
+    yield equal("the fitted network meets the labels", fitted[:n], y, atol=1e-8)
+    yield printed(equal("predictions without the start", regression, fitted, atol=1e-3))
+    yield equal("predictions with the start", start + regression, fitted, rtol=1e-6, atol=1e-6)

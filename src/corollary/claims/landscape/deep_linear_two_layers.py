@@ -55,7 +55,7 @@ def two_layer_critical_points(key, *, inputs: Side = 4, outputs: Side = 4, width
     # a direction that is not in the targets: the origin has fewer ways down than a full rank would give
     (_, _, spectra), _ = measure(key, jnp.asarray(np.append(strengths[:-1], 0.0)))
     yield control(
-        "targets without one of the directions",
+        "targets with all directions: here without one",
         equal("negative eigenvalues", signs(spectra)[..., 0], np.stack([counts[:, 0]] * 2), atol=0),
     )
 
@@ -106,7 +106,9 @@ def no_other_critical_points(key, *, dim: Annotated[int, Range(2, 4)] = 3, start
     # about half of the searches get there
     yield at_least("searches that ended at a critical point", converged.sum(), starts // 10)
     yield at_least("maps of the list that were found", np.unique(which[converged]).size, len(sets) // 2)
-    yield control("a mixture of directions of distinct strengths", at_most("slope", slope, 1e-6))
+    yield control("directions of one strength: here distinct ones are mixed", at_most("slope", slope, 1e-6))
     _, _, slope, apart = measure(key, jnp.asarray(np.append(distinct[:-1], distinct[-2])))
     yield at_most("slope at a mixture of directions of one strength", slope, 1e-10)
-    yield control("two equal strengths", at_most("distance from the nearest map of the list", apart, 1e-6))
+    yield control(
+        "distinct strengths: here two are equal", at_most("distance from the nearest map of the list", apart, 1e-6)
+    )

@@ -70,7 +70,7 @@ def two_descents(key, *, starts: Size = 16, dim: Size = 4, steps: Count = 100):
     yield equal("fall within an interval", fall, 2 / 3 * accuracies**1.5, rtol=1e-6, x=accuracies, along="ε")
     yield rate("fall within an interval, its power", accuracies, fall, 1.5, tolerance=0.05, along="ε")
     yield control(
-        "a step of 2.5/ℓ",
+        "a step of at most 1/ℓ: here 2.5/ℓ",
         at_most("change of the value in one step", long.value[1] - long.value[0], -(long.gradient_norm[0] ** 2) / 4),
     )
 
@@ -127,7 +127,7 @@ def escaping_lemma(
     yield estimate("failures after T steps", late, slab, wrong=1.5 * slab)
     slope = -np.log1p(gamma)
     yield rate("failures, decay", times, late.mean(0), slope, tolerance=0.15 * abs(slope), axes="semi-log", along="T")
-    yield control("without perturbation", frequency_at_most("failures", still, delta))
+    yield control("a perturbed start: here without", frequency_at_most("failures", still, delta))
 
 
 @claim(rows=("T07.09",))
@@ -165,4 +165,4 @@ def improve_or_localize(key, *, starts: Size = 16, dim: Size = 4, steps: Count =
     yield at_most("distance, random cosines", *hills, atol=1e-6, x=t, along="iteration")
     yield equal("linear function", line[0] / line[1], 2**-0.5, x=t, along="iteration")
     yield equal("quadratic, one step: attained", best[0][0], best[1][0])
-    yield control("a step of 2.5/ℓ", at_most("distance, one step", long[0][0], long[1][0]))
+    yield control("a step of at most 1/ℓ: here 2.5/ℓ", at_most("distance, one step", long[0][0], long[1][0]))

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from corollary.claims.landscape._enumeration import all_signs
-from corollary.evidence import Range, Size, at_most, claim, control, equal, estimate
+from corollary.evidence import Range, Size, at_most, claim, control, equal, estimate, printed
 from corollary.landscape import (
     forward_fourth_moments,
     forward_second_moments,
@@ -33,7 +33,10 @@ def parallelogram(key, *, dim: Size = 6, pairs: Size = 200):
     yield at_most("squared norm of the sum", frobenius[0], frobenius[1])
     yield equal("what is missing", frobenius[1] - frobenius[0], frobenius[2])
     yield equal("equal vectors: attained", jnp.sum((2 * x) ** 2), 4 * jnp.sum(x**2))
-    yield control("the sum of absolute values as norm", equal("what is missing", taxi[1] - taxi[0], taxi[2]))
+    yield control(
+        "a norm from an inner product: here the sum of absolute values",
+        equal("what is missing", taxi[1] - taxi[0], taxi[2]),
+    )
 
 
 @claim(rows=("B06.16",))
@@ -62,22 +65,26 @@ def second_moment(key, *, draws: Size = 4000):
     yield equal("signs, all 512 matrices", exact, predicted)
     # the expected squared norm of a 3 by 3 normal matrix is 9, the variance of the uniform law 1/3
     yield estimate("uniform entries, normal factors", random, 27.0, wrong=81.0)
-    yield control("entries of mean 1/2", equal("all 512 matrices", shifted, predicted))
+    yield control("entries of mean 0: here 1/2", equal("all 512 matrices", shifted, predicted))
 
 
 @claim(rows=("B06.16",), erratum="For random A and B it is not enough that they are uncorrelated.")
 def uncorrelated_factors(key):
     r"""Uncorrelated random factors: the expectations multiply.
 
-    As printed: if $A$, $B$ and $W$ are uncorrelated, $\mathbb E\|AWB\|_F^2=\sigma^2\,\mathbb E\|A\|_F^2\,\mathbb
-    E\|B\|_F^2$. The numbers $A=sr$, $B=s'r$ with independent signs $s,s'$ and a common $r\in\{1,2\}$ are
-    uncorrelated; over all sixteen cases $\mathbb E(AWB)^2=\mathbb Er^4=\frac{17}2$, the product is $\frac{25}4$.
+    As printed: "if $A,B$ are stochastic but $\{A,B,W\}$ uncorrelated", $\mathbb E\|AWB\|_F^2=\sigma^2\,\mathbb
+    E\|A\|_F^2\,\mathbb E\|B\|_F^2$. The numbers $A=sr$, $B=s'r$ with independent signs $s,s'$, a sign $W$ and a common
+    $r\in\{1,2\}$ are uncorrelated; over all sixteen cases $\mathbb E(AWB)^2=\mathbb Er^4=\frac{17}2$, the product is
+    $\frac{25}4$. With an $r'$ of its own in $B$ the three are independent, and it is right.
     """
     w, s, t = all_signs(3).T
     r = np.array([1.0, 2.0])[:, None]
     a, b = s * r, t * r
-    yield equal("covariance of the factors", np.mean(a * b) - a.mean() * b.mean(), 0.0)
-    yield equal("mean square of the product", np.mean((a * w * b) ** 2), np.mean(a**2) * np.mean(b**2))
+    pairs = ((a, b), (a, w + 0 * r), (b, w + 0 * r))
+    yield equal("covariances of the factors", [np.mean(u * v) - u.mean() * v.mean() for u, v in pairs], 0.0)
+    yield printed(equal("mean square of the product", np.mean((a * w * b) ** 2), np.mean(a**2) * np.mean(b**2)))
+    own = t * r[:, None]  # over all 32 cases
+    yield equal("independent: mean square", np.mean((a * w * own) ** 2), np.mean(a**2) * np.mean(own**2))
 
 
 @claim(rows=("B06.17",))
@@ -109,7 +116,7 @@ def forward_norm(key, *, networks: Size = 4000, dim: Annotated[int, Range(2, 50)
         yield estimate(f"squared norm, dσ² = {gain:g}", norms * gain**t, predicted, wrong=2 * predicted)
     small = forward_second_moments(x, (2, 2), 1.0)[-1]
     yield equal("two layers of signs, all 256 networks", exact, small)
-    yield control("weights of mean 1", equal("two layers, all 256 networks", lifted, small))
+    yield control("weights of mean 0: here 1", equal("two layers, all 256 networks", lifted, small))
 
 
 @claim(rows=("B06.18",))
@@ -155,5 +162,7 @@ def fourth_moment(key, *, draws: Size = 20_000):
         yield estimate(f"{name} weights, one layer", one, predicted[1], wrong=1.5 * predicted[1])
         if name != "Laplace":  # whose tails are too heavy for an honest interval after two layers
             yield estimate(f"{name} weights, two layers", two, predicted[2], wrong=1.5 * predicted[2])
-    wrong = fourth_moment_through(xi, 3, 1.0)
-    yield control("without the term of the kurtosis", equal("signs, all 512 matrices", exact[3], wrong))
+    rows = np.repeat(all_signs(3)[:, None], 3, axis=1)
+    tied = np.mean(np.sum((rows @ xi) ** 2, axis=1) ** 2)
+    formula = fourth_moment_through(xi, 3, 1.0, 1.0)
+    yield control("independent entries: here three equal rows", equal("signs, all of them", tied, formula))

@@ -66,8 +66,8 @@ def spectrum_from_products(key, *, width: Size = 6, points: Size = 30, probes: C
     nearest = np.min(np.abs(ends.values[:, None] - spectrum), axis=1)
     yield at_most("distance to the nearest eigenvalue", nearest, ends.residuals, atol=1e-12)
     yield control(
-        "one sign for all coordinates",
+        "independent signs: here one for all coordinates",
         equal("mean of the quadratic form", same.mean(), np.trace(hessian), rtol=0, atol=0.05 * spread),
     )
     gap = np.abs(quadrature[:, 2 * steps] - exact[:, 2 * steps]).max()
-    yield control("the moment 2s", at_most("error of the quadrature", gap, 1e-12))
+    yield control("moments below 2s: here the moment 2s", at_most("error of the quadrature", gap, 1e-12))

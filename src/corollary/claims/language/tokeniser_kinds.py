@@ -66,7 +66,7 @@ def byte_pair_encoding(
     yield equal("texts that are not what they were, three tokenisers", lost, 0.0, rtol=0, atol=0)
     plain = Tokeniser.train(WordPiece, text, 340, fallback=False)
     yield control(
-        "with an unknown token instead of bytes",
+        "unknown characters become bytes: here one token",
         equal("texts that are not what they were", [plain.decode(plain.encode(odd)) != odd], 0.0, rtol=0, atol=0),
     )
 
@@ -124,7 +124,7 @@ def wordpiece_merges(key, *, n: Annotated[int, Range(500, 20_000)] = 1500, merge
     yield equal("gain of the first merge", gains[merged(model)], gains.max(), rtol=0, atol=rounding)
     yield equal("ratio of the first merge by ratio", ratio[merged(other)], ratio.max(), rtol=1e-12)
     yield control(
-        "the largest ratio is not the largest gain",
+        "the pair with the largest gain is merged: here that with the largest ratio",
         equal("gain of the first merge by ratio", gains[merged(other)], gains.max(), rtol=0, atol=rounding),
     )
     grown = [WordPiece.train(counts, base + merges, by=by, fallback=False) for by in ("likelihood", "ratio")]
@@ -172,7 +172,7 @@ def unigram_expectation_maximisation(
     seen = Counter("".join(word * count for word, count in counts.items()))
     naive = model.maximised(np.array([float(found[p] or seen[p]) for p in model.pieces]))
     yield control(
-        "counting tokens whether they are used or not",
+        "tokens are counted as often as they are expected: here whether used or not",
         monotone("log-likelihood, before and after", [last, naive.step(counts)[1]], atol=1e-12 * abs(last)),
     )
 

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from corollary.claims.nets._pictures import curves
-from corollary.evidence import Count, Range, Size, at_least, at_most, claim, control, equal, monotone, rate
+from corollary.evidence import Count, Range, Size, at_least, at_most, claim, control, equal, monotone, printed, rate
 from corollary.nets import logistic, relu, tanh
 
 FIXED = 0.5708793  # H = S(H/2)
@@ -85,9 +85,15 @@ def sensitivity_as_printed(key, *, depth: Annotated[int, Range(3, 60)] = 6):
     $\delta^{L+1}=-2(y-m)$.
     """
     out, by_h, _ = _chain(depth, 0.0)
-    printed = 2 * out * 0.5
-    yield equal("layer L", by_h[-1], printed)
-    yield equal("layers 1 to L - 1, as printed", by_h[:-1], printed)
+    one_step = 2 * out * 0.5
+    states = [1.0]
+    for _ in range(depth):
+        states.append(float(1 / (1 + np.exp(-0.5 * states[-1]))))
+    factors = np.array([0.5 * h * (1 - h) for h in states[1:]])  # at the layers 1 to L
+    whole_way = [np.prod(factors[ell:]) for ell in range(1, depth)]
+    yield equal("layer L", by_h[-1], one_step)
+    yield equal("layers 1 to L - 1, with all factors between", by_h[:-1], one_step * np.array(whole_way))
+    yield printed(equal("layers 1 to L - 1, as printed", by_h[:-1], one_step))
 
 
 def _draw(key, most, width, inputs, classes):
@@ -211,9 +217,12 @@ def saturation(key, *, points: Size = 400, networks: Size = 32):
 def limit_as_printed(key):
     r"""The logistic function tends to zero for large arguments of either sign.
 
-    As printed: $\lim_{\|z\|\to\infty}\sigma(z)\to0$, from which the text concludes $\sigma'(z)\to0$.
+    As printed: $\lim_{\|z\|\to\infty}\sigma(z)\to0$, from which the text concludes $\sigma'(z)\to0$. The slope does:
+    $\sigma'(z)\le e^{-|z|}$. The value does to the left, and rises to 1 to the right: $1-\sigma(z)\le e^{-z}$.
     """
-    z = 10.0 + 40 * jax.random.uniform(key, (5,))
-    yield at_most("slope at both ends", logistic.prime(jnp.concatenate([z, -z])), 1e-4)
-    yield at_most("value far to the left", logistic(-z), 1e-4)
-    yield at_most("value far to the right", logistic(z), 1e-4)
+    z = (1 + jax.random.uniform(key)) * 2.0 ** jnp.arange(6)
+    yield at_most("slope at both ends", logistic.prime(jnp.stack([-z, z])), jnp.exp(-z), x=z, along="|z|")
+    yield at_most("value to the left", logistic(-z), jnp.exp(-z), x=z, along="|z|")
+    # 1 is rounded at 1.1e-16
+    yield at_most("distance from 1 to the right", 1 - logistic(z), jnp.exp(-z), atol=2e-16, x=z, along="z")
+    yield printed(monotone("value, ever further to the right", logistic(z), "decreasing", x=z, along="z"))

@@ -7,7 +7,7 @@ import optax
 
 from corollary.claims.nets._pictures import curves
 from corollary.data import mnist
-from corollary.evidence import Count, Probability, Size, at_least, at_most, claim, control, equal
+from corollary.evidence import Count, Probability, Size, at_least, at_most, claim, control, equal, printed
 from corollary.nets import (
     Classifier,
     GrowingNetwork,
@@ -128,7 +128,7 @@ def labels_as_printed(key):
         except TypeError:
             readings.append(False)
     yield equal("with the index [:, 0]", readings[0], True, rtol=0, atol=0)
-    yield equal("as printed", readings[1], True, rtol=0, atol=0)
+    yield printed(equal("as printed", readings[1], True, rtol=0, atol=0))
 
 
 @claim(

@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 import optax
 
-from corollary.evidence import Count, Size, at_least, at_most, claim, control, equal
+from corollary.evidence import Count, Size, at_least, at_most, claim, control, equal, printed
 from corollary.nets import (
     MLP,
     DeepLinearNetwork,
@@ -168,7 +168,7 @@ def bottleneck(key, *, outputs: Size = 5, inputs: Size = 4, rank: Count = 1, ste
     yield at_least("loss on the way", jnp.sqrt(result.losses), rank_error(target, rank), along="iteration")
     wide = train(DeepLinearNetwork((inputs, small, outputs), key=net_key), loss, (), optax.sgd(0.05), steps=steps)
     yield control(
-        "with the full width the bound does not hold",
+        "the bottleneck is narrower than the rank: here it has the full width",
         at_least("loss on the way", jnp.sqrt(wide.losses), rank_error(target, rank), along="iteration"),
     )
 
@@ -181,5 +181,7 @@ def bias_of_the_input_size(key, *, inputs: Size = 3, outputs: Size = 7):
     meaning only for $b\in\mathbb R^m$.
     """
     layer = FullyConnected(inputs, outputs, relu, key=key)
-    yield equal("entries of W x", jnp.size(layer.weight @ jnp.ones(inputs)), outputs)
-    yield equal("entries of b that W x + b needs", layer.bias.size, inputs)
+    needed = jnp.size(layer.weight @ jnp.ones(inputs))  # W x + b adds entry to entry
+    yield equal("entries of the layer's b", layer.bias.size, needed, rtol=0, atol=0)
+    yield equal("entries of b that W x + b needs, corrected", needed, outputs, rtol=0, atol=0)
+    yield printed(equal("entries of b that W x + b needs, as printed", needed, inputs, rtol=0, atol=0))

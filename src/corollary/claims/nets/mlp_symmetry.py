@@ -1,22 +1,24 @@
 """Permutations of hidden units: many parameters, one function."""
 
 from itertools import permutations
+from typing import Annotated
 
 import jax
 import jax.numpy as jnp
 
-from corollary.evidence import Size, at_least, claim, control, equal
+from corollary.evidence import Range, Size, at_least, claim, control, equal
 from corollary.nets import ACTIVATIONS, MLP, logistic, permute_hidden, relu, standard_normal
 
 
 @claim(rows=("E02.09", "E02.08"))
-def permutation_symmetry(key, *, width: Size = 8, points: Size = 60):
+def permutation_symmetry(key, *, width: Annotated[int, Range(3, 1000)] = 8, points: Size = 60):
     r"""Renaming the units of a hidden layer leaves the function of a network unchanged.
 
     For a permutation matrix $P$ and an entrywise $\phi$, $\phi(Wx+b)=P^{-1}\phi(PWx+Pb)$. So
     $(W^\ell,b^\ell,W^{\ell+1})\to(PW^\ell,Pb^\ell,W^{\ell+1}P^{-1})$ keeps the function, and at least
     $\prod_\ell m_\ell!$ parameter vectors share it. What is needed is that $\phi$ commutes with $P$: softmax does too,
-    sorting does not, and a rotation in place of $P$ does not commute with ReLU.
+    sorting does not, and a rotation in place of $P$ does not commute with ReLU. (Footnote 5 says of $P$ that its rows
+    and columns sum to one. That is true and not enough: the entries must be 0 or 1 as well.)
     """
     net_key, x_key, order_key, small_key = jax.random.split(key, 4)
     x = jax.random.normal(x_key, (points, 4))
@@ -53,30 +55,23 @@ def permutation_symmetry(key, *, width: Size = 8, points: Size = 60):
         values = jax.vmap(lambda n: jax.vmap(n)(x[:, :2]))(ordered)
         layers = nets[2].activations(x[0])
         prefix = [nets[2].layers[0](x[0]), nets[2].layers[1](nets[2].layers[0](x[0]))]
-        return jnp.stack(plain), jnp.stack(renamed), rotated, vectors, values, layers, prefix
+        # rows and columns sum to one, the matrix is invertible, and it is no permutation
+        summing = jnp.eye(width).at[:3, :3].set(jnp.array([[2.0, -1.0, 0.0], [-1.0, 1.0, 1.0], [0.0, 1.0, 0.0]]))
+        summed = jax.vmap(conjugated(last, summing, jnp.linalg.inv(summing)))(x)
+        return jnp.stack(plain), jnp.stack(renamed), (rotated, summed, summing), vectors, values, layers, prefix
 
-    plain, renamed, rotated, vectors, values, layers, prefix = measure(x, net_key, order, rotation, small)
+    plain, renamed, (rotated, summed, summing), vectors, values, layers, prefix = measure(
+        x, net_key, order, rotation, small
+    )
     yield equal("network with renamed units", renamed[:-1], plain[:-1])
     apart = jnp.linalg.norm(vectors[:, None] - vectors[None], axis=-1) + jnp.eye(6) * 1e9
     yield at_least("distance between the 6 parameter vectors of 3 units", apart, 1e-3)
     yield equal("the 6 functions", values, values[:1])
     yield equal("activations are those of the truncated networks", jnp.stack(layers[1:3]), jnp.stack(prefix))
-    yield control("sorting is not entrywise", equal("network with renamed units", renamed[-1], plain[-1]))
-    yield control("a rotation does not commute with ReLU", equal("network with rotated units", rotated, plain[2]))
-
-
-@claim(
-    rows=("E02.09",),
-    erratum="Rows and columns that sum to 1 do not make a permutation matrix: the entries must be 0 or 1 as well.",
-)
-def row_and_column_sums(key, *, points: Size = 60):
-    r"""A matrix whose rows and columns sum to one may be put between the layers of a network.
-
-    As printed in footnote 5: permutation matrices are those with $\sum_ip_{ij}=\sum_jp_{ij}=1$. The matrix below is
-    invertible and has these sums, but $P^{-1}\phi(PWx+Pb)\ne\phi(Wx+b)$.
-    """
-    w_key, x_key = jax.random.split(key)
-    p = jnp.array([[2.0, -1.0, 0.0], [-1.0, 1.0, 1.0], [0.0, 1.0, 0.0]])
-    z = jax.random.normal(w_key, (3, 4)) @ jax.random.normal(x_key, (4, points))
-    yield equal("sums of the rows and of the columns", jnp.stack([p.sum(0), p.sum(1)]), 1.0)
-    yield equal("layer with P and its inverse", jnp.linalg.solve(p, relu(p @ z)), relu(z))
+    yield equal("sums of a matrix that is no permutation", jnp.stack([summing.sum(0), summing.sum(1)]), 1.0)
+    yield control("φ is entrywise: here it sorts", equal("network with renamed units", renamed[-1], plain[-1]))
+    yield control("P is a permutation: here a rotation", equal("network with rotated units", rotated, plain[2]))
+    yield control(
+        "P is a permutation: here its rows and columns sum to one",
+        equal("network with P and its inverse", summed, plain[2]),
+    )

@@ -7,7 +7,7 @@ import numpy as np
 
 from corollary.claims._drawn import drawn
 from corollary.data import cycle_graph
-from corollary.evidence import Size, claim, control, equal, picture
+from corollary.evidence import Size, claim, control, equal, picture, printed
 from corollary.nets import MLP, all_permutations, equivariance_defect, generators, invariance_defect, tanh
 from corollary.nets.graphs import GCNLayer
 from corollary.nets.sets import DeepSets, DeepSetsEquivariant
@@ -55,7 +55,10 @@ def order_invariance(key, *, features: Size = 3):
     yield equal("invariant linear functionals: under both generators, under the exchange", dims, [1, ELEMENTS - 1])
     taken = [[_takes(lambda k, x, i=i: models(k)[i](x), key, n, features) for n in range(1, 9)] for i in range(2)]
     yield equal("sizes from 1 to 8 that are taken: Deep Sets, concatenation", np.sum(taken, axis=1), [8, 1])
-    yield control("concatenated elements", equal("output over all orders", flat, flat[0], along="permutation"))
+    yield control(
+        "the elements are summed: here concatenated",
+        equal("output over all orders", flat, flat[0], along="permutation"),
+    )
     rows = [
         {"output": float(v - o[0]), "network": n} for n, o in (("Deep Sets", sets), ("concatenation", flat)) for v in o
     ]
@@ -116,7 +119,7 @@ def equivariance(key, *, features: Size = 3):
     for name, a, b in zip(("one network for each", "Deep Sets", "self-attention"), moved, plain, strict=False):
         yield equal(f"{name}: f(PX) and Pf(X) over all orders", a, b)
     yield equal("Deep Sets: defect under the two that generate all orders", defect, 0.0)
-    yield control("positions added to the elements", equal("f(PX) and Pf(X)", moved[3], plain[3]))
+    yield control("there are no positions: here they are added", equal("f(PX) and Pf(X)", moved[3], plain[3]))
 
 
 @claim(
@@ -150,4 +153,5 @@ def printed_matrix_form(key, *, features: Size = 3):
     plain, exchanged, turned = measure(key)
     yield equal("an exchange: P f(PX), of a set and of a graph", exchanged[0], plain)
     yield equal("a cycle: P transposed f(PX)", turned[1], plain)
-    yield equal("a cycle: P f(PX)", turned[0], plain)
+    for name, found, wanted in zip(("a set", "a graph"), turned[0], plain, strict=True):
+        yield printed(equal(f"a cycle: P f(PX), of {name}", found, wanted))

@@ -7,7 +7,7 @@ import numpy as np
 from jax.flatten_util import ravel_pytree
 
 from corollary.claims.nets._regions import heat_maps, off_axes, square
-from corollary.evidence import Positive, Size, at_least, at_most, claim, control, equal
+from corollary.evidence import Positive, Size, at_least, at_most, claim, control, equal, monotone, printed
 from corollary.nets import (
     MLP,
     FeedForward,
@@ -70,7 +70,7 @@ def two_minimisers(key, *, points: Size = 500, eps: Positive = 0.1):
     yield equal("parameter vectors from three units", outputs.shape[0], 48, rtol=0, atol=0)
     yield at_least("smallest distance between any two of them", apart, 1e-6)
     yield equal("one function", outputs, jnp.broadcast_to(plain, outputs.shape), rtol=1e-12)
-    yield control("without the change of the outer bias", equal("one function", wrong, plain, rtol=1e-12))
+    yield control("the outer bias changes too: here not", equal("one function", wrong, plain, rtol=1e-12))
     u, v = square()
     grid = jnp.stack([u, v], 1)
     fields = {name: jax.vmap(n)(grid) for name, n in zip(("(5.8)", "(5.9)"), _fourth_quadrant(eps), strict=True)}
@@ -92,7 +92,7 @@ def printed_second_quadrant(key, *, eps: Positive = 0.05, margin: Positive = 0.3
     error = 2 / (1 + np.exp(margin / eps))
     second = (x < 0) & (y > 0)
     yield equal("on R- x R+, the second quadrant", difference[second], -1.0, rtol=0, atol=error)
-    yield equal("on R+ x R+, as printed", difference[(x > 0) & (y > 0)], -1.0, rtol=0, atol=error)
+    yield printed(equal("on R+ x R+, as printed", difference[(x > 0) & (y > 0)], -1.0, rtol=0, atol=error))
 
 
 def _degenerate(key, eps, outer_scale):
@@ -150,8 +150,10 @@ def flat_directions(key, *, points: Size = 60, nets: Size = 8, eps: Positive = 0
 def printed_global_minima(key, *, eps: Positive = 0.1, points: Size = 50):
     r"""The loss for labels 0 has a global minimum at (5.15) and at (5.16).
 
-    As printed. With all labels 0 the squared loss is positive everywhere and its infimum 0 lies at infinity. Both
-    points have the loss of about $S(-\frac1{2\varepsilon})^2$; doubling their last bias makes it smaller.
+    As printed below (5.16): the loss "has multiple global minima (at (5.15) and (5.16))". With all labels 0 the squared
+    loss is positive everywhere and its infimum 0 lies at infinity. Both points have the loss of about
+    $S(-\frac1{2\varepsilon})^2$; the more their last bias is multiplied, the smaller it is, and it tends to 0. What is
+    true is that at (5.16) the loss is constant in the inner parameters.
     """
     x = jax.random.normal(key, (points, 2))
     first = truth_table_network("nowhere", eps)
@@ -161,9 +163,17 @@ def printed_global_minima(key, *, eps: Positive = 0.1, points: Size = 50):
     def loss(network, x):
         return jnp.mean(jax.vmap(network)(x)[:, 0] ** 2)
 
+    factors = 2.0 ** jnp.arange(5)
     for name, network in (("(5.15)", first), ("(5.16)", second)):
-        lower = eqx.tree_at(lambda n: n.layers[2].bias, network, 2 * network.layers[2].bias)
-        yield at_most(f"loss at {name}, at most the loss elsewhere", loss(network, x), loss(lower, x))
+        scaled = [eqx.tree_at(lambda n: n.layers[2].bias, network, f * network.layers[2].bias) for f in factors]
+        losses = jnp.stack([loss(n, x) for n in scaled])
+        yield at_least(f"{name} and other last biases: the loss is positive", losses, np.finfo(float).tiny)
+        yield monotone(
+            f"{name}: loss, last bias times 1, 2, 4, ...", losses, "decreasing", strict=True, x=factors, along="factor"
+        )
+        yield printed(at_most(f"loss at {name}, at most the loss elsewhere", losses[0], losses[1:].min()))
+    inner = eqx.tree_at(lambda n: n.layers[0].weight, second, jax.random.normal(key, (2, 2)))
+    yield equal("(5.16): loss with other inner weights", loss(inner, x), loss(second, x), rtol=1e-14)
 
 
 @claim(
@@ -173,7 +183,10 @@ def printed_global_minima(key, *, eps: Positive = 0.1, points: Size = 50):
 def printed_dimension(key, *, eps: Positive = 0.1):
     r"""The free parameters in (5.16) are elements of R^(2x1), R^2, R^(2x2), R^2.
 
-    As printed; together that would be $2+2+4+2=10$ numbers. The network takes two inputs.
+    As printed; together that would be $2+2+4+2=10$ numbers. The network takes two inputs: the first weights are in
+    $\mathbb R^{2\times2}$, and there are $4+2+4+2=12$.
     """
     network = truth_table_network("nowhere", eps)
-    yield equal("inner parameters", parameter_count(network.layers[:2]), 2 + 2 + 4 + 2, rtol=0, atol=0)
+    inner = parameter_count(network.layers[:2])
+    yield equal("inner parameters, corrected", inner, 4 + 2 + 4 + 2, rtol=0, atol=0)
+    yield printed(equal("inner parameters, as printed", inner, 2 + 2 + 4 + 2, rtol=0, atol=0))

@@ -69,8 +69,17 @@ def counted(key, *, width: Size = 32, hidden: Size = 64, depth: Size = 3, heads:
     yield rate("memory of a recurrent layer", lengths, states, 1.0, tolerance=0.01, along="length")
     turns = [[sequential_steps(f, m, tokens(n)) for n in lengths] for f, m in ((call, encoder), (RNN.hidden, rnn))]
     yield equal("steps that wait for each other", turns, np.stack([np.full(len(lengths), depth), lengths]), rtol=0.0)
-    linear = [c.total - c.attention for c in formulas]
+    wide = eqx.filter_eval_shape(
+        lambda key: Encoder(width, heads, depth, hidden, key=key, bias="none", size=2 * size), key
+    )
     yield control(
-        "without the products of attention",
-        equal("multiplications of the encoder", found, linear, rtol=1e-3, x=lengths, along="length"),
+        "the heads have d numbers together: here their queries and keys have 2d",
+        equal(
+            "multiplications of the encoder",
+            [multiplications(call, wide, tokens(n)) for n in lengths],
+            [c.total for c in formulas],
+            rtol=0.0,
+            x=lengths,
+            along="length",
+        ),
     )

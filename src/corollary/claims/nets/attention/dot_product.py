@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
-from corollary.evidence import Count, Range, Size, at_least, at_most, claim, control, equal, rate
+from corollary.evidence import Count, Range, Size, at_least, at_most, claim, control, equal, printed, rate
 from corollary.nets import train
 from corollary.nets.attention import attention_weights, dot_product_attention, shared_attention, soft_lookup
 from corollary.network import BatchLoss
@@ -62,7 +62,8 @@ def convex_combinations(key, *, tokens: Size = 12, dim: Size = 3, directions: Co
     # two programs, each with its own order of summation
     yield equal("first output when all other queries change", found["moved"], 0.0, rtol=0, atol=1e-14)
     yield control(
-        "without the softmax", at_most("farthest output in every direction", np.asarray(found["raw"])[order], support)
+        "the weights are convex: here without the softmax",
+        at_most("farthest output in every direction", np.asarray(found["raw"])[order], support),
     )
 
 
@@ -74,12 +75,17 @@ def printed_combination(key, *, tokens: Size = 6, dim: Size = 4):
     r"""The output of attention as printed: with the value of the query's own token.
 
     E prints $\xi_i=\sum_t\mathrm{softmax}_t(\omega_i)\,v_i$ for row $i$ of $\Xi=AV$. Since the weights sum to 1 this is
-    $v_i$, whatever the keys are; the index of the value must be $t$.
+    $v_i$, whatever the keys are; the index of the value must be $t$, as for the "convex combinations of values" that
+    the text announces.
     """
     q, k, v = jax.random.normal(key, (3, tokens, dim))
     weights = attention_weights(q, k)
-    printed = jnp.sum(weights[:, :, None] * v[:, None, :], axis=1)
-    yield equal("row i of A V, against the printed sum", dot_product_attention(q, k, v), printed)
+    outputs = dot_product_attention(q, k, v)
+    literal = jnp.sum(weights[:, :, None] * v[:, None, :], axis=1)
+    meant = jnp.sum(weights[:, :, None] * v[None, :, :], axis=1)
+    yield equal("row i of A V, against the sum with the values of all tokens", outputs, meant)
+    yield equal("the printed sum is the token's own value", literal, v)
+    yield printed(equal("row i of A V, against the printed sum", outputs, literal))
 
 
 @claim(rows=("E06.04",), full={"tokens": 64, "steps": 400})
@@ -141,7 +147,7 @@ def soft_dictionary_lookup(key, *, tokens: AtLeastThree = 16, dim: Size = 8, ste
     )
     yield equal("output for β = 0, minus the mean", zero, 0.0)
     yield at_most("two keys tie: distance from the mean of their values", run[3], third, atol=1e-14, x=betas, along="β")
-    yield control("two keys tie: distance from one value", at_most("distance", run[2], bound[0], x=betas, along="β"))
+    yield control("one key is the best: here two tie", at_most("distance", run[2], bound[0], x=betas, along="β"))
 
 
 @claim(rows=("B10.34",))
@@ -185,4 +191,7 @@ def symmetric_logits(key, *, tokens: AtLeastThree = 8, runs: Count = 8, steps: C
     yield equal("the layer is the one whose logits were trained", off, 0.0)
     # cross-entropy falls like 1/step once the pattern is found; a hundredth of ln 3 is far below the bound
     yield at_most("two matrices: loss at the end", losses[1, :, -1], 0.01 * jnp.log(3.0))
-    yield control("two matrices", at_least("loss at every step", losses[1], jnp.log(3.0), along="step"))
+    yield control(
+        "one matrix for queries and keys: here two",
+        at_least("loss at every step", losses[1], jnp.log(3.0), along="step"),
+    )

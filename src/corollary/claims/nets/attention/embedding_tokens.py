@@ -79,4 +79,4 @@ def normalised_tokens_lie_on_an_ellipsoid(key, *, dim: Annotated[int, Range(2, 1
         "Equinox's layer with 0.1 added to the variance: sum of squares", (z[3] ** 2).sum(1), inside, rtol=loose
     )
     yield at_most("the same, below d", (z[3] ** 2).sum(1), float(dim))
-    yield control("a negative factor", equal("after -3 x + 2", z[2], z[0], rtol=loose, atol=loose))
+    yield control("the factor is positive: here -3", equal("after -3 x + 2", z[2], z[0], rtol=loose, atol=loose))

@@ -9,7 +9,7 @@ import optax
 
 from corollary.claims.nets.attention._small import trainable
 from corollary.evidence import Count, at_least, at_most, claim, control, equal
-from corollary.nets import train
+from corollary.nets import empirical_risk, train
 from corollary.nets.attention import LanguageModel, token_cross_entropy
 from corollary.network import BatchLoss
 
@@ -67,13 +67,14 @@ def entropy_rate(key, *, steps: Count = 150):
 
 
 @claim(rows=("B10.65",))
-def longer_than_trained(key, *, steps: Count = 500):
+def longer_than_trained(key, *, steps: Count = 500, starts: Count = 3):
     r"""A decoder that composes a few steps perfectly does not compose more of them.
 
     A decoder with two blocks learns the parity of the bits so far, on all sequences of five bits. On sequences of ten
     bits, the same rule, its answers at positions six to ten are little better than chance: nothing in the architecture
-    makes it iterate a step. (The text lists such weaknesses without numbers; no theorem is meant. The shares that are
-    asked for, 0.9 and 0.75, leave room for the luck of an initialisation; most runs give 1 and 0.5.)
+    makes it iterate a step. The premise is that it has learned, which is not the luck of every start: of a few starts
+    the one with the least loss in training is looked at. (The text lists such weaknesses without numbers; no theorem
+    is meant. Most runs give the shares 1 and 0.5; 0.9 and 0.75 are asked for.)
     """
     short, long = 5, 10
     bits = np.array(list(itertools.product(range(2), repeat=long)))
@@ -83,11 +84,17 @@ def longer_than_trained(key, *, steps: Count = 500):
     @jax.jit
     def measure(key):
         options = {"hidden": 32, "positions": "sinusoidal"}
-        net = trainable(lambda key: LanguageModel(2, long, 16, 2, 2, key=key, **options), key)
 
-        run = train(net, "cross_entropy", (seen, parity[:: 2 ** (long - short), :short]), STEPS, steps=steps)
-        right = jax.vmap(run.network)(bits).argmax(-1) == parity
-        return right.mean(0)
+        known = seen, parity[:: 2 ** (long - short), :short]
+
+        def one(key):
+            net = trainable(lambda key: LanguageModel(2, long, 16, 2, 2, key=key, **options), key)
+            model = train(net, "cross_entropy", known, STEPS, steps=steps).network
+            right = jax.vmap(model)(bits).argmax(-1) == parity
+            return empirical_risk(model, "cross_entropy", known), right.mean(0)
+
+        losses, right = jax.vmap(one)(jax.random.split(key, starts))
+        return right[jnp.argmin(losses)]
 
     right = measure(key)
     yield at_least("share of right answers, as long as trained", right[:short], 0.9, along="position")

@@ -8,7 +8,7 @@ import numpy as np
 
 from corollary.claims._drawn import randomise
 from corollary.claims.nets.attention._pictures import matrices
-from corollary.evidence import Range, Size, at_least, at_most, claim, control, equal, monotone
+from corollary.evidence import Range, Size, at_least, at_most, claim, control, equal, monotone, printed
 from corollary.nets import zeros
 from corollary.nets.attention import MultiHeadAttention
 from corollary.nets.recurrent import LSTM
@@ -64,7 +64,9 @@ def attention_and_lstm_weights(key, *, steps: Annotated[int, Range(3, 100)] = 20
     yield at_most("LSTM: sum of the weights", M[:2].sum(2).max(2), np.arange(1, steps + 1.0), along="t")
     yield equal("open gates: sum of the weights", M[3].sum(1).T, np.arange(1, steps + 1.0), along="t")
     closing = np.asarray(_memory_weights(np.full((steps, 1), 0.9), 0.01 ** np.linspace(0, 1, steps)[:, None]))
-    yield control("a writing gate that falls with time", monotone("weight at the last step", closing[-1, :, 0]))
+    yield control(
+        "the writing gate is constant: here it falls with time", monotone("weight at the last step", closing[-1, :, 0])
+    )
     yield matrices(
         "weights of attention and of one unit of an LSTM",
         {"attention": weights, "LSTM": M[0, :, :, 0]},
@@ -77,12 +79,18 @@ def attention_and_lstm_weights(key, *, steps: Annotated[int, Range(3, 100)] = 20
     rows=("M13.44",),
     erratum="Keeping gates below 1 do not order the weights: they carry the writing gate of their own step as well.",
 )
-def printed_decay(key, *, steps: Annotated[int, Range(2, 100)] = 5):
+def printed_decay(key, *, steps: Annotated[int, Range(4, 40)] = 5):
     r"""The weights of an LSTM as printed: the older, the smaller, if all keeping gates are less than 1.
 
     M says that $f_\ell<1$ for all $\ell\le t$ implies $M_{k_1,t}\le M_{k_2,t}$ for $k_1<k_2$. With $f=0.9$ and writing
-    gates 1 at the first and 0.01 at the later steps the first input has the largest weight.
+    gates 1 at the first and 0.01 at the later steps the first input has the largest weight. What holds is
+    $M_{k,t}=g_k\prod_{\ell=k+1}^tf_\ell$, and the order if the writing gate is the same in all steps.
     """
     write = np.r_[1.0, np.full(steps - 1, 0.01)]
-    weights = _memory_weights(np.full((steps, 1), 0.9), write[:, None])
-    yield monotone("weight of step k at the last step", weights[-1, :, 0], along="k")
+    keep = np.full((steps, 1), 0.9)
+    weights = _memory_weights(keep, write[:, None])[-1, :, 0]
+    by_gates = write * 0.9 ** np.arange(steps - 1, -1, -1)
+    yield equal("weight of step k at the last step, by both gates", weights, by_gates, along="k")
+    level = _memory_weights(keep, np.ones((steps, 1)))[-1, :, 0]
+    yield monotone("weight of step k, the same writing gate in all steps", level, strict=True, along="k")
+    yield printed(monotone("weight of step k at the last step", weights, along="k"))

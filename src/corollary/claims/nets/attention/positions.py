@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from corollary.claims.nets.attention._pictures import matrices
-from corollary.evidence import Range, Size, at_least, claim, control, equal, estimate
+from corollary.evidence import Range, Size, at_least, claim, control, equal, estimate, printed
 from corollary.nets.attention import random_positions, shift_rotation, sinusoidal_positions
 
 
@@ -21,13 +21,14 @@ def relative_positions(
     Then for all $t$ and $s$
     $$p_{t+s}=R_sp_t,\qquad\langle p_t,p_{t'}\rangle=\sum_i\cos((t-t')\omega_i),\qquad\|p_t\|^2=d/2,$$
     where $R_s$ rotates each pair by $s\omega_i$, whatever $t$ is. So $\|p_t-p_{t'}\|$ depends on $t-t'$ alone, and it
-    is positive up to a length of 10,000. If each coordinate has its own frequency, $\omega_k=10^{-4k/d}$ as E prints
-    (with a base that must be less than 1), sine and cosine do not belong together and all three are lost. Independent
-    random vectors do not have them either: their products are $d\,\delta_{tt'}$ on average.
+    is positive up to a length of 10,000. If each coordinate has its own frequency, $\omega_k=C^{k/d}$ as E defines it
+    without naming $C$ (here $10^{-4}$; above 1 the frequencies would grow), sine and cosine do not belong together and
+    all three are lost: no matrix takes every $p_t$ to $p_{t+1}$. E claims none of them. Independent random vectors do
+    not have them either: their products are $d\,\delta_{tt'}$ on average.
     """
     size = 2 * pairs
     frequency = 10.0 ** (-8 * np.arange(pairs) / size)
-    paired, printed = (np.asarray(sinusoidal_positions(length, size, paired=kind)) for kind in (True, False))
+    paired, single = (np.asarray(sinusoidal_positions(length, size, paired=kind)) for kind in (True, False))
     rotation = np.asarray(shift_rotation(shift, size))
     apart = np.subtract.outer(np.arange(length), np.arange(length))
     gram = np.cos(apart[..., None] * frequency).sum(-1)
@@ -46,20 +47,28 @@ def relative_positions(
     # far above the rounding of angles up to 10,000; even with one pair, 710 is 6e-5 away from a multiple of 2 pi
     yield at_least("distance of two positions up to 10,000 apart", distances, 1e-6)
     yield estimate("random: products of three positions, over d", inner, np.eye(3), wrong=0.5)
+    own = "sine and cosine share a frequency: here every coordinate has its own"
     yield control(
-        "every coordinate with its own frequency: shift",
-        equal("encoding after a shift", printed[:-shift] @ rotation.T, printed[shift:], atol=error),
+        own,
+        equal(
+            "encoding after a shift, against the rotated one", single[:-shift] @ rotation.T, single[shift:], atol=error
+        ),
     )
-    toeplitz = (printed @ printed.T)[1:, 1:]
-    yield control(
-        "every coordinate with its own frequency: products",
-        equal("product, against that of the next positions", (printed @ printed.T)[:-1, :-1], toeplitz, atol=error),
-    )
+    yield control(own, equal("product of two positions", single @ single.T, gram, atol=error))
+    if length > size:  # fewer positions than coordinates are taken to anything by some matrix
+        best = np.linalg.lstsq(single[:-1], single[1:], rcond=None)[0]
+        # the rotation is such a matrix for the pairs; least squares of nearly dependent columns lose half of the digits
+        yield control(
+            own, equal("encoding of the next position, by the best matrix", single[:-1] @ best, single[1:], atol=1e-6)
+        )
     noise = np.asarray(draws[0])
-    yield control("random encoding", equal("squared norm", (noise**2).sum(1), noise[:1] @ noise[0], atol=error))
+    yield control(
+        "the encoding is sinusoidal: here random",
+        equal("squared norm", (noise**2).sum(1), noise[:1] @ noise[0], atol=error),
+    )
     yield matrices(
-        "the encoding in pairs, and as printed in E",
-        {"pairs": paired, "as printed": printed},
+        "the encoding in pairs, and with a frequency for every coordinate",
+        {"pairs": paired, "one by one": single},
         across="coordinate",
         down="position",
     )
@@ -73,33 +82,21 @@ def printed_frequencies(key, *, pairs: Size = 8, length: Size = 5):
     r"""The sinusoidal encoding with the printed range of frequencies.
 
     M defines $q_i(2k)=\sin(i/10^{4\cdot2k/d})$ and $q_i(2k+1)=\cos(i/10^{4\cdot2k/d})$ for $k\in\{1,\dots,d/2-1\}$ as
-    the coordinates of $q_i\in\mathbb R^d$. These are $d-2$ coordinates, with $\|q_i\|^2=d/2-1$; the fastest pair, which
-    tells neighbours apart, is missing.
+    the coordinates of $q_i\in\mathbb R^d$. These are $d-2$ coordinates; the fastest pair, which tells neighbours apart,
+    is missing. With $k\in\{0,\dots,d/2-1\}$ there are $d$.
     """
     size = 2 * pairs
-    full = np.asarray(sinusoidal_positions(length, size))
-    defined = np.zeros(size, int)
-    for k in range(1, size // 2):
-        defined[[2 * k, 2 * k + 1]] = 1
-    yield equal("coordinates with a value", defined.sum(), size)
-    yield equal("squared norm of their values", (full[:, defined == 1] ** 2).sum(1), size / 2)
+    found = np.asarray(sinusoidal_positions(length, size))
 
+    def defined(first):
+        """The coordinates that the two formulas define, for k from `first` on."""
+        values = {}
+        for k in range(first, size // 2):
+            angle = np.arange(length) / 10.0 ** (4 * 2 * k / size)
+            values |= {2 * k: np.sin(angle), 2 * k + 1: np.cos(angle)}
+        return values
 
-@claim(
-    rows=("E06.08",),
-    erratum="Every coordinate has a frequency of its own, so that no sine has its cosine and a shift is no linear map.",
-)
-def printed_coordinates(
-    key, *, length: Annotated[int, Range(100, 2000)] = 100, pairs: Annotated[int, Range(4, 40)] = 32
-):
-    r"""The sinusoidal encoding with the printed frequencies, and the property that it is known for.
-
-    E prints $p_{tk}=\sin(t\omega_k)$ for even and $\cos(t\omega_k)$ for odd $k$ with $\omega_k=C^{k/d}$ and no value of
-    $C$. Even with $C=10^{-4}$ (a $C$ above 1 would make the frequencies grow) there is then no matrix $R$ with
-    $p_{t+1}=Rp_t$ for all $t$, nor does $\|p_t\|$ stay the same, because a sine and a cosine need one frequency:
-    $\omega_k=C^{2\lfloor k/2\rfloor/d}$.
-    """
-    printed = np.asarray(sinusoidal_positions(length, 2 * pairs, paired=False))
-    best = np.linalg.lstsq(printed[:-1], printed[1:], rcond=None)[0]
-    yield equal("encoding of the next position, by the best matrix", printed[:-1] @ best, printed[1:], atol=1e-6)
-    yield equal("squared norm", (printed**2).sum(1), float(pairs), along="position")
+    whole, literal = defined(0), defined(1)
+    yield equal("coordinates with a value, from 0 on", len(whole), size, rtol=0, atol=0)
+    yield equal("their values", np.stack([whole[c] for c in range(size)], 1), found, atol=1e-12)
+    yield printed(equal("coordinates with a value, from 1 on", len(literal), size, rtol=0, atol=0))

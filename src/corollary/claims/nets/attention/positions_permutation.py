@@ -9,7 +9,7 @@ import numpy as np
 import optax
 
 from corollary.claims._drawn import randomise
-from corollary.evidence import Count, Range, at_least, at_most, claim, control, equal
+from corollary.evidence import Count, Range, at_least, at_most, claim, control, equal, printed
 from corollary.nets import equivariance_defect, invariance_defect, permutation_matrix, train, zeros
 from corollary.nets.attention import (
     AttentionPooling,
@@ -107,9 +107,16 @@ def equivariance(key):
     yield at_most("softmax of permuted logits: defect", swapped, 0.0, atol=ROUNDING, along="permutation")
     yield equal("the layer, against its formula as one product", outputs["two heads"][0], display)
     yield at_most("two heads: defect of the reversal", last, 0.0, atol=ROUNDING)
-    for name in ("two heads, causal mask", "transformer block, with positions"):
-        yield control(name, at_most("equivariance defect", moved[name], 0.0, atol=ROUNDING, along="permutation"))
-    yield control("an orthogonal matrix", at_most("softmax of rotated logits: defect", rotated, 0.0, atol=ROUNDING))
+    broken = {
+        "two heads, causal mask": "there is no mask: here two heads with a causal one",
+        "transformer block, with positions": "there are no positions: here a block with them",
+    }
+    for name, premise in broken.items():
+        yield control(premise, at_most("equivariance defect", moved[name], 0.0, atol=ROUNDING, along="permutation"))
+    yield control(
+        "the matrix is a permutation: here orthogonal",
+        at_most("softmax of rotated logits: defect", rotated, 0.0, atol=ROUNDING),
+    )
 
 
 @claim(
@@ -119,16 +126,21 @@ def equivariance(key):
 def printed_invariance(key):
     r"""A transformer without positional encodings as printed: invariant under permutations.
 
-    B calls the architecture permutation-invariant, E says that the order of the input tokens does not influence the
-    output. Invariance would be $\mathcal Z(LX)=\mathcal Z(X)$; what holds is $\mathcal Z(LX)=L\mathcal Z(X)$.
+    B: "the Transformer architecture itself is permutation-invariant"; E: attention "is permutation equivariant, which
+    means that the order of input tokens does not influence the output". That would be $\mathcal Z(LX)=\mathcal Z(X)$;
+    what holds is $\mathcal Z(LX)=L\mathcal Z(X)$.
     """
 
     @jax.jit
     def measure(key):
-        heads, _, _, _, x = _models(key)
-        return invariance_defect(heads, x, np.roll(np.arange(TOKENS), 1))
+        heads, block, _, _, x = _models(key)
+        order = np.roll(np.arange(TOKENS), 1)
+        return [jnp.stack([f(m, x, order) for m in (heads, block)]) for f in (equivariance_defect, invariance_defect)]
 
-    yield at_most("invariance defect of two heads", measure(key), 0.0, atol=ROUNDING)
+    equivariant, invariant = measure(key)
+    yield at_most("two heads, a block: equivariance defect", equivariant, 0.0, atol=ROUNDING)
+    for name, defect in zip(("two heads", "a block"), invariant, strict=True):
+        yield printed(at_most(f"{name}: invariance defect", defect, 0.0, atol=ROUNDING))
 
 
 @claim(
@@ -149,11 +161,12 @@ def printed_operator(key):
         blank = MultiHeadAttention(DIM, 1, key=key, initialisation=zeros)
         model, x = randomise((blank, jnp.zeros((TOKENS, DIM))), key, 0.5)
         q, k, v, o = (layer.weight.T for layer in (model.query, model.key, model.value, model.output))
-        printed = o.T @ v.T @ x.T @ jax.nn.softmax((x @ q) @ (x @ k).T / DIM**0.5, axis=1)
-        return printed, model(x).T
+        weights = jax.nn.softmax((x @ q) @ (x @ k).T / DIM**0.5, axis=1)
+        return o.T @ v.T @ x.T @ weights, o.T @ v.T @ x.T @ weights.T, model(x).T
 
-    printed, layer = measure(key)
-    yield equal("columns of the display, against the layer", printed, layer)
+    literal, meant, layer = measure(key)
+    yield equal("columns of the display with the transpose, against the layer", meant, layer)
+    yield printed(equal("columns of the display, against the layer", literal, layer))
 
 
 @claim(rows=("M13.36", "M13.54"))
@@ -189,7 +202,10 @@ def fixed_queries_are_invariant(key):
     for name, defect in zip(names, defects.T[:3], strict=True):
         yield at_most(f"{name}: invariance defect", defect, 0.0, atol=ROUNDING, along="permutation")
     yield equal("sum of the weights of a query", sums, 1.0)
-    yield control("self-attention", at_most("invariance defect", defects[:, 3], 0.0, atol=ROUNDING))
+    yield control(
+        "the queries are fixed: here they come from the tokens",
+        at_most("invariance defect", defects[:, 3], 0.0, atol=ROUNDING),
+    )
 
 
 @claim(rows=("B10.44", "B10.46", "M13.43"))
@@ -256,4 +272,7 @@ def order_needs_positions(
     for kind, name in enumerate(["sinusoidal", "random", "learned"], start=1):
         # a local minimum may leave one of the sentences wrong; an invariant network has half of them wrong
         yield at_least(f"{name} positions: share of right answers", right[kind], 0.9)
-        yield control(f"{name} positions", at_least("loss at every step", losses[kind], np.log(2), along="step"))
+        yield control(
+            f"there are no positions: here {name} ones",
+            at_least("loss at every step", losses[kind], np.log(2), along="step"),
+        )

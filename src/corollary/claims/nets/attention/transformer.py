@@ -6,9 +6,10 @@ import jax.numpy as jnp
 
 from corollary.claims._drawn import drawn
 from corollary.claims.nets.attention._pictures import matrices
-from corollary.evidence import Size, at_least, at_most, claim, control, equal
+from corollary.evidence import Size, at_least, at_most, claim, control, equal, printed
 from corollary.nets import zeros
 from corollary.nets.attention import (
+    DecoderBlock,
     EncoderBlock,
     MultiHeadAttention,
     PrintedDecoderBlock,
@@ -148,10 +149,14 @@ def decoder_sees_the_past_and_the_source(key, *, length: Size = 5, source: Size 
 def listing_is_a_decoder(key, *, length: Size = 6):
     r"""As printed: the block of Listing 10.3 is a decoder block.
 
-    Then an output would not depend on the tokens after it. Listing 10.3 is self-attention with a shortcut and
-    normalisation, then two layers with a shortcut and normalisation; nothing in it knows an order.
+    The text says of a decoder that it attends "only to earlier output positions": an output would not depend on the
+    tokens after it. Listing 10.3 is self-attention with a shortcut and normalisation, then two layers with a shortcut
+    and normalisation; nothing in it knows an order. With masked self-attention first and attention to the encoder
+    second, as the text describes it, a block is a decoder block.
     """
-    yield equal("influence of later tokens", _block_influence(EncoderBlock, key, length), 0.0, atol=0.0)
+    meant, literal = _block_influence(DecoderBlock, key, length, source=3), _block_influence(EncoderBlock, key, length)
+    yield equal("influence of later tokens, block as described", meant, 0.0, atol=0.0)
+    yield printed(equal("influence of later tokens, block as listed", literal, 0.0, atol=0.0))
 
 
 @claim(
@@ -161,17 +166,25 @@ def listing_is_a_decoder(key, *, length: Size = 6):
 def masked_attention_comes_second(key, *, length: Size = 6):
     r"""As printed: masked attention after the block's own attention makes a decoder (M, Section 13.9.2).
 
-    The outputs of a decoder see the earlier tokens only. In the text's block the first attention has no mask, and what
-    it has mixed no later mask takes apart; nor does the block attend to the encoder. In the paper that the text
-    describes the masked attention is the first, and the second one attends to the encoder.
+    "In a decoder, the output $z_i$ sees only $x_1,\dots,x_i$", says the text. In its block the first attention has no
+    mask, and what it has mixed no later mask takes apart; nor does the block attend to the encoder. In the paper that
+    the text describes the masked attention is the first, and the second one attends to the encoder.
     """
-    yield equal("influence of later tokens", _block_influence(PrintedDecoderBlock, key, length), 0.0, atol=0.0)
+    meant = _block_influence(DecoderBlock, key, length, source=3)
+    literal = _block_influence(PrintedDecoderBlock, key, length)
+    yield equal("influence of later tokens, masked attention first", meant, 0.0, atol=0.0)
+    yield printed(equal("influence of later tokens, masked attention second", literal, 0.0, atol=0.0))
 
 
-def _block_influence(block: type, key, length):
+def _block_influence(block: type, key, length, source: int = 0):
+    """How much outputs of a random block change with later tokens; with `source` tokens of an encoder's output."""
+
     @jax.jit
     def measure(key):
-        model, x, y = drawn(lambda key: (block(8, 2, 16, key=key), *jnp.zeros((2, length, 8))), key, std=0.5)
-        return _later(_influence(jax.vmap(model)(_changed(x, y))))
+        def parts(key):
+            return block(8, 2, 16, key=key), *jnp.zeros((2, length, 8)), jnp.zeros((source, 8))
+
+        model, x, y, context = drawn(parts, key, std=0.5)
+        return _later(_influence(jax.vmap(lambda x: model(x, context) if source else model(x))(_changed(x, y))))
 
     return measure(key)

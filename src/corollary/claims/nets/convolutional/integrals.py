@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 
 from corollary.claims.nets._pictures import curves
-from corollary.evidence import Size, claim, control, equal
+from corollary.evidence import Size, claim, control, equal, printed
 from corollary.nets.convolutional import convolve_functions, fourier_transform, integral_operator
 
 
@@ -81,11 +81,11 @@ def closed_forms(key, *, points: Size = 12):
         )
         # steps of u and lengths of the pieces are 1/4, so that no jump falls inside of a piece
         triangle = convolve_functions(box, box, triangle_at, -2.0, 2.0, panels=16)
-        other = integral_operator(lambda v, t: jnp.exp(-1j * t * v), bell, u, -6.0, 6.0)
+        other = fourier_transform(lambda t: jnp.exp(-(t**2)), u, -8.0, 8.0, panels=32)
         closed = gaussian(u, a + b), gaussian(at[:, 0], a + b) * gaussian(at[:, 1], b + 1)
-        return pairs, (power, spectrum), (sums, plane), closed, triangle, (other, bell(u))
+        return pairs, (power, spectrum), (sums, plane), closed, triangle, (other, jnp.exp(-(u**2)))
 
-    pairs, (power, spectrum), (sums, plane), closed, triangle, (other, bell) = measure(key)
+    pairs, (power, spectrum), (sums, plane), closed, triangle, (other, itself) = measure(key)
     for name, (found, wanted) in pairs.items():
         gap = jnp.abs(found - wanted)
         # sums of a few hundred terms of size 1: an absolute rounding of some 1e-15
@@ -95,8 +95,8 @@ def closed_forms(key, *, points: Size = 12):
     yield equal("two normal densities in the plane convolved", plane, closed[1], atol=1e-13)
     yield equal("two boxes convolved", triangle, jnp.maximum(0, 1 - jnp.abs(triangle_at)), x=triangle_at, along="u")
     yield control(
-        "without 2π in the exponent the Gaussian is not its own transform",
-        equal("transform minus closed form", jnp.abs(other - bell), 0.0, atol=1e-12),
+        "the Gaussian is exp(-π t²): exp(-t²) is not its own transform",
+        equal("transform minus the function itself", jnp.abs(other - itself), 0.0, atol=1e-12),
     )
 
 
@@ -162,9 +162,14 @@ def commutes_with_shifts_and_factors(key, *, points: Size = 9):
         yield equal(f"{name}: imaginary part", left.imag, right.imag, rtol=1e-9, atol=1e-11)
     left, right = (v.real for v in found["plain"])
     yield equal("other convention: the factor", left, jnp.sqrt(2 * jnp.pi) * right, rtol=1e-9, atol=1e-11)
-    yield control("without the factor of the other convention", equal("transforms, real part", left, right, **close))
-    yield control("cross-correlation", equal("f ⋆ h against h ⋆ f", *found["correlations"], **close))
-    yield control("multiplication by a cosine", equal("result for the shifted function", *found["gains"], **close))
+    yield control(
+        "the product is a convolution: here a cross-correlation",
+        equal("f ⋆ h against h ⋆ f", *found["correlations"], **close),
+    )
+    yield control(
+        "the map is a convolution: here a product with a cosine",
+        equal("result for the shifted function", *found["gains"], **close),
+    )
 
 
 @claim(
@@ -174,7 +179,9 @@ def commutes_with_shifts_and_factors(key, *, points: Size = 9):
 def shift_as_in_the_proof(key, *, points: Size = 60):
     r"""The integral of h(u-t) f(t-δ) over t is (f * h)(u + δ).
 
-    As in the first two lines of the printed proof of Lemma 4.5. The integral is $(f*h)(u-\delta)$.
+    As in the printed proof of Lemma 4.5, which begins with $(f_\delta*h)(u)=\int h(u-t)f(t-\delta)\,dt$ for
+    $f_\delta(t)=f(t+\delta)$ and ends with $(f*h)(u+\delta)$. The integral is $(f*h)(u-\delta)$; with $f(t+\delta)$ it
+    is what it should be.
     """
 
     @jax.jit
@@ -182,9 +189,14 @@ def shift_as_in_the_proof(key, *, points: Size = 60):
         f_key, h_key = jax.random.split(key)
         f, h = _wavelet(jax.random.normal(f_key, (4,))), _wavelet(jax.random.normal(h_key, (4,)))
         u, delta = jnp.linspace(-4, 4, points), 0.8
-        integral = convolve_functions(lambda t: f(t - delta), h, u, -9.0, 9.0, panels=9)
-        return u, integral, convolve_functions(f, h, u + delta, -9.0, 9.0, panels=9)
+        integrals = [convolve_functions(lambda t, d=d: f(t + d), h, u, -9.0, 9.0, panels=9) for d in (-delta, delta)]
+        shifted = [convolve_functions(f, h, u + d, -9.0, 9.0, panels=9) for d in (-delta, delta)]
+        return u, integrals, shifted
 
-    u, integral, printed = measure(key)
-    yield curves("the integral and what it should be", u, {"integral": integral, "printed": printed}, "u")
-    yield equal("integral of h(u-t) f(t-δ)", integral, printed, x=u, along="u")
+    u, (integral, meant), (back, ahead) = measure(key)
+    yield curves("the integral and what it should be", u, {"integral": integral, "printed": ahead}, "u")
+    # both sides are sums of some hundred terms of size up to 10
+    close = {"rtol": 1e-10, "atol": 1e-12, "x": u, "along": "u"}
+    yield equal("integral of h(u-t) f(t+δ): the convolution at u + δ", meant, ahead, **close)
+    yield equal("integral of h(u-t) f(t-δ): the convolution at u - δ", integral, back, **close)
+    yield printed(equal("integral of h(u-t) f(t-δ): the convolution at u + δ", integral, ahead, **close))

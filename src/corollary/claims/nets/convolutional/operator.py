@@ -6,7 +6,7 @@ import numpy as np
 
 from corollary.claims.nets._pictures import curves
 from corollary.claims.nets.convolutional._images import image
-from corollary.evidence import Size, claim, control, equal
+from corollary.evidence import Size, claim, control, equal, printed
 from corollary.nets.convolutional import convolve, cross_correlate, fft_convolve, flip
 
 # sums of products of small whole numbers have no rounding in floating point
@@ -74,8 +74,10 @@ def commutative_linear_equivariant(key, *, length: Size = 12, taps: Size = 5, si
         yield equal(name, left, right, **EXACT)
     yield equal("shifts, one dimension", *line, **EXACT)
     yield equal("shifts, two dimensions", *plane, **EXACT)
-    yield control("cross-correlation", equal("arguments exchanged", *correlations, **EXACT))
-    yield control("cut to the size of the input", equal("result for the shifted signal", *cut, **EXACT))
+    yield control(
+        "the product is a convolution: here a cross-correlation", equal("arguments exchanged", *correlations, **EXACT)
+    )
+    yield control("nothing leaves the picture: here it is cut", equal("result for the shifted signal", *cut, **EXACT))
 
 
 @claim(rows=("E04.10", "B10.08", "M14.05", "M14.06"))
@@ -129,8 +131,7 @@ def correlation_flips_the_kernel(key, *, length: Size = 25, taps: Size = 7):
     yield equal("symmetric kernel: correlation is convolution", *found["symmetric"], **EXACT)
     left, right = found["edge"]
     yield curves("a kernel (-1, 0, 0, 0, 1)", range(length), {"correlation": left, "convolution": right}, "u")
-    yield control("an edge filter is not symmetric", equal("correlation against convolution", left, right, **EXACT))
-    yield control("the kernel not reversed", equal("with zeros around", found["full"], np.convolve(f, h), **EXACT))
+    yield control("the kernel is symmetric: here not", equal("correlation against convolution", left, right, **EXACT))
 
 
 @claim(
@@ -140,11 +141,14 @@ def correlation_flips_the_kernel(key, *, length: Size = 25, taps: Size = 7):
 def correlation_with_the_flipped_kernel(key, *, length: Size = 25, taps: Size = 7):
     r"""Cross-correlation with h is cross-correlation with the reversed h.
 
-    The remark after Definition 4.8 as printed, $(h\star f)=(\bar h\star f)$.
+    The remark after Definition 4.8 as printed, $(h\star f)=(\bar h\star f)$ "with a flipped kernel"; it is
+    $(\bar h*f)$.
     """
     f_key, h_key = jax.random.split(key)
     f, h = whole_numbers(f_key, (length,)), whole_numbers(h_key, (taps,))
-    yield equal("values", cross_correlate(h, f, "full"), cross_correlate(flip(h), f, "full"), **EXACT)
+    found = cross_correlate(h, f, "full")
+    yield equal("convolution with the reversed kernel", found, convolve(f, flip(h)), **EXACT)
+    yield printed(equal("correlation with the reversed kernel", found, cross_correlate(flip(h), f, "full"), **EXACT))
 
 
 def _centred(picture, kernel):
@@ -196,9 +200,11 @@ def centred_form(key, *, side: Size = 8):
 def centred_form_as_convolution(key, *, side: Size = 8):
     r"""The centred sum over an image is the convolution with the kernel, its middle put at 0.
 
-    The finite formula of section 10.1.2 as printed, $(I*K)[i,j]=\sum_{u,v}I[i-u_0+u,\,j-v_0+v]\,K[u,v]$.
+    The finite formula of section 10.1.2 as printed, $(I*K)[i,j]=\sum_{u,v}I[i-u_0+u,\,j-v_0+v]\,K[u,v]$, with the
+    convolution defined above it by $I[i-u,j-v]$. The sum is the convolution with the reversed kernel.
     """
     plane_key, kernel_key = jax.random.split(key)
     plane, kernel = whole_numbers(plane_key, (side, side)), whole_numbers(kernel_key, (3, 3))
     measured = _centred(np.asarray(plane), np.asarray(kernel))
-    yield equal("centred sum", measured, convolve(plane, kernel, "same"), **EXACT)
+    yield equal("centred sum, kernel reversed", measured, convolve(plane, flip(kernel), "same"), **EXACT)
+    yield printed(equal("centred sum", measured, convolve(plane, kernel, "same"), **EXACT))

@@ -7,7 +7,7 @@ import numpy as np
 
 from corollary.claims.nets._pictures import curves
 from corollary.claims.nets.convolutional._images import image
-from corollary.evidence import Size, claim, control, equal
+from corollary.evidence import Size, claim, control, equal, printed
 from corollary.nets import MLP, relu
 from corollary.nets.convolutional import convolve, global_pool, impulse_response, max_pool, shift_average
 
@@ -95,6 +95,7 @@ def layers_follow_shifts(key, *, side: Size = 8):
     greatest entry or the mean of every channel at the end it is invariant. At stride 2, or after pooling two by two,
     the output follows shifts by even numbers, at half their size. Not so: zeros around an image whose object touches
     the border; odd shifts at stride 2; a dense read-out of the positions; a network without convolutions; rotations.
+    (B's "designed to achieve translation invariance" is an aim; pooling over all positions reaches it.)
     """
 
     @jax.jit
@@ -172,17 +173,18 @@ def layers_follow_shifts(key, *, side: Size = 8):
 
 
 @claim(
-    rows=("M14.21", "B10.02"),
+    rows=("M14.21",),
     erratum="Convolution is equivariant, not invariant: its output is shifted as well.",
 )
 def output_unchanged_by_shifts(key, *, side: Size = 8):
     r"""Shifting the data does not change the output of the convolution operator.
 
-    As section 14.6 reads the identity $r\star T(X)=T(r\star X)$; it calls convolutional networks invariant to
-    translations, and so does section 10.1 of B. Here on a torus, where nothing leaves the image.
+    As section 14.6 reads the identity $r\star T(X)=T(r\star X)$, which "demonstrates that shifting the data does not
+    change the output of the convolution operator". It says that the output is shifted with the data. Here on a torus,
+    where nothing leaves the image.
     """
     x_key, r_key = jax.random.split(key)
     x, r = jax.random.normal(x_key, (side, side)), jax.random.normal(r_key, (3, 3))
-    yield equal(
-        "output for the image moved by one", convolve(jnp.roll(x, 1, 1), r, "circular"), convolve(x, r, "circular")
-    )
+    moved, still = convolve(jnp.roll(x, 1, 1), r, "circular"), convolve(x, r, "circular")
+    yield equal("output for the image moved by one: moved by one", moved, jnp.roll(still, 1, 1))
+    yield printed(equal("output for the image moved by one: unchanged", moved, still))

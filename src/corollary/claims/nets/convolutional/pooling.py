@@ -6,7 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from corollary.claims.nets.convolutional._images import image
-from corollary.evidence import Size, at_most, claim, control, equal
+from corollary.evidence import Size, at_most, claim, control, equal, printed
 from corollary.nets.convolutional import convolve_channels, max_pool, mean_pool, output_size
 
 EXACT = {"rtol": 0.0, "atol": 0.0}
@@ -88,8 +88,12 @@ def pooling_layers(key, *, side: Size = 9, window: Size = 3, pairs: Size = 200):
     chosen = (blocks == blocks.max((-1, -2), keepdims=True)).astype(float)
     yield equal("gradient of the maximum: at the greatest entry", _windows(slope, r, r), chosen, **EXACT)
     yield equal("entries moved within their window", moved[0], plane, **EXACT)
-    yield control("entries moved to the next window", equal("pooled image", moved[1], plane, **EXACT))
-    yield control("overlapping windows, Euclidean norm", at_most("length of the output", *lengths))
+    yield control(
+        "entries stay in their window: here they move to the next", equal("pooled image", moved[1], plane, **EXACT)
+    )
+    yield control(
+        "the norm is the greatest entry: here Euclidean, windows overlap", at_most("length of the output", *lengths)
+    )
 
 
 @claim(
@@ -99,9 +103,11 @@ def pooling_layers(key, *, side: Size = 9, window: Size = 3, pairs: Size = 200):
 def printed_pooling_samples_down(key, *, side: Size = 12, window: Size = 3):
     r"""The maxima of I[i+k, j+l] over 0 <= k, l < r make an image r times smaller.
 
-    The layer as printed in section 4.2, said to down-sample its input. Its output has $n-r+1$ entries along an axis of
-    $n$, and as many as its input on $\mathbb Z^2$.
+    The layer as printed in section 4.2, among those that "downsample the input". Its output has $n-r+1$ entries along
+    an axis of $n$, and as many as its input on $\mathbb Z^2$; with $I[ri+k,rj+l]$ it has $\lfloor n/r\rfloor$.
     """
     x = jax.random.normal(key, (1, side, side))
-    printed = max_pool(x, window, stride=1)
-    yield equal("side of the pooled image", printed.shape[1:], output_size(side, window, stride=window), **EXACT)
+    sides = [max_pool(x, window, stride=s).shape[1:] for s in (1, window)]
+    yield equal("side of the pooled image with the stride, corrected", sides[1], side // window, **EXACT)
+    yield equal("side of the pooled image as printed, counted", sides[0], output_size(side, window), **EXACT)
+    yield printed(equal("side of the pooled image, r times smaller", sides[0], side // window, **EXACT))

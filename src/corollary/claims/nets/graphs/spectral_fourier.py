@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from corollary.data import cycle_graph, erdos_renyi, path_graph
-from corollary.evidence import Size, claim, control, equal
+from corollary.evidence import Size, claim, control, equal, printed
 from corollary.nets.graphs import GraphFourier, graph_convolve, graph_laplacian
 
 
@@ -102,8 +102,9 @@ def convolution_on_a_cycle(key, *, nodes: Size = 12):
 def printed_convolution(key, *, nodes: Size = 8):
     r"""As printed: the convolution on a graph is U(U'x * Uy'), a product in the Fourier domain.
 
-    $U\in\mathbb R^{M\times M}$ cannot multiply the row $y^\top$. Read as $Uy$ it is not the transform of $y$, and
-    $U(U^\top x\odot Uy)$ is not commutative, as a convolution is; $U(U^\top x\odot U^\top y)$ is.
+    E defines the convolution "as pointwise multiplication in the Fourier domain", $U(U^\top x\odot Uy^\top)$.
+    $U\in\mathbb R^{M\times M}$ cannot multiply the row $y^\top$. Read as $Uy$ it is not the transform of $y$: then
+    $U(U^\top x\odot Uy)$ is neither that nor commutative; $U(U^\top x\odot U^\top y)$ is both.
     """
 
     @jax.jit
@@ -112,11 +113,13 @@ def printed_convolution(key, *, nodes: Size = 8):
         x, y = jax.random.normal(x_key, (2, nodes))
         u = GraphFourier(graph_laplacian(erdos_renyi(graph_key, nodes, 0.5))).basis
 
-        def printed(x, y):
+        def literal(x, y):
             return u @ ((u.T @ x) * (u @ y))
 
-        return printed(x, y), printed(y, x), graph_convolve(x, y, u), graph_convolve(y, x, u)
+        transforms = u.T @ graph_convolve(x, y, u), u.T @ literal(x, y)
+        return transforms, (u.T @ x) * (u.T @ y), (graph_convolve(x, y, u), graph_convolve(y, x, u))
 
-    printed, swapped, right, right_swapped = measure(key)
-    yield equal("with both transforms: commutative", right, right_swapped)
-    yield equal("as printed: commutative", printed, swapped)
+    (right, literal), product, swapped = measure(key)
+    yield equal("corrected: its transform is the product of the transforms", right, product, atol=1e-12)
+    yield equal("corrected: commutative", *swapped, atol=1e-12)
+    yield printed(equal("as printed: its transform is the product of the transforms", literal, product, atol=1e-12))

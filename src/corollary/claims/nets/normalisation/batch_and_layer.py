@@ -6,7 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
-from corollary.evidence import Count, Size, at_least, claim, control, equal, estimate
+from corollary.evidence import Count, Size, at_least, claim, control, equal, estimate, printed
 from corollary.nets import tanh, train
 from corollary.nets.normalisation import (
     NormalisedMLP,
@@ -85,9 +85,13 @@ def batch_normalisation(key, *, batch: Size = 32, width: Size = 24, depth: Count
     yield equal("variance in every normalised layer", found["variances"], 1.0, along="layer")
     predicted = np.log(gain**2) + digamma(width / 2) - np.log(width / 2)
     yield estimate("log of the squared norm a layer, not normalised", found["per layer"], predicted, wrong=0.0)
-    yield control("weights times -1", equal("outputs", found["negative"][0].ravel(), found["negative"][1].ravel()))
-    yield control("delta 10", equal("weights times 3", found["soft"][0].ravel(), found["soft"][1].ravel()))
-    yield control("delta 10", equal("gradient along its own row", found["along"][2], 0.0, atol=1e-10, along="unit"))
+    yield control(
+        "the factor is positive: here -1", equal("outputs", found["negative"][0].ravel(), found["negative"][1].ravel())
+    )
+    yield control("delta is 0: here 10", equal("weights times 3", found["soft"][0].ravel(), found["soft"][1].ravel()))
+    yield control(
+        "delta is 0: here 10", equal("gradient along its own row", found["along"][2], 0.0, atol=1e-10, along="unit")
+    )
 
 
 @claim(
@@ -101,7 +105,9 @@ def printed_unit_variance(key, *, batch: Size = 16):
     $\frac v{v+\delta}<1$, which is next to nothing for a feature that hardly varies.
     """
     z = jax.random.normal(key, (batch, 3)) * jnp.array([1.0, 0.01, 0.001])
-    yield equal("variance over the batch, delta 1e-5", batch_normalise(z).values.var(0), 1.0, along="feature")
+    found, delta = batch_normalise(z).values.var(0), 1e-5
+    yield equal("variance over the batch, corrected", found, z.var(0) / (z.var(0) + delta), along="feature")
+    yield printed(equal("variance over the batch, as printed", found, 1.0, along="feature"))
 
 
 @claim(rows=("B10.30",))
@@ -139,14 +145,17 @@ def layer_normalisation(key, *, size: Size = 7, batch: Size = 5):
     together, same, single = found["alone"]
     yield equal("in other company", together, same, rtol=1e-14, atol=1e-14, along="feature")
     yield equal("in a batch of one", single, same, rtol=1e-14, atol=1e-14, along="feature")
-    yield control("batch normalisation", equal("in other company", *found["batch"], along="feature"))
+    yield control(
+        "each example is normalised for itself: here over the batch",
+        equal("in other company", *found["batch"], along="feature"),
+    )
     yield equal("scaled and shifted", *found["affine"][:2], along="feature")
-    yield control("delta 0.5", equal("scaled", *found["affine"][2:], along="feature"))
+    yield control("delta is 0: here 0.5", equal("scaled", *found["affine"][2:], along="feature"))
     yield equal("Jacobian", found["slope"][0].ravel(), found["slope"][1].ravel())
     yield equal("Jacobian times the ones and times z", jnp.stack(found["null"][:2]), 0.0, atol=1e-11, along="feature")
     spectrum = np.r_[0.0, 0.0, np.ones(size - 2)]
     yield equal("eigenvalues of the Jacobian times sigma", found["spectrum"], spectrum, atol=1e-10, along="rank")
-    yield control("delta 0.5", equal("Jacobian times z", found["null"][2], 0.0, atol=1e-11, along="feature"))
+    yield control("delta is 0: here 0.5", equal("Jacobian times z", found["null"][2], 0.0, atol=1e-11, along="feature"))
 
 
 @claim(rows=("B10.31",), full={"steps": 1000})
@@ -256,12 +265,19 @@ def what_rescaling_gives_back(key, *, batch: Size = 12, width: Size = 6):
 
     found = {k: v if k == "misfit" else [a.ravel() for a in v] for k, v in measure(key).items()}
     yield equal("scale and shift of the batch restore the layer", *found["restored"], along="example")
-    yield control("another batch", equal("same scale and shift", *found["other"], along="example"))
+    yield control(
+        "scale and shift are those of the batch: here of another",
+        equal("same scale and shift", *found["other"], along="example"),
+    )
     yield equal("weights times 10, normalised", *found["louder"], along="example")
-    yield control("not normalised", equal("weights times 10", *found["plain louder"], along="example"))
+    yield control(
+        "the layer is normalised: here not", equal("weights times 10", *found["plain louder"], along="example")
+    )
     yield equal("inner weights 0.1, 1, 10, -10 without rescaling", *found["slopes"])
     yield equal("tanh 3x with scale and shift", *found["fitted"], along="example")
-    yield control("a scale of one standard deviation", equal("tanh 3x", *found["halved"], along="example"))
+    yield control(
+        "the scale is three standard deviations: here one", equal("tanh 3x", *found["halved"], along="example")
+    )
     # the best multiple of tanh of the standardised points: misfit of some 0.1, as for slopes 1 and 3 it must be
     yield at_least("tanh 3x without: largest misfit of the best fit", found["misfit"], 0.02)
     yield equal("unbiased over biased", *found["ratio"])

@@ -4,7 +4,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 
-from corollary.evidence import Count, Size, at_most, claim, control, equal
+from corollary.evidence import Count, Size, at_most, claim, control, equal, printed
 from corollary.nets.recurrent import GRU, LSTM, GatedPlant, gated_solution, half_life, retained, unroll
 
 
@@ -44,10 +44,12 @@ def gated_sum(key, *, inputs: Size = 3, units: Size = 4, steps: Count = 60):
         silent = GatedPlant(1, 3, lambda x: jnp.zeros(3), key=key)
         silent = eqx.tree_at(lambda p: (p.weight, p.bias), silent, (jnp.zeros((3, 1)), jnp.log(g / (1 - g))))
         left = unroll(silent, jnp.zeros((70, 1)), jnp.ones(3))
+        # a state that is bent before it is kept
+        bent = jax.lax.scan(lambda z, pair: (pair[0] * jnp.tanh(z) + pair[1], None), start, (gates, updates))[0]
         return {
             "states": states,
             "solution": gated_solution(gates, updates, start),
-            "printed": gated_solution(gates, gates * updates, start),
+            "bent": bent,
             "bound": jnp.abs(start) + jnp.cumsum(jnp.abs(updates), axis=0),
             "opened": (opened, before + small),
             "closed": (closed, small),
@@ -65,7 +67,8 @@ def gated_sum(key, *, inputs: Size = 3, units: Size = 4, steps: Count = 60):
     yield equal("share left by constant gates 0.5, 0.9, 0.99", found["left"], found["predicted"], along="step")
     yield equal("share left after the half-life", found["halves"], 0.5)
     yield control(
-        "products from the same step on, as printed", equal("last state", found["printed"], found["states"][-1])
+        "the state is kept linearly: here through tanh",
+        equal("last state by the products", found["bent"], found["solution"]),
     )
 
 
@@ -75,7 +78,7 @@ def gated_sum_as_printed(key, *, inputs: Size = 3, units: Size = 4, steps: Count
 
     As printed in section 13.7: $Z_t=\prod_{t'=1}^tS(WX_{t'}+B)\odot Z_0+\sum_{t'=1}^t\big(\prod_{t''=t'}^tS(WX_{t''}
     +B)\big)\odot\tilde f(X_{t'})$. Already for $t=1$ this is $\gamma_1\odot(Z_0+f_1)$ instead of
-    $\gamma_1\odot Z_0+f_1$.
+    $\gamma_1\odot Z_0+f_1$. With products that begin at $t''=t'+1$ it is right.
     """
 
     @jax.jit
@@ -85,9 +88,14 @@ def gated_sum_as_printed(key, *, inputs: Size = 3, units: Size = 4, steps: Count
         start = jax.random.normal(start_key, (units,))
         plant = _plant(plant_key, inputs, units)
         gates, updates = plant.coefficients(xs)
-        return unroll(plant, xs, start)[-1], gated_solution(gates, gates * updates, start)
+        after = jnp.stack([jnp.prod(gates[t + 1 :], axis=0) for t in range(steps)])
+        kept = jnp.prod(gates, axis=0) * start
+        by_products = [kept + jnp.sum(factors * updates, axis=0) for factors in (after, gates * after)]
+        return unroll(plant, xs, start)[-1], *by_products
 
-    yield equal("last state by the products", *measure(key))
+    last, meant, literal = measure(key)
+    yield equal("last state by the products, corrected", last, meant)
+    yield printed(equal("last state by the products, as printed", last, literal))
 
 
 @claim(rows=("E05.12", "E05.13", "M13.18", "M13.20"))
@@ -183,7 +191,7 @@ def gru_as_printed(key, *, inputs: Size = 3, units: Size = 4, steps: Count = 30)
     As printed: $z_t=\sigma\odot z_{t-1}+(1-\sigma)\odot\zeta_t$ with the reset gate
     $\zeta_t=\sigma(H[z_{t-1},x_t])$. The candidate $\tilde z_t$ that the next line computes is then never used, and a
     state that begins at zero is never negative. Compared with Equinox's GRU, with a diagonal recurrent matrix in the
-    candidate.
+    candidate; with $\tilde z_t$ in the place of $\zeta_t$ both agree.
     """
 
     @jax.jit
@@ -193,12 +201,20 @@ def gru_as_printed(key, *, inputs: Size = 3, units: Size = 4, steps: Count = 30)
         peer = eqx.nn.GRUCell(inputs, units, use_bias=False, key=peer_key)
         peer = eqx.tree_at(lambda c: c.weight_hh, peer, peer.weight_hh.at[2 * units :].multiply(jnp.eye(units)))
 
+        def gates(x, z):
+            return jnp.split(jax.nn.sigmoid((peer.weight_ih @ x + peer.weight_hh @ z)[: 2 * units]), 2)
+
         def body(states, x):
-            printed, true = states
-            reset, keep = jnp.split(jax.nn.sigmoid((peer.weight_ih @ x + peer.weight_hh @ printed)[: 2 * units]), 2)
-            states = keep * printed + (1 - keep) * reset, peer(x, true)
+            literal, meant, true = states
+            reset, keep = gates(x, literal)
+            literal = keep * literal + (1 - keep) * reset
+            reset, keep = gates(x, meant)
+            candidate = jnp.tanh(peer.weight_ih[2 * units :] @ x + peer.weight_hh[2 * units :] @ (reset * meant))
+            states = literal, keep * meant + (1 - keep) * candidate, peer(x, true)
             return states, states
 
-        return jax.lax.scan(body, (jnp.zeros(units), jnp.zeros(units)), xs)[1]
+        return jax.lax.scan(body, (jnp.zeros(units),) * 3, xs)[1]
 
-    yield equal("state", *measure(key), rtol=1e-6)
+    literal, meant, true = measure(key)
+    yield equal("state with the candidate, corrected", meant, true, rtol=1e-10)
+    yield printed(equal("state with the reset gate, as printed", literal, true, rtol=1e-6))

@@ -35,10 +35,9 @@ def memory_as_weighted_sum(key, *, inputs: Size = 3, units: Size = 4, steps: Cou
         start = LSTMState(*(jax.random.normal(k, (units,)) for k in (hidden_key, memory_key)))
         states, weights, gates = unroll(cell, xs, start), lstm_memory_weights(cell, xs, start), _gates(cell, xs, start)
         rebuilt = weights.start * start.memory + jnp.einsum("tkn,kn->tn", weights.candidates, gates.candidate)
-        # the gate of the same step as well, instead of those after it only
-        early = weights.start * start.memory + jnp.einsum(
-            "tkn,kn->tn", weights.candidates, gates.keep * gates.candidate
-        )
+        # the candidates of one run with the weights of another
+        other = lstm_memory_weights(cell, xs[::-1], start)
+        mixed = other.start * start.memory + jnp.einsum("tkn,kn->tn", other.candidates, gates.candidate)
         # coupled: the pre-activation of the writing gate is minus that of the keeping one
         blocks = lambda a: a.at[:units].set(-a[units : 2 * units])  # noqa: E731
         coupled = eqx.tree_at(
@@ -52,7 +51,7 @@ def memory_as_weighted_sum(key, *, inputs: Size = 3, units: Size = 4, steps: Cou
         most = lstm_memory_weights(open, xs, start).candidates.sum(1)
         return {
             "memory": (rebuilt, states.memory),
-            "early": (early, states.memory),
+            "mixed": (mixed, states.memory),
             "least": weights.candidates,
             "sums": jnp.concatenate([weights.candidates.sum(1), most], axis=1).T,
             "coupled": (both.candidates.sum(1), 1 - jnp.cumprod(keep, axis=0)),
@@ -64,7 +63,10 @@ def memory_as_weighted_sum(key, *, inputs: Size = 3, units: Size = 4, steps: Cou
     yield at_least("weights", found["least"].ravel(), 0.0)
     yield at_most("sum of the weights of a step", found["sums"], np.arange(1, steps + 1), along="step")
     yield equal("coupled gates: sum of the weights", *found["coupled"])
-    yield control("products from the same step on", equal("memory", *found["early"]))
+    yield control(
+        "the weights are those of the run: here of the inputs in reverse",
+        equal("memory rebuilt from the weights", *found["mixed"]),
+    )
     yield matrices(
         "weight of the candidate of step k in the memory of step t, first unit",
         {"LSTM": found["kept"]},

@@ -5,7 +5,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from corollary.evidence import Count, Size, at_least, at_most, claim, control, equal
+from corollary.evidence import Count, Size, at_least, at_most, claim, control, equal, printed
 from corollary.nets.recurrent import LSTM, BatchNormalised, ElmanCell, LayerNormCell
 
 
@@ -67,9 +67,12 @@ def layer_norm_rescaling(key, *, inputs: Size = 3, units: Size = 6, draws: Size 
     yield equal("change of the state under the factors 0.001, 0.1, 7, 1000", found["moved"], 0.0, atol=1e-11)
     yield at_most("with delta: change of the state", found["soft"], found["allowed"], atol=1e-12)
     yield equal("factor -1, odd and without bias: the state changes its sign", *found["odd"])
-    yield control("factor -1", equal("change of the state", found["minus"], 0.0, atol=1e-3))
-    yield control("a plain cell", equal("change of the state", found["plain"], 0.0, atol=1e-3))
-    yield control("a bias inside", equal("change of the state", found["inner"], 0.0, atol=1e-3))
+    yield control("the factor is positive: here -1", equal("change of the state", found["minus"], 0.0, atol=1e-3))
+    yield control("the cell is normalised: here not", equal("change of the state", found["plain"], 0.0, atol=1e-3))
+    yield control(
+        "the bias is added after normalisation: here before",
+        equal("change of the state", found["inner"], 0.0, atol=1e-3),
+    )
 
 
 @claim(rows=("M13.32",), erratum="The factor must be positive: a negative one changes the sign of what is normalised.")
@@ -77,7 +80,7 @@ def layer_norm_any_scalar(key, *, inputs: Size = 3, units: Size = 6):
     r"""A layer-normalised recurrent cell does not see any scalar in front of its input and state.
 
     As printed in section 13.8.3: if $X_t$ and $Z_{t-1}$ are multiplied by a scalar $\zeta$, then so are $\mu_t$ and
-    $\sigma_t$, and $Z_t$ stays the same. A standard deviation is multiplied by $|\zeta|$.
+    $\sigma_t$, and $Z_t$ stays the same. A standard deviation is multiplied by $|\zeta|$: it holds for $\zeta>0$.
     """
 
     @jax.jit
@@ -85,9 +88,11 @@ def layer_norm_any_scalar(key, *, inputs: Size = 3, units: Size = 6):
         cell_key, x_key, z_key = jax.random.split(key, 3)
         cell = _cells(cell_key, inputs, units)
         x, z = jax.random.normal(x_key, (inputs,)), jax.random.normal(z_key, (units,))
-        return cell(-x, -z), cell(x, z)
+        return cell(-x, -z), cell(3 * x, 3 * z), cell(x, z)
 
-    yield equal("state under the factor -1", *measure(key), rtol=1e-6)
+    minus, three, one = measure(key)
+    yield equal("state under the factor 3", three, one, rtol=1e-10)
+    yield printed(equal("state under the factor -1", minus, one, rtol=1e-6))
 
 
 @claim(rows=("M13.29", "M13.30"))
@@ -134,5 +139,5 @@ def batch_norm_of_inputs(key, *, inputs: Size = 3, units: Size = 4, batch: Size 
     yield equal("inputs scaled and shifted: change of Elman and LSTM", found["inputs"], 0.0, atol=1e-11)
     yield equal("all normalised, inputs shifted: change", found["shift"], 0.0, atol=1e-11)
     yield at_least("all normalised, inputs scaled: change", found["scale"], 1e-3)
-    yield control("a negative factor", equal("change", found["minus"], 0.0, atol=1e-3))
-    yield control("a plain cell", equal("change", found["plain"], 0.0, atol=1e-3))
+    yield control("the factor is positive: here -1", equal("change", found["minus"], 0.0, atol=1e-3))
+    yield control("the inputs are normalised: here not", equal("change", found["plain"], 0.0, atol=1e-3))
