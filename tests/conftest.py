@@ -11,6 +11,7 @@ ROOT = Path(__file__).resolve().parent.parent
 if (beside := ROOT.parent / "shared" / "data").is_dir():
     os.environ.setdefault("COROLLARY_DATA", str(beside))
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
+os.environ.setdefault("COROLLARY_CACHE", str(ROOT / ".cache" / "corollary"))
 os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(ROOT / ".cache" / "xla"))
 os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
 os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES", "-1")
