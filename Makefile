@@ -5,7 +5,7 @@ BIN := .venv/bin
 JOBS ?= $(shell $(PYTHON) -c "import os; print(min(os.cpu_count() or 1, 8))")
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: audit verify test lint format clean
+.PHONY: audit verify test test-quick lint format clean
 
 # what `make verify` measures; CLAIMS='*' measures everything
 CLAIMS ?= linear.*
@@ -18,6 +18,10 @@ verify: .venv/.installed
 
 test: .venv/.installed-dev lint
 	$(BIN)/pytest -n $(JOBS) --dist worksteal -q
+
+# what an edit made stale: claims by the ledger, and the unit tests named after the files that differ from HEAD
+test-quick: .venv/.installed-dev
+	$(BIN)/python tests/changed.py | COROLLARY_SAMPLE=0 xargs $(BIN)/pytest -n $(JOBS) --dist worksteal -q tests/claims/test_claims.py
 
 lint: .venv/.installed-dev
 	$(BIN)/ruff check .

@@ -53,6 +53,10 @@ class Closures:
             total.update(f"{unit[0]} {unit[1]} {self._digest(unit)} {self.edges(unit)[1]}\n".encode())
         return total.hexdigest()[:12]
 
+    def behind(self, module: str, chain: list[str]) -> set[Unit]:
+        """The units that `module.a.b.c` means."""
+        return self._attribute(module, chain, frozenset())[0]
+
     def _digest(self, unit: Unit) -> str:
         record = self._record(unit)
         return record["digest"] if record else ""
