@@ -192,6 +192,20 @@ def test_what_counts_and_what_does_not(tmp_path):
     assert len({version(text) for text in [first, *other]}) == 1 + len(other)
 
 
+def test_data_beside_a_module_counts_for_it(tmp_path):
+    use = "def start(): pass"
+
+    def versions():
+        sources = house(tmp_path, a__use=use, b__use=use, a____init__="", b____init__="")
+        return [sources.closures.version([(f"h.{place}.use", "start")]) for place in "ab"]
+
+    before = versions()
+    (tmp_path / "h" / "a" / "table.tsv").write_text("1\t2\n")
+    after = versions()
+    assert after[0] != before[0]
+    assert after[1] == before[1]
+
+
 def test_claims_are_free_to_change_their_rows_and_their_words(tmp_path):
     text = '@claim(rows=("M02.01",), erratum="Off by one.")\ndef start(key):\n    """A.\n\n    B."""\n    yield 1\n'
 

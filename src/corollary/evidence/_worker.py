@@ -5,11 +5,13 @@ as they come, and at last "end" with the evidence as JSON, or "error" with a sen
 """
 
 import hashlib
+import itertools
 import json
 import multiprocessing
 import os
 import platform
 import signal
+import sys
 import threading
 import warnings
 from dataclasses import asdict
@@ -28,6 +30,10 @@ from corollary.evidence._staleness._cache import directory
 #: workers on one accelerator must not each reserve most of its memory at the start.
 ENVIRONMENT = {"TF_CPP_MIN_LOG_LEVEL": "3", "XLA_PYTHON_CLIENT_PREALLOCATE": "false"}
 
+#: Tasks after which a worker lets go of its compiled programs: each holds pages of memory, of which a process may have
+#: some 65,000. What it needs again is in the compilation cache.
+BREATH = 50
+
 
 def work(connection: Connection) -> None:
     """Serve tasks until the other end closes."""
@@ -40,8 +46,10 @@ def work(connection: Connection) -> None:
     cache_compilations()
     try:
         connection.send(("ready", ""))
-        while True:
+        for count in itertools.count(1):
             connection.send(_serve(connection, connection.recv()))
+            if count % BREATH == 0:
+                sys.modules["jax"].clear_caches()
     except (EOFError, ConnectionError):
         return
 

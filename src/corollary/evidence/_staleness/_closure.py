@@ -66,12 +66,13 @@ class Closures:
         return table["names"].get(unit[1]) if unit[1] else table["effects"]
 
     def _edges(self, unit: Unit) -> tuple[frozenset[Unit], str]:
-        """The units that a unit reads, and the imports of other packages that it reads."""
+        """The units that a unit reads, and what it reads of other packages and of data files."""
         module, name = unit
         if name == "*":
             return frozenset(self._everything(module)), ""
         found: set[Unit] = set(self._registered.get(unit, ())) | self._effects_seen(module)
-        foreign: set[str] = set()
+        data = self.tables[module].get("data")
+        foreign: set[str] = {f"data={data}"} if data else set()
         for chain in self._record(unit)["reads"]:
             units, others = self._resolve(module, chain)
             found |= units

@@ -13,11 +13,12 @@ from corollary.evidence._staleness._table import table_of
 
 
 class File(NamedTuple):
-    """One module: its text, and the text of the stub from which a package loads its names."""
+    """One module: its text, the text of the stub from which a package loads its names, a digest of data beside it."""
 
     path: Path
     source: str
     stub: str | None
+    data: str = ""
 
 
 class Sources:
@@ -28,13 +29,15 @@ class Sources:
 
     def __init__(self, roots: dict[str, Path], base: "Sources | None" = None):
         self.roots, self.base = roots, base
-        self._own = {module: _read(path) for name, root in roots.items() for module, path in _modules(name, root)}
+        paths = {module: path for name, root in roots.items() for module, path in _modules(name, root)}
+        data = {place: _data(place) for place in {path.parent for path in paths.values()}}
+        self._own = {module: _read(path, data[path.parent]) for module, path in paths.items()}
         self.files: dict[str, File] = (base.files if base else {}) | self._own
 
     @cached_property
     def digests(self) -> dict[str, str]:
-        """module -> digest of its file and stub."""
-        own = {module: _digest(f.source + "\0" + (f.stub or "")) for module, f in self._own.items()}
+        """module -> digest of its file, its stub and the data beside it."""
+        own = {module: _digest("\0".join([f.source, f.stub or "", f.data])) for module, f in self._own.items()}
         return (self.base.digests if self.base else {}) | own
 
     @cached_property
@@ -93,9 +96,19 @@ class Sources:
         return _digest(" ".join(f"{name}={path}" for name, path in sorted(self.roots.items())))[:12]
 
 
-def _read(path: Path) -> File:
+def _read(path: Path, data: str) -> File:
     stub = path.with_suffix(".pyi")
-    return File(path, path.read_text(encoding="utf-8"), stub.read_text(encoding="utf-8") if stub.is_file() else None)
+    said = stub.read_text(encoding="utf-8") if stub.is_file() else None
+    return File(path, path.read_text(encoding="utf-8"), said, data)
+
+
+def _data(directory: Path) -> str:
+    """A digest of the files that a package brings along for its modules to read; "" where there are none."""
+    if not (directory / "__init__.py").is_file():
+        return ""
+    code = (".py", ".pyi", ".pyc", ".typed")
+    files = [p for p in sorted(directory.iterdir()) if p.suffix not in code and p.is_file()]
+    return _digest("".join(f"{p.name} {hashlib.sha256(p.read_bytes()).hexdigest()}\n" for p in files)) if files else ""
 
 
 def _modules(name: str, root: Path) -> list[tuple[str, Path]]:
@@ -117,7 +130,7 @@ def _table(module: str, file: File) -> dict:
     except SyntaxError:  # nothing can import it either; its text stands for it
         tree, stub = ast.parse(f"broken = {_digest(file.source)!r}"), ast.parse("")
     made = declared(tree, module)  # before the table, which takes the trees apart
-    return table_of(tree, module, package=file.path.name == "__init__.py", stub=stub) | made
+    return table_of(tree, module, package=file.path.name == "__init__.py", stub=stub) | made | {"data": file.data}
 
 
 def _reader() -> str:
