@@ -21,7 +21,8 @@ test: .venv/.installed-dev lint
 
 # what an edit made stale: claims by the ledger, and the unit tests named after the files that differ from HEAD
 test-quick: .venv/.installed-dev
-	$(BIN)/python tests/changed.py | COROLLARY_SAMPLE=0 xargs $(BIN)/pytest -n $(JOBS) --dist worksteal -q tests/claims/test_claims.py
+	COROLLARY_SAMPLE=0 $(BIN)/pytest -n $(JOBS) --dist worksteal -q tests/claims/test_claims.py \
+	  $$($(BIN)/python tests/changed.py)
 
 lint: .venv/.installed-dev
 	$(BIN)/ruff check .

@@ -7,7 +7,9 @@ import textwrap
 import pytest
 
 from corollary import ROOMS
+from corollary.evidence import claims
 from corollary.evidence._code import sources
+from corollary.evidence._run import measure
 from corollary.evidence._staleness._closure import Closures
 from corollary.evidence._staleness._sources import Sources, _table
 from corollary.evidence._staleness._tracer import Tracer
@@ -281,6 +283,25 @@ def users():
 
 def every_claim():
     return [(module, entry["name"]) for module, table in sources().tables.items() for entry in table["claims"]]
+
+
+def small_claims():
+    """Of every room the claim that reaches least, which is likely to be quick."""
+    least = {}
+    for id, claim in claims().items():
+        if claim.module.startswith("corollary."):
+            size = len(sources().closures.closure(sources().roots_of(claim.module, claim.name)))
+            least[id.partition(".")[0]] = min(least.get(id.partition(".")[0], (size, id)), (size, id))
+    return [id for _, id in least.values()]
+
+
+@pytest.mark.parametrize("id", small_claims())
+def test_what_a_claim_calls_lies_in_its_closure(id):
+    claim = claims()[id]
+    found = measure(claim, 0, "quick", claim.values(), lambda item: None, trace=True)
+    called = {tuple(unit.split(":")) for unit in found.calls}
+    assert {(claim.module, claim.name), ("corollary.evidence._run", "items")} < called
+    assert called <= sources().closures.closure(sources().roots_of(claim.module, claim.name))
 
 
 def edits():

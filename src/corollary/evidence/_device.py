@@ -13,13 +13,11 @@ _ASK = "import jax; print(jax.default_backend())"
 
 @cache
 def device_kind() -> str:
-    """`cpu`, `gpu` or `tpu`: what JAX takes by default.
+    """`cpu`, `gpu` or `tpu`: what JAX takes by default in a new process.
 
-    Several processes share an accelerator badly, and the one that deals tasks needs none: where JAX has not been
-    imported and there may be an accelerator, another process is asked.
+    The process that deals tasks needs no device, and JAX would reserve most of an accelerator's memory for it if it
+    asked. Where there may be one, another process is sent to ask.
     """
-    if "jax" in sys.modules:
-        return sys.modules["jax"].default_backend()
     named = os.environ.get("JAX_PLATFORMS", "").split(",")[0].strip()
     if named:
         return _KINDS.get(named, named)

@@ -48,6 +48,8 @@ def measure(
 
     With `trace` the evidence says which definitions of ours were called.
     """
+    import jax
+
     tracer = Tracer(sources(claim.module.partition(".")[0])) if trace else None
     started, clock = datetime.now(UTC).isoformat(timespec="seconds"), time.perf_counter()
     checks, figures, error = [], [], None
@@ -62,7 +64,8 @@ def measure(
         error = f"{type(problem).__name__}: {problem} ({_place(problem, claim)})"
     seconds = time.perf_counter() - clock
     made = evidence_of(claim, seed, scale, values, tuple(checks), tuple(figures), error, seconds, started)
-    return replace(made, calls=tuple(sorted(map(":".join, tracer.called)))) if tracer else made
+    calls = tuple(sorted(map(":".join, tracer.called))) if tracer else None
+    return replace(made, device=jax.default_backend(), calls=calls)
 
 
 def _place(problem: Exception, claim: Claim) -> str:
@@ -74,7 +77,7 @@ def _place(problem: Exception, claim: Claim) -> str:
 
 
 def evidence_of(claim, seed, scale, values, checks, figures, error, seconds, started) -> Evidence:
-    """The evidence of a run that ended, or that was cut short with `error`."""
+    """The evidence of a run that ended, or that was cut short with `error`; its device is that of a new process."""
     found, reason = ("error", error) if error is not None else verdict(checks)
     return Evidence(
         claim=claim.id,
