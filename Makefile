@@ -1,7 +1,8 @@
 # Three commands do everything on a machine with Python and make: `make audit`, `make verify` and `make test`.
 
 PYTHON ?= python3
-BIN := .venv/bin
+VENV ?= .venv
+RUN := $(VENV)/bin/python -m
 JOBS ?= $(shell $(PYTHON) -c "import os; print(min(os.cpu_count() or 1, 8))")
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
@@ -9,40 +10,44 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 # what `make verify` measures; CLAIMS='*' measures everything
 CLAIMS ?= linear.*
+# what `make test` runs: everything, or TESTS=tests/data
+TESTS ?=
 
-audit: .venv/.installed
-	$(BIN)/corollary audit --out report.html
+audit: $(VENV)/.installed
+	$(RUN) corollary audit --out report.html
 
-verify: .venv/.installed
-	$(BIN)/corollary verify '$(CLAIMS)' --jobs $(JOBS)
+verify: $(VENV)/.installed
+	$(RUN) corollary verify '$(CLAIMS)' --jobs $(JOBS)
 
-test: .venv/.installed-dev lint
-	$(BIN)/pytest -n $(JOBS) --dist worksteal -q
+test: $(VENV)/.installed-dev lint
+	$(RUN) pytest -n $(JOBS) --dist worksteal -q $(TESTS)
 
 # what an edit made stale: claims by the ledger, and the unit tests named after the files that differ from HEAD
-test-quick: .venv/.installed-dev
-	COROLLARY_SAMPLE=0 $(BIN)/pytest -n $(JOBS) --dist worksteal -q tests/claims/test_claims.py \
-	  $$($(BIN)/python tests/changed.py)
+test-quick: $(VENV)/.installed-dev
+	COROLLARY_SAMPLE=0 $(RUN) pytest -n $(JOBS) --dist worksteal -q tests/claims/test_claims.py \
+	  $$($(VENV)/bin/python tests/changed.py)
 
-lint: .venv/.installed-dev
-	$(BIN)/ruff check .
-	$(BIN)/ruff format --check .
+lint: $(VENV)/.installed-dev
+	$(RUN) ruff check .
+	$(RUN) ruff format --check .
 
-format: .venv/.installed-dev
-	$(BIN)/ruff format .
-	$(BIN)/ruff check --fix .
+format: $(VENV)/.installed-dev
+	$(RUN) ruff format .
+	$(RUN) ruff check --fix .
 
 clean:
-	rm -rf .venv .cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) .cache .pytest_cache .ruff_cache .hypothesis
 
-.venv/bin/python:
-	$(PYTHON) -m venv .venv
+$(VENV)/bin/python:
+	$(PYTHON) -m venv $(VENV)
 
-# The stamps are older than pyproject.toml exactly when something about the dependencies may have changed.
-.venv/.installed: pyproject.toml | .venv/bin/python
-	$(BIN)/python -m pip install --quiet --editable .
-	@touch $@
+# A stamp is a copy of the pyproject.toml that was installed: pip, and with it the network, is asked only when that has
+# changed, not when a checkout has merely written it again.
+$(VENV)/.installed: pyproject.toml | $(VENV)/bin/python
+	@cmp -s $< $@ || $(RUN) pip install --quiet --editable .
+	@cp $< $@
 
-.venv/.installed-dev: pyproject.toml | .venv/bin/python
-	$(BIN)/python -m pip install --quiet --editable '.[dev]'
-	@touch $@ .venv/.installed
+$(VENV)/.installed-dev: pyproject.toml | $(VENV)/bin/python
+	@cmp -s $< $@ || $(RUN) pip install --quiet --editable '.[dev]'
+	@cp $< $@
+	@cp $< $(VENV)/.installed

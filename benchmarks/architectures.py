@@ -31,7 +31,7 @@ import numpy as np
 from _beside_pytorch import python
 
 from corollary.data import stochastic_block_model
-from corollary.nets import MLP, processor_ready
+from corollary.nets import MLP, cpu_ready
 from corollary.nets.activations import identity, relu
 from corollary.nets.attention import Encoder, LanguageModel, ViT, next_token_loss, token_cross_entropy
 from corollary.nets.convolutional import ResNet9, lenet5
@@ -380,7 +380,7 @@ def compare(family, peers, rounds, seconds):
     arrays, rest = eqx.partition(case.model, eqx.is_inexact_array)
     data = jax.tree.map(jnp.asarray, case.data)
     slopes = jax.value_and_grad(lambda a, *data: case.loss(eqx.combine(a, rest), *data))
-    both = jax.jit(processor_ready(slopes))
+    both = jax.jit(cpu_ready(slopes))
     first = measure(lambda: both(arrays, *data))[0]
     loss, gradients = both(arrays, *data)
     ours = float(loss), {k: np.asarray(a) for k, a in case.weights(gradients).items()}

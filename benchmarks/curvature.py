@@ -24,7 +24,7 @@ import jax.numpy as jnp
 import numpy as np
 from _environment import environment
 
-from corollary import landscape
+from corollary import Network, landscape
 
 # other work on the machine disturbs processor time less than the time on the wall: CPU_CLOCK=1 compares that
 CLOCK = time.process_time if os.environ.get("CPU_CLOCK") else time.perf_counter
@@ -59,11 +59,6 @@ def apply(params, x):
     return x @ w + b
 
 
-def loss(params, batch):
-    x, y = batch
-    return -jnp.mean(jnp.take_along_axis(jax.nn.log_softmax(apply(params, x)), y[:, None], 1))
-
-
 def timed(function, repeats):
     """First call, best of the later ones, result."""
     times = []
@@ -79,7 +74,7 @@ def compare(sizes, n, count, steps, k, repeats, threads):
     params = network(sizes)
     x = rng.normal(size=(n, sizes[0])).astype(np.float32)
     y = rng.integers(sizes[-1], size=n)
-    operator = landscape.hessian(loss, params, (x, y))
+    operator = landscape.hessian(Network(apply, params), "cross_entropy", (x, y))
     vectors = rng.normal(size=(operator.size, count)).astype(np.float32)
 
     given = {f"{c}{i}": a for i, layer in enumerate(params) for c, a in zip("wb", layer, strict=True)}
@@ -109,7 +104,8 @@ def compare(sizes, n, count, steps, k, repeats, threads):
 
     first, ours, pairs = timed(lambda: operator.top(k, products=steps, basis=steps, tolerance=0.0), repeats)
     with jax.enable_x64(True):
-        double = landscape.hessian(loss, [(jnp.asarray(w, float), jnp.asarray(b, float)) for w, b in params], (x, y))
+        double = [(jnp.asarray(w, float), jnp.asarray(b, float)) for w, b in params]
+        double = landscape.hessian(Network(apply, double), "cross_entropy", (x, y))
         exact = np.asarray(double.top(k, tolerance=1e-8).values)
     off = [np.max(np.abs(np.sort(v)[::-1] - exact)) / exact[0] for v in (np.asarray(pairs.values), theirs["values"])]
     print(f"Lanczos, {steps} steps, top {k}: relative error {off[0]:.1e} ours, {off[1]:.1e} theirs")
@@ -138,7 +134,7 @@ def large(sizes, n, steps, batch):
     params = jax.tree.map(jnp.asarray, network(sizes))
     keys = jax.random.split(jax.random.key(0))
     x, y = jax.random.normal(keys[0], (n, sizes[0])), jax.random.randint(keys[1], (n,), 0, sizes[-1])
-    operator = landscape.hessian(loss, params, (x, y), batch_size=batch)
+    operator = landscape.hessian(Network(apply, params), "cross_entropy", (x, y), batch_size=batch)
     side = 8192
     a = jax.random.normal(keys[0], (side, side))
     square = jax.jit(lambda a: a @ a)

@@ -25,7 +25,7 @@ import numpy as np
 from _environment import environment
 from _peer_kernels import NETWORKS
 
-from corollary import kernels
+from corollary import Network, kernels
 
 PEER = (["neural-tangents==0.6.5", "jax==0.4.23", "jaxlib==0.4.23", "numpy<2", "scipy<1.13"],)
 BARS = {"dense": 100.0, "convolutional": 0.0, "analytic": 2.0}
@@ -53,7 +53,7 @@ def ours(task, x, params, repeats):
     def run():
         if task == "analytic":
             return kernels.ntk(x, depth=3)
-        return kernels.empirical_ntk(NETWORKS[task], params, x)
+        return kernels.empirical_ntk(Network(NETWORKS[task], params, batched=True), x)
 
     wall, processor = [], []
     for _ in range(1 + repeats):

@@ -20,7 +20,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from corollary import data, kernels
+from corollary import Network, data, kernels
 
 
 def timed(function, calls=2):
@@ -89,7 +89,7 @@ def main(scale):
     shapes = list(itertools.pairwise(sizes))
     params = [jax.random.normal(k, s) * (2 / s[0]) ** 0.5 for k, s in zip(keys, shapes, strict=False)]
     n = int(10_000 * scale)
-    first, best, _ = timed(lambda: kernels.empirical_ntk(network, params, left[:n]))
+    first, best, _ = timed(lambda: kernels.empirical_ntk(Network(network, params, batched=True), left[:n]))
     # for each layer: inner products of its inputs, and of its cotangents for each of the ten outputs
     work = 2 * n * n / 2 * sum(a + sizes[-1] * b for a, b in shapes)
     count = sum(p.size for p in params)

@@ -7,9 +7,6 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 
-# a checkout may have the large data sets beside it; elsewhere they come from the user's cache or the network
-if (beside := ROOT.parent / "shared" / "data").is_dir():
-    os.environ.setdefault("COROLLARY_DATA", str(beside))
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
 os.environ.setdefault("COROLLARY_CACHE", str(ROOT / ".cache" / "corollary"))
 os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(ROOT / ".cache" / "xla"))

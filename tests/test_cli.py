@@ -2,6 +2,7 @@
 
 import json
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -9,6 +10,8 @@ import time
 from pathlib import Path
 
 import pytest
+
+from corollary import ROOMS
 
 COMMAND = [sys.executable, "-m", "corollary"]
 QUICK = "linear.scoring.printed_scaling"
@@ -35,38 +38,30 @@ def call(environment):
     return call
 
 
-def test_help_answers_at_once_and_without_jax(call):
-    # the time is the least of five, because this machine may be busy
-    def seconds():
-        clock = time.perf_counter()
-        found = call("--help")
-        assert found.returncode == 0
-        assert "verify" in found.stdout
-        return time.perf_counter() - clock
+HEAVY = ("altair", "equinox", "jax", "scipy", "sklearn")
 
-    assert min(seconds() for _ in range(5)) < 0.5
-    code = """
-import sys
-sys.argv = ["corollary", "--help"]
-try:
-    import corollary.cli as c
-    c.app()
-except SystemExit:
-    pass
-"""
-    found = subprocess.run(
-        [sys.executable, "-c", code + "print('jax' in sys.modules)"], capture_output=True, text=True, check=True
-    )
-    assert found.stdout.strip().endswith("False")
+
+def loaded(code: str) -> set[str]:
+    """Which modules a program of its own has loaded in the end."""
+    code += "\nimport sys; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    return set(done.stdout.splitlines()[-1].split(" "))
+
+
+def test_help_answers_without_jax(call):
+    found = call("--help")
+    assert found.returncode == 0
+    assert "verify" in found.stdout
+    modules = loaded("from typer.testing import CliRunner\nfrom corollary.cli import app\n"
+                     "assert CliRunner().invoke(app, ['--help']).exit_code == 0")  # fmt: skip
+    assert "corollary.cli" in modules
+    assert not modules & set(HEAVY)
 
 
 def test_importing_corollary_is_light():
-    code = "import jax, time; t = time.perf_counter(); import corollary; print(time.perf_counter() - t)"
-    costs = [
-        float(subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout)
-        for _ in range(3)
-    ]
-    assert min(costs) < 0.1
+    modules = loaded("import corollary")
+    assert "corollary" in modules
+    assert not modules & {*HEAVY, "numpy", *(f"corollary.{room}" for room in ROOMS)}
 
 
 def test_version(call):
@@ -133,14 +128,21 @@ def test_claims_in_a_file(call, tmp_path):
 
 def test_settings_that_contradict_each_other_are_refused(call):
     found = call(
-        "verify", "linear.step_size.eigenvalues", "--set", "sets=7", "--set", "sets=8", "--figures", "/nowhere"
+        "verify",
+        "linear.regression_step_size.eigenvalues",
+        "--set",
+        "sets=7",
+        "--set",
+        "sets=8",
+        "--figures",
+        "/nowhere",
     )
     assert found.returncode == 2
     assert "--set gives sets two values, 7 and 8." in found.stderr
 
 
 def test_show(call):
-    found = call("show", "linear.step_size.sharp_threshold")
+    found = call("show", "linear.regression_step_size.sharp_threshold")
     for word in ("M02.08", "steps = 100", "Gradient descent", "full 1000"):
         assert word in found.stdout
     assert "Wrong as printed" in call("show", QUICK).stdout
@@ -148,11 +150,11 @@ def test_show(call):
 
 
 def test_verify_json_is_one_object_a_line(call):
-    found = call("verify", QUICK, "linear.step_size.eigenvalues", "--json", "--seeds", "2", "--seed", "3")
+    found = call("verify", QUICK, "linear.regression_step_size.eigenvalues", "--json", "--seeds", "2", "--seed", "3")
     assert found.returncode == 0, found.stderr
     lines = [json.loads(line) for line in found.stdout.splitlines()]
     assert {(x["claim"], x["seed"]) for x in lines} == {
-        (c, s) for c in (QUICK, "linear.step_size.eigenvalues") for s in (3, 4)
+        (c, s) for c in (QUICK, "linear.regression_step_size.eigenvalues") for s in (3, 4)
     }
     for line in lines:
         assert {"claim", "seed", "verdict", "expected", "seconds", "checks"} <= set(line)
@@ -162,33 +164,33 @@ def test_verify_json_is_one_object_a_line(call):
 
 
 def test_verify_writes_figures_and_resumes(call, tmp_path):
-    found = call("verify", "linear.step_size.eigenvalues", "--figures", str(tmp_path / "f"))
+    found = call("verify", "linear.regression_step_size.eigenvalues", "--figures", str(tmp_path / "f"))
     assert found.returncode == 0, found.stderr
     assert {p.suffix for p in (tmp_path / "f").iterdir()} == {".png", ".svg"}
     assert all(p.stat().st_size > 5000 for p in (tmp_path / "f").iterdir())
-    again = call("verify", "linear.step_size.eigenvalues")
+    again = call("verify", "linear.regression_step_size.eigenvalues")
     assert "1 from the store" in again.stdout
-    assert "from the store" not in call("verify", "linear.step_size.eigenvalues", "--fresh").stdout
+    assert "from the store" not in call("verify", "linear.regression_step_size.eigenvalues", "--fresh").stdout
 
 
 def test_parameters_are_set_and_held_to_their_range(call):
-    found = call("verify", "linear.step_size.eigenvalues", "--set", "sets=7", "--json")
+    found = call("verify", "linear.regression_step_size.eigenvalues", "--set", "sets=7", "--json")
     assert found.returncode == 0, found.stderr
-    out = call("verify", "linear.step_size.eigenvalues", "--set", "sets=0")
+    out = call("verify", "linear.regression_step_size.eigenvalues", "--set", "sets=0")
     assert out.returncode == 2
     assert "sets takes a whole number in [1, 1e+06], got 0" in out.stderr
     assert "Traceback" not in out.stderr
-    near = call("verify", "linear.step_size.eigenvalues", "--set", "set=3")
+    near = call("verify", "linear.regression_step_size.eigenvalues", "--set", "set=3")
     assert "Did you mean sets?" in near.stderr
     assert "name=value" in call("verify", QUICK, "--set", "sets").stderr
     assert "no scale huge" in call("verify", QUICK, "--scale", "huge").stderr
 
 
 def test_a_mistyped_id_gets_the_nearest(call):
-    found = call("verify", "linear.step_size.eigenvalue")
+    found = call("verify", "linear.regression_step_size.eigenvalue")
     assert found.returncode == 2
-    assert "linear.step_size.eigenvalues" in found.stderr
-    assert "linear.step_size.eigenvalues" in call("show", "eigenvalues").stderr
+    assert "linear.regression_step_size.eigenvalues" in found.stderr
+    assert "linear.regression_step_size.eigenvalues" in call("show", "eigenvalues").stderr
 
 
 def test_what_is_off_is_exit_status_1(call):
@@ -215,20 +217,30 @@ def test_figures_into_a_file_is_a_sentence(call, tmp_path):
     assert "cannot be made" in found.stderr
 
 
-def test_ctrl_c_ends_at_once_and_says_what_is_kept(environment):
+def test_ctrl_c_ends_a_claim_that_never_would_and_says_what_is_kept(environment, tmp_path):
     words = [*COMMAND, "verify", QUICK, "fixture_claims.sleeps"]
     process = subprocess.Popen(
         words, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
     )
-    line = process.stdout.readline()  # the first verdict is in, the second claim sleeps
-    assert QUICK in line
-    clock = time.perf_counter()
-    os.killpg(process.pid, signal.SIGINT)
-    _, said = process.communicate(timeout=60)
-    assert time.perf_counter() - clock < 20
+    try:
+        assert QUICK in process.stdout.readline()  # the first verdict is in
+        name, worker, _ = wait_for(tmp_path / "trace").split(" ")
+        assert name == "sleeps"  # the second claim has begun, and it has no end
+        os.killpg(process.pid, signal.SIGINT)
+        _, said = process.communicate()
+    finally:
+        process.kill()
     assert process.returncode == 130
+    assert not Path(f"/proc/{worker}").exists()  # it was ended, and waited for, before the command was done
     assert "1 of 2 results are kept" in said
     assert "Traceback" not in said
+
+
+def wait_for(path: Path) -> str:
+    """The first line of a file that another process is going to write."""
+    while not path.exists() or "\n" not in (text := path.read_text()):
+        time.sleep(0.02)
+    return text.splitlines()[0]
 
 
 def test_coverage(call):
@@ -249,6 +261,6 @@ def test_coverage(call):
 
 def test_output_into_a_closed_pipe(environment):
     found = subprocess.run(
-        f"{' '.join(COMMAND)} list | head -1", shell=True, env=environment, capture_output=True, text=True, check=True
+        f"{shlex.join(COMMAND)} list | head -1", shell=True, env=environment, capture_output=True, text=True, check=True
     )
     assert "Traceback" not in found.stderr

@@ -2,8 +2,8 @@
 
     pip install flax && python examples/kernels/flax_model.py --images 32
 
-Asked for in neural-tangents' issue 99. Nothing of the model has to be written again: its `apply` is traced, and stored
-statistics of batch normalisation stay out of the derivatives because they are not among the parameters.
+Asked for in neural-tangents' issue 99. Nothing of the model has to be written again: `Network.from_flax` reads it, and
+stored statistics of batch normalisation stay out of the derivatives because they are buffers.
 """
 
 import argparse
@@ -12,6 +12,7 @@ import time
 import jax
 import jax.numpy as jnp
 
+from corollary import Network
 from corollary.kernels import empirical_ntk
 
 try:
@@ -20,7 +21,7 @@ except ImportError:
     raise SystemExit("This example needs Flax: pip install flax.") from None
 
 
-class Network(nn.Module):
+class Classifier(nn.Module):
     channels: int = 16
     classes: int = 10
 
@@ -39,7 +40,7 @@ if __name__ == "__main__":
     parser.add_argument("--images", type=int, default=32)
     parser.add_argument("--channels", type=int, default=16)
     given = parser.parse_args()
-    model = Network(given.channels)
+    model = Classifier(given.channels)
     x = jax.random.normal(jax.random.key(0), (given.images, 28, 28, 1))
     variables = model.init(jax.random.key(1), x)
 
@@ -47,7 +48,7 @@ if __name__ == "__main__":
         return model.apply({"params": params, "batch_stats": variables["batch_stats"]}, x)
 
     began = time.perf_counter()
-    kernel = empirical_ntk(apply, variables["params"], x).block_until_ready()
+    kernel = empirical_ntk(Network.from_flax(model, x[0], variables=variables), x).block_until_ready()
     print(f"kernel {kernel.shape} in {time.perf_counter() - began:.1f} s, compilation included")
     jacobian = jax.tree.leaves(jax.jacrev(apply)(variables["params"], x[:4]))
     direct = sum(jnp.einsum("ikp,jkp->ij", *[j.reshape(4, model.classes, -1)] * 2) for j in jacobian)

@@ -13,6 +13,7 @@ import time
 import jax
 import jax.numpy as jnp
 
+from corollary import Network
 from corollary.kernels import empirical_ntk, empirical_ntk_matvec
 
 
@@ -43,10 +44,12 @@ if __name__ == "__main__":
     x = jax.random.normal(jax.random.key(1), (given.images, given.size, given.size, 3))
     print(f"{sum(p.size for p in jax.tree.leaves(params)):,} parameters, {given.images} images")
     began = time.perf_counter()
-    kernel = empirical_ntk(apply, params, x, batch=given.batch).block_until_ready()
+    kernel = empirical_ntk(Network(apply, params, batched=True), x, batch_size=given.batch).block_until_ready()
     print(f"kernel {kernel.shape} in {time.perf_counter() - began:.1f} s, compilation included")
     v = jnp.ones(given.images)
     began = time.perf_counter()
-    product = empirical_ntk_matvec(apply, params, x, batch=given.batch or 64)(v).block_until_ready()
+    product = empirical_ntk_matvec(Network(apply, params, batched=True), x, batch_size=given.batch or 64)(
+        v
+    ).block_until_ready()
     gap = jnp.abs(product - kernel @ v).max() / jnp.abs(product).max()
     print(f"a product without the matrix in {time.perf_counter() - began:.1f} s, differs by {gap:.0e}")

@@ -14,6 +14,7 @@ import time
 import jax
 import jax.numpy as jnp
 
+from corollary import Network
 from corollary.kernels import empirical_ntk
 
 
@@ -42,5 +43,5 @@ if __name__ == "__main__":
     print(f"{sum(p.size for p in jax.tree.leaves(params)):,} parameters, {given.points} points")
     for call in ("first call", "again"):
         began = time.perf_counter()
-        kernel = empirical_ntk(apply, params, x, batch=given.batch).block_until_ready()
+        kernel = empirical_ntk(Network(apply, params, batched=True), x, batch_size=given.batch).block_until_ready()
         print(f"{call}: {kernel.shape} in {time.perf_counter() - began:.2f} s")

@@ -12,6 +12,7 @@ import time
 
 import jax
 
+from corollary import Network
 from corollary.kernels import empirical_ntk
 
 
@@ -41,5 +42,5 @@ if __name__ == "__main__":
     x = jax.random.normal(jax.random.key(1), (given.images, given.size, given.size, 3))
     for call in ("first call", "again"):
         began = time.perf_counter()
-        kernel = empirical_ntk(apply, params, x).block_until_ready()
+        kernel = empirical_ntk(Network(apply, params, batched=True), x).block_until_ready()
         print(f"{call}: {kernel.shape} in {time.perf_counter() - began:.2f} s, trace {kernel.trace():.6g}")

@@ -23,8 +23,7 @@ def main(width, time, step):
     y = jnp.sin(2 * x)
     new = jnp.linspace(-2.5, 2.5, 9)[:, None]
 
-    params = network.init(jax.random.key(0), (1,))
-    finite = kernels.empirical_ntk(network.apply, params, x)
+    finite = kernels.empirical_ntk(network.init((1,), key=jax.random.key(0)), x)
     limit = network.ntk(x)
     apart = float(jnp.abs(finite - limit).max() / limit.max())
     print(f"tangent kernel at width {width} against its limit: {apart:.3f} apart")
@@ -36,7 +35,7 @@ def main(width, time, step):
 
     @jax.jit
     def trained(key):
-        params = network.init(key, (1,))
+        params = network.init((1,), key=key).params
         descend = lambda _, p: jax.tree.map(lambda a, g: a - step * g, p, jax.grad(loss)(p))  # noqa: E731
         return network.apply(jax.lax.fori_loop(0, int(time / step), descend, params), new)[:, 0]
 

@@ -5,8 +5,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from jax.flatten_util import ravel_pytree
+from made import made
 
-from corollary.audit import Subject
 from corollary.audit.run import BUDGETS
 from corollary.audit.sections import minimum
 
@@ -46,7 +46,7 @@ def found(subject):
 
 def test_the_numbers_are_those_of_the_dense_hessian(data):
     params = trained(data, start())
-    findings = found(Subject(apply, params, "squared", data, learning_rate=0.1))
+    findings = found(made(apply, params, "squared", data, learning_rate=0.1))
     flat, unravel = ravel_pytree(params)
     x, y = data
     exact = jax.hessian(lambda t: 0.5 * jnp.mean(jnp.sum((apply(unravel(t), x) - y) ** 2, axis=1)))(flat)
@@ -64,23 +64,23 @@ def test_the_numbers_are_those_of_the_dense_hessian(data):
 
 def test_a_step_above_two_over_the_sharpness_is_named(data):
     params = trained(data, start())
-    healthy = found(Subject(apply, params, "squared", data, learning_rate=0.1))["sharpness against 2/η"]
-    sick = found(Subject(apply, params, "squared", data, learning_rate=4 / healthy.value))["sharpness against 2/η"]
+    healthy = found(made(apply, params, "squared", data, learning_rate=0.1))["sharpness against 2/η"]
+    sick = found(made(apply, params, "squared", data, learning_rate=4 / healthy.value))["sharpness against 2/η"]
     assert (healthy.mark, sick.mark) == ("fine", "problem")
 
 
 def test_a_saddle_is_named_and_its_direction_lowers_the_loss(data):
     """All weights zero is a saddle of this network: no gradient, curvature of both signs."""
     stuck = jax.tree.map(jnp.zeros_like, start())
-    least = found(Subject(apply, stuck, "squared", data))["least curvature"]
+    least = found(made(apply, stuck, "squared", data))["least curvature"]
     assert least.mark == "problem"
     assert least.value < 0
-    healthy = found(Subject(apply, trained(data, start()), "squared", data))["least curvature"]
+    healthy = found(made(apply, trained(data, start()), "squared", data))["least curvature"]
     assert healthy.mark == "fine"
 
 
 def test_an_untrained_network_is_not_at_rest(data):
-    slope = found(Subject(apply, start(2.0), "squared", data))["gradient norm"]
+    slope = found(made(apply, start(2.0), "squared", data))["gradient norm"]
     assert slope.mark == "look"
 
 
@@ -89,7 +89,7 @@ def test_margins_of_two_classes_and_of_many():
     x = rng.normal(size=(200, 2)).astype(np.float32)
     y = (x[:, 0] > 0).astype(int)
     linear = lambda p, x: x @ p  # noqa: E731
-    many = found(Subject(linear, jnp.array([[-3.0, 3.0], [0.0, 0.0]]), "cross_entropy", (x, y)))["median margin"]
+    many = found(made(linear, jnp.array([[-3.0, 3.0], [0.0, 0.0]]), "cross_entropy", (x, y)))["median margin"]
     np.testing.assert_allclose(many.value, np.median(6 * np.abs(x[:, 0])), rtol=1e-5)
-    wrong = found(Subject(linear, jnp.array([[3.0, -3.0], [0.0, 0.0]]), "cross_entropy", (x, y)))["median margin"]
+    wrong = found(made(linear, jnp.array([[3.0, -3.0], [0.0, 0.0]]), "cross_entropy", (x, y)))["median margin"]
     assert wrong.mark == "look"

@@ -4,8 +4,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.flatten_util import ravel_pytree
+from made import made
 
-from corollary.audit import Subject
 from corollary.audit.run import BUDGETS
 from corollary.audit.sections import noise
 
@@ -19,7 +19,7 @@ def subject(n=200, spread=1.0, **known):
     x = rng.normal(size=(n, 3)).astype(np.float32)
     y = (x @ np.ones((3, 1)) + spread * rng.normal(size=(n, 1))).astype(np.float32)
     params = {"w": jnp.full((3, 1), 0.5), "b": jnp.zeros(1)}
-    return Subject(apply, params, "squared", (x, y), **known)
+    return made(apply, params, "squared", (x, y), **known)
 
 
 def found(subject):
@@ -63,8 +63,8 @@ def test_what_is_not_known_is_said():
 
 def test_a_gradient_without_noise_and_noise_without_a_gradient():
     x, y = np.ones((4, 1), np.float32), np.zeros((4, 1), np.float32)
-    same = Subject(lambda p, x: x * p, jnp.ones(1), "squared", (x, y))
+    same = made(lambda p, x: x * p, jnp.ones(1), "squared", (x, y))
     assert found(same)["share of the noise in its largest direction"].mark == "not applicable"
     y = np.array([[2.0], [0.0], [2.0], [0.0]], np.float32)
-    balanced = Subject(lambda p, x: x * p, jnp.ones(1), "squared", (x, y))
+    balanced = made(lambda p, x: x * p, jnp.ones(1), "squared", (x, y))
     assert found(balanced)["noise scale"].mark == "not applicable"

@@ -4,9 +4,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from made import made
 from scipy import stats
 
-from corollary.audit import Subject
 from corollary.audit._sample import jackknife
 from corollary.audit.run import BUDGETS, Budget
 from corollary.audit.sections import regime
@@ -66,7 +66,7 @@ def scaled(alpha, seed=0):
 
     train, test = data(seed)
     params = descend(apply, start, train, 0.1 / alpha**2, 2000)
-    return Subject(apply, params, "squared", train, test, initial_params=start)
+    return made(apply, params, "squared", train, test, initial=start)
 
 
 def classifier(bias, seed=1):
@@ -79,7 +79,7 @@ def classifier(bias, seed=1):
         return -jnp.mean(jnp.take_along_axis(jax.nn.log_softmax(f), y[:, None], 1))
 
     params = descend(relu, start, train, 0.2, 300, loss)
-    return Subject(relu, params, "cross_entropy", train, test, initial_params=start)
+    return made(relu, params, "cross_entropy", train, test, initial=start)
 
 
 def look(subject, budget=QUICK):
@@ -154,8 +154,8 @@ def test_answers_of_a_classifier_are_counted(healthy):
     found = look(healthy)
     (x, y), (x_test, y_test) = healthy.train, healthy.test
     way = jax.tree.map(jnp.subtract, healthy.params, healthy.initial_params)
-    value, change = jax.jvp(lambda p: relu(p, x_test), (healthy.initial_params,), (way,))
-    line, own = np.argmax(value + change, 1), np.argmax(relu(healthy.params, x_test), 1)
+    value, change = jax.jvp(lambda p: healthy.apply(p, x_test), (healthy.initial_params,), (way,))
+    line, own = np.argmax(value + change, 1), np.argmax(healthy.apply(healthy.params, x_test), 1)
     got = found["classes of the linearised network"]
     assert got.value == pytest.approx(np.mean(line == own))
     want = stats.binomtest(int(np.sum(line == own)), len(own)).proportion_ci(method="wilson")
@@ -202,7 +202,7 @@ def test_constant_regression_is_named():
     train, test = data(0)
     start = draw(KEY)
     dead = {**start, "bias": jnp.full(WIDTH, -30.0), "offset": jnp.full(1, float(train[1].mean()))}
-    found = look(Subject(relu, dead, "squared", train, test, initial_params=start))
+    found = look(made(relu, dead, "squared", train, test, initial=start))
     assert found["variation of the outputs"].mark == "problem"
     assert found["variation of the tangent kernel"].mark == "problem"
 
@@ -214,7 +214,7 @@ def test_a_kernel_of_zeros_is_named():
     def apply(params, x):
         return relu(params, x) - params["offset"] + 1
 
-    found = look(Subject(apply, nothing, "squared", train, test, initial_params=nothing))
+    found = look(made(apply, nothing, "squared", train, test, initial=nothing))
     assert found["variation of the tangent kernel"].mark == "problem"
     assert found["regime"].mark == "not applicable"
     assert found["distance travelled"].sentence == "All parameters started at zero."
@@ -223,18 +223,18 @@ def test_a_kernel_of_zeros_is_named():
 def test_an_untrained_network_has_no_regime():
     train, test = data(0)
     start = draw(KEY)
-    found = look(Subject(tanh, start, "squared", train, test, initial_params=start))
+    found = look(made(tanh, start, "squared", train, test, initial=start))
     assert found["regime"].mark == "not applicable"
     assert found["distance travelled"].mark == "look"
     noise = jax.tree.map(lambda p, q: p + 1e-3 * q, start, draw(jax.random.key(9)))
-    near = look(Subject(tanh, noise, "squared", train, test, initial_params=start))
+    near = look(made(tanh, noise, "squared", train, test, initial=start))
     assert near["regime"].mark == "look"
     assert near["regime"].sentence.startswith("The loss fell by less than 10 %")
 
 
 def test_without_start_and_without_test_the_rest_is_given(learning):
     train, test = data(0)
-    found = look(Subject(tanh, learning.params, "squared", train))
+    found = look(made(tanh, learning.params.params, "squared", train))
     absent = {name for name, f in found.items() if f.mark == "not applicable"}
     assert absent == {
         "regime",
@@ -247,7 +247,7 @@ def test_without_start_and_without_test_the_rest_is_given(learning):
         "regression with the final kernel",
     }
     assert all(found[name].sentence.endswith(".") for name in absent)
-    found = look(Subject(tanh, learning.params, "squared", train, test))
+    found = look(made(tanh, learning.params.params, "squared", train, test))
     assert found["regression with the final kernel"].value is not None
 
 
@@ -257,7 +257,7 @@ def test_classes_in_every_form(loss, outputs):
     if loss == "squared":
         train, test = ((x, (np.eye(2)[y] if outputs == 2 else y[:, None]).astype(np.float32)) for x, y in (train, test))
     params = draw(KEY, outputs)
-    found = look(Subject(tanh, params, loss, train, test, initial_params=draw(jax.random.key(1), outputs)))
+    found = look(made(tanh, params, loss, train, test, initial=draw(jax.random.key(1), outputs)))
     # the labels are half linear: a kernel method finds that out, whatever their form
     assert found["regression with the final kernel"].interval[0] > 0.5
     assert found["regression with the initial kernel"].interval[0] > 0.5
@@ -266,13 +266,13 @@ def test_classes_in_every_form(loss, outputs):
 @pytest.mark.parametrize("n", [1, 2])
 def test_hardly_any_examples(n):
     train, test = (tuple(a[:n] for a in part) for part in data(0))
-    found = look(Subject(tanh, draw(KEY), "squared", train, test, initial_params=draw(jax.random.key(1))))
+    found = look(made(tanh, draw(KEY), "squared", train, test, initial=draw(jax.random.key(1))))
     assert not {name for name, f in found.items() if f.mark == "problem"}
 
 
 def test_a_loss_of_its_own_without_targets(learning):
     (x, _), _ = data(0)
-    subject = Subject(tanh, learning.params, lambda f, y: jnp.mean(jnp.abs(f)), (x, np.zeros((len(x), 3))))
+    subject = made(tanh, learning.params.params, lambda f, y: jnp.mean(jnp.abs(f)), (x, np.zeros((len(x), 3))))
     found = look(subject)
     assert found["alignment with the labels"].mark == "not applicable"
     assert found["variation of the outputs"].mark == "fine"

@@ -10,8 +10,9 @@ import altair as alt
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from made import made
 
-from corollary.audit import Finding, Premise, Report, Section, Subject
+from corollary.audit import Finding, Premise, Report, Section
 from corollary.audit import run as running
 from corollary.audit.report import html
 from corollary.evidence import picture
@@ -19,7 +20,7 @@ from corollary.evidence import picture
 
 def finding(mark="fine", **fields):
     chart = alt.Chart(alt.Data(values=[{"a": 1, "b": 2}, {"a": 2, "b": 1}])).mark_line().encode(x="a:Q", y="b:Q")
-    known = dict(value=1.5, exact=True, theorem="A <theorem>.", claim="linear.step_size.sharp_threshold")
+    known = dict(value=1.5, exact=True, theorem="A <theorem>.", claim="linear.regression_step_size.sharp_threshold")
     known |= dict(premises=(Premise("it is so", True, "seen"),), figure=picture("a line", chart))
     return Finding("a number & more", mark, "What follows <from> it.", **(known | fields))
 
@@ -85,7 +86,7 @@ def test_a_section_that_fails_keeps_what_it_found():
 
 def test_a_wrong_budget_and_a_wrong_subject():
     x = np.ones((4, 2), np.float32)
-    subject = Subject(lambda p, x: x @ p, jnp.ones((2, 1)), "squared", (x, np.ones((4, 1), np.float32)))
+    subject = made(lambda p, x: x @ p, jnp.ones((2, 1)), "squared", (x, np.ones((4, 1), np.float32)))
     with pytest.raises(ValueError, match="budget must be one of"):
         running.audit(subject, budget="huge")
     with pytest.raises(TypeError, match="subject must be a Subject"):

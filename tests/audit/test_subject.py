@@ -7,8 +7,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from made import made as made_of
 
 import corollary
+from corollary import BatchLoss, Network
 from corollary.audit import Subject, SubjectError
 from corollary.audit import _checks as checks
 from corollary.evidence._errors import UserError
@@ -32,7 +34,7 @@ def data():
 
 
 def made(params, data, loss="cross_entropy", test=None, function=apply, **known):
-    return Subject(function, params, loss, data, test, **known)
+    return made_of(function, params, loss, data, test, **known)
 
 
 def test_what_it_knows(params, data):
@@ -57,18 +59,18 @@ def test_what_it_knows(params, data):
 
 
 def test_at_other_parameters_the_compiled_programs_are_shared(params, data):
-    subject = made(params, data, initial_params=params, init=lambda key: jax.tree.map(jnp.zeros_like, params))
+    subject = made(params, data, initial=params, init=lambda key: jax.tree.map(jnp.zeros_like, params))
     zero = subject.with_params(subject.init(jax.random.key(0)))
     assert zero.mean_loss() == pytest.approx(np.log(K), rel=1e-6)
     assert subject.mean_loss() != pytest.approx(np.log(K), rel=1e-2)
-    assert zero.objective == subject.objective
+    assert zero.objective is subject.objective
     assert zero.initial_params is subject.initial_params
-    with pytest.raises(SubjectError, match="params must have the structure of params"):
+    with pytest.raises(SubjectError, match="params must have the structure of the network"):
         subject.with_params({"w": params["w"]})
-    with pytest.raises(SubjectError, match=r"params\['v'\] must have shape \(6, 3\) as in params, got \(3, 6\)"):
-        subject.with_params({"w": params["w"], "v": params["v"].T})
-    with pytest.raises(SubjectError, match=r"params\['v'\] must be finite, got inf"):
-        subject.with_params({"w": params["w"], "v": np.inf * params["v"]})
+    with pytest.raises(SubjectError, match=r"'v'\] must have shape \(6, 3\) as in the network, got \(3, 6\)"):
+        subject.with_params(jax.tree.map(lambda a: a.T if a.shape == (6, 3) else a, subject.params))
+    with pytest.raises(SubjectError, match="the outputs must be finite"):
+        subject.with_params(jax.tree.map(lambda a: np.inf * a, subject.params))
 
 
 def test_outputs_in_batches(params, monkeypatch):
@@ -122,18 +124,19 @@ def test_labels_one_hot_or_in_a_column(params, data):
 
 
 def test_a_loss_of_ones_own(params, data):
-    def absolute(outputs, y):
-        return jnp.mean(jnp.sum(jnp.abs(outputs - y), axis=1))
+    def absolute(output, target):
+        return jnp.sum(jnp.abs(output - target))
 
-    def hinge(outputs, y):
-        return jnp.mean(jnp.maximum(0, 1 - jnp.take_along_axis(outputs, y[:, None], 1)))
+    def hinge(output, label):
+        return jnp.maximum(0, 1 - output[label])
 
     x = data[0]
     numbers = np.random.default_rng(3).normal(size=(N, K))
     assert made(params, (x, numbers), absolute).classes is None
     assert made(params, (x, numbers), absolute).error() > 0
     assert made(params, data, hinge).classes == K
-    odd = made(params, (x, numbers[:, :1]), lambda f, y: jnp.mean((jnp.sum(f, 1) - y[:, 0]) ** 2))
+    assert made(params, (x, numbers), "absolute").mean_loss() == made(params, (x, numbers), absolute).mean_loss()
+    odd = made(params, (x, numbers[:, :1]), lambda f, y: (jnp.sum(f) - y[0]) ** 2)
     with pytest.raises(SubjectError, match="no error is known for outputs of shape"):
         odd.error()
 
@@ -147,13 +150,15 @@ def dropped(params, x):
 
 
 REFUSED = {
-    "apply is no function": (lambda p, d: made(p, d, function=3), "apply must be a function, got int"),
-    "unknown loss": (lambda p, d: made(p, d, "hinge"), "loss must be one of 'cross_entropy', 'squared', got 'hinge'"),
-    "loss is no function": (lambda p, d: made(p, d, 3), "loss, when not a name, must be a function, got int"),
-    "no parameters": (lambda p, d: made({}, d), "params must hold at least one floating-point array"),
-    "whole parameters": (lambda p, d: made({**p, "n": np.arange(3)}, d), r"params\['n'\] must be a floating-point"),
-    "a parameter that is no array": (lambda p, d: made({**p, "f": "relu"}, d), r"params\['f'\] .* got str"),
-    "NaN in the weights": (lambda p, d: made({**p, "w": p["w"] * np.nan}, d), r"params\['w'\] must be finite"),
+    "no network": (lambda p, d: Subject(p, "cross_entropy", d), "network must be callable with one example, got dict"),
+    "unknown loss": (
+        lambda p, d: made(p, d, "cross"),
+        "loss must be one of 'cross_entropy', .* got 'cross'",
+    ),
+    "loss is no function": (lambda p, d: made(p, d, 3), "loss must be a name, a function of one output and one target"),
+    "loss of a batch": (lambda p, d: made(p, d, BatchLoss(lambda n, b: 0.0)), "the audit needs the loss of every"),
+    "no parameters": (lambda p, d: made({}, d), "network must have at least one floating-point array"),
+    "NaN in the weights": (lambda p, d: made({**p, "w": p["w"] * np.nan}, d), r"network.params\['w'\] must be finite"),
     "no pair": (lambda p, d: made(p, d[0]), "train must be a pair .* got ndarray"),
     "no examples": (lambda p, d: made(p, (d[0][:0], d[1][:0])), "train x must hold at least one example"),
     "empty test set": (lambda p, d: made(p, d, test=(d[0][:0], d[1][:0])), "test x must hold at least one example"),
@@ -184,7 +189,7 @@ REFUSED = {
     ),
     "other inputs": (
         lambda p, d: made(p, (d[0][:, 1:], d[1])),
-        r"apply\(params, x\) failed on 8 examples of shape \(3,\)",
+        r"network\(x\) failed for examples of shape \(3,\)",
     ),
     "other test inputs": (
         lambda p, d: made(p, d, test=(d[0][:, 1:], d[1])),
@@ -192,10 +197,9 @@ REFUSED = {
     ),
     "no array of outputs": (
         lambda p, d: made(p, d, function=lambda p, x: (x, x)),
-        "one real array of outputs, got tuple",
+        "one real array, got tuple",
     ),
-    "whole outputs": (lambda p, d: made(p, d, function=lambda p, x: x.astype(int)), "one real array of outputs"),
-    "transposed": (lambda p, d: made(p, d, function=lambda p, x: apply(p, x).T), "must return one row per example"),
+    "whole outputs": (lambda p, d: made(p, d, function=lambda p, x: x.astype(int)), "one real array"),
     "images as outputs": (
         lambda p, d: made(p, d, function=lambda p, x: apply(p, x)[:, :, None]),
         r"cross_entropy needs outputs of shape \(n, classes\) or \(n,\), got \(20, 3, 1\)",
@@ -210,20 +214,25 @@ REFUSED = {
     ),
     "batch normalisation": (lambda p, d: made(p, d, function=batch_normalised), "batch normalisation in training mode"),
     "dropout": (lambda p, d: made(p, d, function=dropped), "give the network in inference mode"),
-    "a sum": (lambda p, d: made(p, d, lambda f, y: jnp.sum(f**2)), "loss must be the mean of the losses"),
-    "losses": (lambda p, d: made(p, d, lambda f, y: f**2), "loss must return a real scalar, .* got shape"),
-    "loss fails": (lambda p, d: made(p, d, lambda f, y: f @ f), r"loss\(outputs, y\) failed on 8 examples: TypeError"),
+    "losses": (lambda p, d: made(p, d, lambda f, y: f**2), "loss must return one number per example, got shape"),
+    "loss fails": (lambda p, d: made(p, d, lambda f, y: f @ f[:2]), r"loss\(output, target\) failed: TypeError"),
     "infinite loss": (
         lambda p, d: made(p, d, lambda f, y: jnp.mean(f) / 0),
         "loss must be finite on the training data",
     ),
     "other initial parameters": (
-        lambda p, d: made(p, d, initial_params={**p, "v": p["v"].T}),
-        r"initial_params\['v'\] must have shape \(6, 3\) as in params, got \(3, 6\)",
+        lambda p, d: made(p, d, initial={**p, "v": p["v"].T}),
+        r"initial.params\['v'\] must have shape \(6, 3\) as in the network, got \(3, 6\)",
     ),
-    "init is no function": (lambda p, d: made(p, d, init=p), "init must be a function, got dict"),
-    "init fails": (lambda p, d: made(p, d, init=lambda: p), r"init\(key\) must draw parameters under jit, it failed"),
-    "init of something else": (lambda p, d: made(p, d, init=lambda key: p["w"]), "must have the structure of params"),
+    "init is no function": (
+        lambda p, d: Subject(Network(apply, p), "cross_entropy", d, init=p),
+        "init must be a function of a key, got dict",
+    ),
+    "init fails": (lambda p, d: made(p, d, init=lambda: p), r"init\(key\) must draw a network under jit, it failed"),
+    "init of something else": (
+        lambda p, d: made(p, d, init=lambda key: p["w"]),
+        "must have the structure of the network",
+    ),
     "no step": (lambda p, d: made(p, d, learning_rate=0.0), "learning_rate must be positive, got 0.0"),
     "batch too large": (lambda p, d: made(p, d, batch_size=N + 1), "batch_size must be from 1 to 20, got 21"),
     "history of several axes": (lambda p, d: made(p, d, history=d[0]), r"history 'loss' must have shape \(steps,\)"),

@@ -8,11 +8,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from made import made
 
 from corollary.audit.finding import MARKS
 from corollary.audit.run import BUDGETS, Budget
 from corollary.audit.sections import trainability
-from corollary.audit.subject import Subject
 from corollary.evidence import claims
 
 KEY = jax.random.key(0)
@@ -50,7 +50,7 @@ DEEP = (16, *(24,) * 9, 4)
 def _subject(apply=RELU, start=None, data=None, loss="cross_entropy", **known):
     """A network whose training has not begun: nothing here depends on the trained weights."""
     start = _draw(SIZES, 2.0) if start is None else start
-    return Subject(apply, start, loss, _data() if data is None else data, **({"initial_params": start} | known))
+    return made(apply, start, loss, _data() if data is None else data, **({"initial": start} | known))
 
 
 def _found(subject, budget=QUICK, until=None):
@@ -216,7 +216,7 @@ def test_beyond_floating_point():
 
 def test_start_without_a_finite_loss():
     start = _draw((16, *(24,) * 16, 4), 1e9)
-    found = _found(_subject(RELU, _draw((16, *(24,) * 16, 4), 2.0), initial_params=start))
+    found = _found(_subject(RELU, _draw((16, *(24,) * 16, 4), 2.0), initial=start))
     assert found["examples without a finite loss"].mark == "problem"
     assert found["examples without a finite loss"].value == 100
 
@@ -238,7 +238,7 @@ def test_dead_units():
 def test_units_that_died_in_training():
     trained = _draw(SIZES, 2.0)
     trained[1] = (trained[1][0], jnp.full(32, -50.0))
-    found = _layers(_subject(RELU, trained, initial_params=_draw(SIZES, 2.0)))
+    found = _layers(_subject(RELU, trained, initial=_draw(SIZES, 2.0)))
     assert found["dead units"].mark == "problem"
     assert "After training" in found["dead units"].sentence
     assert found["dead units"].value < 10
@@ -273,7 +273,7 @@ def test_sure_and_right_after_training_is_fine():
     x, y = _data()
     x = np.concatenate([x, 30 * np.eye(4)[y]], 1).astype(np.float32)[:, 12:]
     w = jnp.concatenate([jnp.zeros((4, 4)), jnp.eye(4)])
-    found = _layers(Subject(TANH, [(w, jnp.zeros(4))], "cross_entropy", (x, y)))
+    found = _layers(made(TANH, [(w, jnp.zeros(4))], "cross_entropy", (x, y)))
     assert found["confidence of the softmax"].mark == "fine"
     assert found["confidence of the softmax"].value > 99
 
@@ -320,7 +320,7 @@ def test_one_direction_is_enough_for_two_classes_after_training():
     trained = _draw((16, 32, 32, 2), 2.0)
     trained[1] = (10 * jnp.outer(jnp.abs(trained[1][0][:, 0]), trained[1][0][0]), trained[1][1])
     data = (x, (x[:, 0] > 0).astype(int))
-    assert _layers(_subject(RELU, trained, data, initial_params=None))["rank of the layers"].mark == "fine"
+    assert _layers(_subject(RELU, trained, data, initial=None))["rank of the layers"].mark == "fine"
     assert _layers(_subject(RELU, trained, data))["rank of the layers"].mark == "problem"
 
 
@@ -334,17 +334,17 @@ def test_step_beyond_the_sharpness(healthy):
 
 
 def test_without_a_start():
-    found = _found(_subject(initial_params=None))
+    found = _found(_subject(initial=None))
     for name in ("largest stable step", "condition of the tangent kernel", "steps to fit"):
         assert found[name].mark == "not applicable"
-        assert "initial_params" in found[name].sentence
+        assert "Neither initial nor init was given" in found[name].sentence
     assert "trained weights" in found["signal by layer"].sentence
     assert found["signal by layer"].premises[0].holds is False
 
 
 def test_drawn_start_has_an_interval_over_draws():
     params = _draw(SIZES, 0.01)
-    found = _layers(_subject(RELU, params, initial_params=None, init=partial(_draw, SIZES, 2.0)))["signal by layer"]
+    found = _layers(_subject(RELU, params, initial=None, init=partial(_draw, SIZES, 2.0)))["signal by layer"]
     low, high = found.interval
     # of the draws, not of the trained weights, whose factor is 0.005
     assert found.mark == "fine"

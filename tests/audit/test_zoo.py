@@ -10,8 +10,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from made import made
 
-from corollary.audit import Subject, audit
+from corollary.audit import audit
 from corollary.audit.sections import minimum, regime, trainability
 
 SIZES = (8, 24, 24, 24, 24, 3)
@@ -67,7 +68,7 @@ def network(change=lambda start: start, x=X, eta=ETA, said=None, end=lambda para
     start = change(he(jax.random.key(1)))
     params = end(trained(start, x, Y, eta))
     rate = eta if said is None else said
-    return Subject(apply, params, "cross_entropy", (x, Y), initial_params=start, learning_rate=rate, batch_size=240)
+    return made(apply, params, "cross_entropy", (x, Y), initial=start, learning_rate=rate, batch_size=240)
 
 
 def dead(start):
@@ -141,7 +142,7 @@ def test_stuck_at_a_saddle():
     step = jax.jit(lambda p: jax.tree.map(lambda a, g: a - 0.2 * g, p, jax.grad(loss)(p)))
     free = jax.lax.fori_loop(0, 2000, lambda _, p: step(p), start)
     for params, mark in ((jax.tree.map(jnp.zeros_like, start), "problem"), (free, "fine")):
-        report = audit(Subject(two_layer, params, "squared", (x, y), learning_rate=0.2, batch_size=240))
+        report = audit(made(two_layer, params, "squared", (x, y), learning_rate=0.2, batch_size=240))
         assert finding(report, minimum, "least curvature").mark == mark
 
 
@@ -162,6 +163,6 @@ def test_lazy_by_scaling():
         eta = 0.1 / alpha**2
         step = jax.jit(lambda p, loss=loss, eta=eta: jax.tree.map(lambda a, g: a - eta * g, p, jax.grad(loss)(p)))
         params = jax.lax.fori_loop(0, 500, lambda _, p, step=step: step(p), first)
-        report = audit(Subject(out, params, "squared", (X, goal), initial_params=first, learning_rate=eta))
+        report = audit(made(out, params, "squared", (X, goal), initial=first, learning_rate=eta))
         found = finding(report, regime, "regime")
         assert (found.mark, found.sentence.startswith("Lazy")) == (("look", True) if lazy else ("fine", False))

@@ -1,4 +1,4 @@
-"""Where the tests find real data files, and a mirror of their own."""
+"""Nowhere to find a data file but where a test puts it, and a mirror of its own."""
 
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -8,22 +8,12 @@ import pytest
 
 from corollary.data import _files
 
-SHARED = Path(__file__).resolve().parents[3] / "shared" / "data"
-
-
-@pytest.fixture
-def real_files(monkeypatch) -> Path:
-    """`COROLLARY_DATA` set to the folder with the real files."""
-    if not SHARED.is_dir():
-        pytest.skip("the real data files (shared/data beside the repository) are not here")
-    monkeypatch.setenv("COROLLARY_DATA", str(SHARED))
-    return SHARED
-
 
 @pytest.fixture
 def cache(monkeypatch, tmp_path) -> Path:
-    """An empty cache, and no `COROLLARY_DATA`."""
+    """An empty cache, no `COROLLARY_DATA`, and no checkout."""
     monkeypatch.delenv("COROLLARY_DATA", raising=False)
+    monkeypatch.setattr(_files, "checkout_directory", lambda: None)
     monkeypatch.setattr(_files, "cache_directory", lambda: tmp_path / "cache")
     return tmp_path / "cache"
 

@@ -71,6 +71,47 @@ def test_missing_in_own_directory_falls_back_to_the_cache(monkeypatch, tmp_path,
     assert load(a_file()) == CONTENT
 
 
+def test_the_places_in_their_order(monkeypatch, tmp_path, cache, mirror):
+    """`COROLLARY_DATA`, the checkout, the cache, the network: each is asked once those before it have no copy."""
+    own, checkout = tmp_path / "own", tmp_path / "checkout"
+    own.mkdir()
+    monkeypatch.setenv("COROLLARY_DATA", str(own))
+    monkeypatch.setattr(_files, "checkout_directory", lambda: checkout)
+    copies = [folder / "box" / "thing.gz" for folder in (own, checkout, cache)]
+    for copy in copies:
+        copy.parent.mkdir(parents=True)
+        copy.write_bytes(PACKED)
+    mirror.pages["/thing.gz"] = page(PACKED)
+    asked, verified = [], _files._verified
+    monkeypatch.setattr(_files, "_verified", lambda file, path: asked.append(path) or verified(file, path))
+    for copy in copies:
+        assert load(a_file(f"{mirror.url}/thing.gz")) == CONTENT
+        assert asked[-1] == copy
+        copy.unlink()
+    assert mirror.asked == []
+    assert load(a_file(f"{mirror.url}/thing.gz")) == CONTENT
+    assert mirror.asked == ["/thing.gz"]
+
+
+def test_a_damaged_checkout_is_a_sentence(monkeypatch, tmp_path, cache, mirror):
+    mirror.pages["/thing.gz"] = page(PACKED)
+    (tmp_path / "thing.gz").write_bytes(gzip.compress(CONTENT[:-1]))
+    monkeypatch.setattr(_files, "checkout_directory", lambda: tmp_path)
+    with pytest.raises(DataError, match="thing.gz is not the expected file: .* different SHA-256") as caught:
+        load(a_file(f"{mirror.url}/thing.gz"))
+    assert one_sentence(caught)
+    assert mirror.asked == []
+
+
+@pytest.mark.parametrize(("place", "carried"), [("src", True), ("site-packages", False)])
+def test_only_a_checkout_carries_data(monkeypatch, tmp_path, place, carried):
+    monkeypatch.setattr(_files, "__file__", str(tmp_path / place / "corollary" / "data" / "_files.py"))
+    assert _files.checkout_directory() is None
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "SHA256SUMS").touch()
+    assert _files.checkout_directory() == (tmp_path.resolve() / "data" if carried else None)
+
+
 def test_download_once(cache, mirror):
     mirror.pages["/thing.gz"] = page(gzip.compress(CONTENT))
     file = a_file(f"{mirror.url}/thing.gz")

@@ -107,21 +107,30 @@ def chatters(key):
 def grows(key):
     """A claim that eats memory.
 
-    It takes 40 MB at a time, up to 4 GB so that a runner that does not notice harms nobody."""
+    It takes 1.2 GB, and keeps them."""
     trace("grows")
     yield passing()
-    hoard = []
-    while len(hoard) < 100:
-        hoard.append(np.ones(5_000_000))
-        time.sleep(0.05)
-    time.sleep(60)
+    hoard = np.ones(150_000_000)
+    while hoard.size:
+        time.sleep(60)
 
 
 @claim(rows=("M02.01",))
-def slow(key):
-    """A claim that takes a while.
+def ticketed(key):
+    """A claim that ends when it is let.
 
-    It sleeps for a second."""
-    trace("slow")
-    time.sleep(1.0)
+    It takes one of the files in the directory FIXTURE_TICKETS, and waits while there is none."""
+    trace("ticketed")
+    while not took_ticket():
+        time.sleep(0.02)
     yield passing()
+
+
+def took_ticket() -> bool:
+    for ticket in os.listdir(os.environ["FIXTURE_TICKETS"]):
+        try:
+            os.unlink(os.path.join(os.environ["FIXTURE_TICKETS"], ticket))
+            return True
+        except FileNotFoundError:  # another process was faster
+            pass
+    return False

@@ -15,7 +15,7 @@ from corollary.evidence import _ledger as book
 from corollary.evidence._code import code_version
 from corollary.evidence._ledger import Entry, Line, drawn, read, stale, write
 
-QUICK = "linear.step_size.eigenvalues"
+QUICK = "linear.regression_step_size.eigenvalues"
 LINE = Line("linear.a", "0123456789ab", "hhhhhhhhhh", "0.0012", "0.98", "0.11.0", "cpu")
 
 
@@ -128,13 +128,13 @@ def test_write_and_check_as_a_user_types_them(call, tmp_path):
     assert call("check", QUICK).returncode == 0
     again = call("write", QUICK)
     assert "(10 from the store)" in again.stdout
-    stale = json.loads(call("check", "linear.step_size.*", "--json").stdout)
+    stale = json.loads(call("check", "linear.regression_step_size.*", "--json").stdout)
     assert QUICK not in {entry["claim"] for entry in stale}
     assert len(stale) > 3
 
 
 def test_checking_needs_no_jax():
-    code = "import sys\nfrom corollary.evidence._ledger import *\nfrom corollary.evidence import claims\n"
+    code = "import sys\nfrom corollary.evidence._ledger import stale\nfrom corollary.evidence import claims\n"
     code += "stale(claims().values(), {})\nprint('jax' in sys.modules)"
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=120)
     assert found.stdout.strip() == "False"

@@ -50,7 +50,7 @@ def test_flow_against_an_integrator_of_the_parameters_at_any_rank(features):
 
 def test_mean_loss_is_slower_by_the_number_of_points():
     np.testing.assert_allclose(
-        flow_predictions(K, Y, 6 * TIMES, loss="mean").train, flow_predictions(K, Y, TIMES).train
+        flow_predictions(K, Y, 6 * TIMES, reduction="mean").train, flow_predictions(K, Y, TIMES).train
     )
     assert flow_predictions(K, Y, TIMES).test is None
 
@@ -67,7 +67,7 @@ def test_descent_is_the_loop(step):
     out = descent_predictions(K, Y, step, np.arange(12), **FROM)
     np.testing.assert_allclose(out.train, train, atol=1e-11)
     np.testing.assert_allclose(out.test, test, atol=1e-11)
-    slow = descent_predictions(K, Y, 6 * step, np.arange(12), loss="mean", **FROM)
+    slow = descent_predictions(K, Y, 6 * step, np.arange(12), reduction="mean", **FROM)
     np.testing.assert_allclose(slow.test, out.test, atol=1e-12)
 
 
@@ -114,7 +114,7 @@ def test_law_of_trained_linear_models():
     posterior = NEW @ NEW.T / 9 - CROSS @ np.linalg.solve(K, CROSS.T)
     np.testing.assert_allclose(law.covariance[6:, 6:], posterior, atol=1e-10)
     np.testing.assert_allclose(law.covariance[:6], 0, atol=1e-10)
-    slow, fast = trained_law(joint, joint, Y, 3.0, loss="mean"), trained_law(joint, joint, Y, 0.5)
+    slow, fast = trained_law(joint, joint, Y, 3.0, reduction="mean"), trained_law(joint, joint, Y, 0.5)
     np.testing.assert_allclose(slow.covariance, fast.covariance, atol=1e-12)
 
 

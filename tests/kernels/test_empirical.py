@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from jax import lax
 
+from corollary import Network
 from corollary.kernels import empirical_ntk, empirical_ntk_matvec
 from corollary.kernels._tangents import plan
 
@@ -25,6 +26,11 @@ def normal(seed, *shape):
 def split(leaves):
     """Which leaves are differentiated."""
     return [i for i, a in enumerate(leaves) if jnp.issubdtype(jnp.asarray(a).dtype, jnp.floating)]
+
+
+def of(apply, params):
+    """The network of a function on batches."""
+    return Network(apply, params, batched=True)
 
 
 def brute(apply, params, x1, x2):
@@ -55,7 +61,7 @@ def agrees(apply, params, x1, x2, every=False):
     assert size > 0
     options = [(two, trace, batch) for two in (True, False) for trace in (True, False) for batch in (None, 2)]
     for two, trace, batch in options if every else [(True, False, None), (False, True, 2)]:
-        found = empirical_ntk(apply, params, x1, x2 if two else None, trace=trace, batch=batch)
+        found = empirical_ntk(of(apply, params), x1, x2 if two else None, trace=trace, batch_size=batch)
         expected = reference[:n, n:] if two else reference[:n, :n]
         expected = np.einsum("ijkk->ij", expected) if trace else expected
         np.testing.assert_allclose(found, expected, rtol=0, atol=TOLERANCE * size)
@@ -439,7 +445,7 @@ def test_outside_of_the_table():
 
     tokens = np.array([[0, 7], [1, 1], [9, 9]])
     expected = np.array([[3.0, 0, 0], [0, 12, 0], [0, 0, 0]])  # three entries per row, twice in the second example
-    np.testing.assert_allclose(empirical_ntk(apply, params, tokens), expected, rtol=0, atol=0)
+    np.testing.assert_allclose(empirical_ntk(of(apply, params), tokens), expected, rtol=0, atol=0)
 
 
 def test_forward_mode_where_a_loop_has_no_known_end():
@@ -454,15 +460,15 @@ def test_forward_mode_where_a_loop_has_no_known_end():
 
     x = normal(2, 4, 3)
     for trace in (True, False):
-        found = empirical_ntk(until, params, x, trace=trace, batch=2)
-        expected = empirical_ntk(lambda p, x: newton(p, x, 6), params, x, trace=trace)
+        found = empirical_ntk(of(until, params), x, trace=trace, batch_size=2)
+        expected = empirical_ntk(of(lambda p, x: newton(p, x, 6), params), x, trace=trace)
         np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-12)
 
 
 def test_no_dependence_on_the_parameters():
-    found = empirical_ntk(lambda p, x: x * lax.stop_gradient(p), 2.0, normal(0, 4, 2))
+    found = empirical_ntk(of(lambda p, x: x * lax.stop_gradient(p), 2.0), normal(0, 4, 2))
     np.testing.assert_array_equal(found, np.zeros((4, 4)))
-    found = empirical_ntk(lambda p, x: x, {"unused": normal(0, 3)}, normal(0, 4, 2), trace=False)
+    found = empirical_ntk(of(lambda p, x: x, {"unused": normal(0, 3)}), normal(0, 4, 2), trace=False)
     np.testing.assert_array_equal(found, np.zeros((4, 4, 2, 2)))
 
 
@@ -472,12 +478,12 @@ def test_few_outputs_at_a_time(monkeypatch):
 
     apply, params, _, _, _, _ = dense()
     x = normal(1, 20, 4)
-    whole = empirical_ntk(apply, params, x)
+    whole = empirical_ntk(of(apply, params), x)
     monkeypatch.setattr(_blocks, "workspace", lambda: 20_000)
     seen = []
     original = _blocks.block_sizes
     monkeypatch.setattr(_blocks, "block_sizes", lambda *a: seen.append(original(*a)) or seen[-1])
-    np.testing.assert_allclose(empirical_ntk(lambda p, x: apply(p, x), params, x), whole, rtol=1e-12)
+    np.testing.assert_allclose(empirical_ntk(of(lambda p, x: apply(p, x), params), x), whole, rtol=1e-12)
     assert seen[0].examples < 20
     assert seen[0].outputs < 3
 
@@ -487,9 +493,9 @@ def test_tiles_of_features_that_are_held(monkeypatch):
 
     apply, params, x, y, _, _ = attention()
     options = [(right, trace) for right in (None, y) for trace in (True, False)]
-    expected = [empirical_ntk(apply, params, x, right, trace) for right, trace in options]
+    expected = [empirical_ntk(of(apply, params), x, right, trace=trace) for right, trace in options]
     monkeypatch.setattr(_blocks, "BLOCK", 3)
-    again = [empirical_ntk(lambda p, x: apply(p, x), params, x, right, trace) for right, trace in options]
+    again = [empirical_ntk(of(lambda p, x: apply(p, x), params), x, right, trace=trace) for right, trace in options]
     for a, b in zip(expected, again, strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-12, atol=1e-12 * np.abs(a).max())
 
@@ -510,41 +516,48 @@ def test_equinox_module():
     def apply(params, x):
         return jax.vmap(eqx.combine(params, static))(x)
 
-    agrees(apply, params, normal(0, 4, 1, 8, 8), normal(1, 3, 1, 8, 8))
+    x = normal(0, 4, 1, 8, 8)
+    agrees(apply, params, x, normal(1, 3, 1, 8, 8))
+    np.testing.assert_allclose(empirical_ntk(model, x), empirical_ntk(of(apply, params), x), rtol=1e-12)
+    last = eqx.tree_at(lambda m: m[4].bias, jax.tree.map(lambda _: False, model), True)
+    # by the two biases of the last layer alone
+    np.testing.assert_allclose(empirical_ntk(model, x, trainable=last), np.full((4, 4), 2.0), rtol=1e-12)
 
 
 def test_callable_without_hash():
-    class Network:
+    class Unhashable:
         __hash__ = None
 
         def __call__(self, params, x):
             return x @ params
 
     x = normal(0, 4, 3)
-    np.testing.assert_allclose(empirical_ntk(Network(), normal(1, 3, 2), x), 2 * x @ x.T, rtol=1e-12)
+    np.testing.assert_allclose(empirical_ntk(of(Unhashable(), normal(1, 3, 2)), x), 2 * x @ x.T, rtol=1e-12)
 
 
 def test_transformations_and_precision():
     apply, params, x, _, _, _ = dense()
-    expected = empirical_ntk(apply, params, x)
+    expected = empirical_ntk(of(apply, params), x)
     for batch in (None, 2):
-        jitted = jax.jit(lambda p, x, b=batch: empirical_ntk(apply, p, x, batch=b))
+        jitted = jax.jit(lambda p, x, b=batch: empirical_ntk(of(apply, p), x, batch_size=b))
         np.testing.assert_allclose(jitted(params, x), expected, rtol=1e-12)
         # as constants of a program that is being traced
-        inside = jax.jit(lambda s, b=batch: s * empirical_ntk(apply, params, x, batch=b))(1.0)
+        inside = jax.jit(lambda s, b=batch: s * empirical_ntk(of(apply, params), x, batch_size=b))(1.0)
         np.testing.assert_allclose(inside, expected, rtol=1e-12)
-    several = jax.vmap(lambda s: empirical_ntk(apply, jax.tree.map(lambda a: s * a, params), x))(jnp.array([1.0, 2.0]))
+    several = jax.vmap(lambda s: empirical_ntk(of(apply, jax.tree.map(lambda a: s * a, params)), x))(
+        jnp.array([1.0, 2.0])
+    )
     np.testing.assert_allclose(several[0], expected, rtol=1e-12)
 
     def size(scale, batch):
-        return empirical_ntk(apply, jax.tree.map(lambda a: scale * a, params), x, batch=batch).sum()
+        return empirical_ntk(of(apply, jax.tree.map(lambda a: scale * a, params)), x, batch_size=batch).sum()
 
     slope = [jax.grad(size)(1.0, batch) for batch in (None, 2)]
     central = (size(1 + 1e-5, None) - size(1 - 1e-5, None)) / 2e-5
     np.testing.assert_allclose(slope, [central] * 2, rtol=1e-7)  # h² of the difference quotient, and rounding over h
     for dtype, tolerance in ((jnp.float32, 1e-5), (jnp.bfloat16, 0.1)):
         narrow = jax.tree.map(lambda a, d=dtype: jnp.asarray(a, d), (params, x))
-        found = empirical_ntk(apply, *narrow)
+        found = empirical_ntk(of(apply, narrow[0]), narrow[1])
         assert found.dtype == dtype
         np.testing.assert_allclose(np.asarray(found, float), expected, rtol=0, atol=tolerance * np.abs(expected).max())
 
@@ -556,29 +569,19 @@ def test_matvec(make):
     n, m, _, k = full.shape
     v = normal(0, m, k)
     for batch in (None, 2):
-        product = empirical_ntk_matvec(apply, params, x1, x2, trace=False, batch=batch)
+        size = {} if batch is None else {"batch_size": batch}
+        product = empirical_ntk_matvec(of(apply, params), x1, x2, trace=False, **size)
         np.testing.assert_allclose(product(v), jnp.einsum("ijkl,jl->ik", full, v), rtol=1e-10, atol=1e-9)
-    traced = empirical_ntk_matvec(apply, params, x1, x2, batch=2)
+    traced = empirical_ntk_matvec(of(apply, params), x1, x2, batch_size=2)
     np.testing.assert_allclose(traced(v[:, 0]), jnp.einsum("ijkk,j->i", full, v[:, 0]), rtol=1e-10, atol=1e-9)
-    own = empirical_ntk_matvec(apply, params, x1, batch=3)
-    square = empirical_ntk(apply, params, x1)
+    own = empirical_ntk_matvec(of(apply, params), x1, batch_size=3)
+    square = empirical_ntk(of(apply, params), x1)
     np.testing.assert_allclose(jax.jit(jax.vmap(own))(np.eye(n)), square, rtol=1e-10, atol=1e-9)
-
-
-def test_matvec_of_scalar_outputs_and_several_inputs():
-    def apply(params, x):
-        return jnp.tanh(x["a"] @ params["w"]) * x["b"] + params["count"]
-
-    params, x = {"w": normal(0, 4), "count": np.array(3)}, {"a": normal(1, 7, 4), "b": normal(2, 7)}
-    v = normal(3, 7)
-    expected = empirical_ntk(apply, params, x) @ v
-    for trace in (True, False):
-        found = empirical_ntk_matvec(apply, params, x, trace=trace, batch=3)(v)
-        np.testing.assert_allclose(found, expected, rtol=1e-10)
 
 
 SPREAD = """
 import jax, numpy as np
+from corollary import Network
 from corollary.kernels import empirical_ntk
 import jax.numpy as jnp
 jax.config.update("jax_enable_x64", True)
@@ -590,8 +593,9 @@ assert len(jax.devices()) == 4
 for n, batch in ((8, None), (7, None), (12, 2), (3, None)):
     x, y = rng.normal(size=(n, 4)), rng.normal(size=(5, 4))
     for right in (None, y):
-        alone = empirical_ntk(apply, params, x, right, devices=jax.devices()[:1])
-        spread = empirical_ntk(apply, params, x, right, batch=batch)
+        network = Network(apply, params, batched=True)
+        alone = empirical_ntk(network, x, right, devices=jax.devices()[:1])
+        spread = empirical_ntk(network, x, right, batch_size=batch)
         np.testing.assert_allclose(spread, alone, rtol=1e-12)
         if n % 4 == 0:
             assert len(spread.sharding.device_set) == 4, spread.sharding
@@ -611,26 +615,25 @@ def linear(params, x):
 
 
 BAD = [
-    (dict(apply=3), TypeError, "apply must be a function of parameters and inputs, got int."),
-    (dict(params={"w": "a"}), TypeError, "params['w'] must be an array of numbers, got str."),
-    (dict(params=np.ones((3, 2)) * 1j), TypeError, "params must be real, got dtype complex128."),
-    (dict(params=np.ones((3, 2), int)), ValueError, "params must hold at least one floating-point array"),
-    (dict(params=np.full((3, 2), np.nan)), ValueError, "params must be finite."),
-    (dict(x1=np.array([[1.0, np.inf, 0]])), ValueError, "x1 must be finite."),
-    (dict(x2=np.array([[1.0, np.inf, 0]])), ValueError, "x2 must be finite."),
-    (dict(x1=1.0), ValueError, "x1 must have the examples in its first axis, got shape ()"),
+    (dict(network=3), TypeError, "network must be callable with one example, got int"),
+    (dict(params=np.ones((3, 2)) * 1j), ValueError, "network must have at least one floating-point array"),
+    (dict(params=np.ones((3, 2), int)), ValueError, "network must have at least one floating-point array"),
+    (dict(params=np.full((3, 2), np.nan)), ValueError, "network.params must be finite"),
+    (dict(x1=np.array([[1.0, np.inf, 0]])), ValueError, "x1 must be finite"),
+    (dict(x2=np.array([[1.0, np.inf, 0]])), ValueError, "x2 must be finite"),
+    (dict(x1=1.0), ValueError, "x1 must hold arrays with the examples along one common first axis, got shapes ()"),
     (dict(x1=[]), ValueError, "x1 must hold at least one array."),
-    (dict(x1=np.ones((0, 3))), ValueError, "x1 must not be empty, got shape (0, 3)"),
+    (dict(x1=np.ones((0, 3))), ValueError, "x1 must not be empty, got shapes (0, 3)"),
+    (dict(x1=np.ones((4, 5))), ValueError, "network(x) failed for one example of shape (5,)"),
     (dict(x2=np.ones((2, 4))), ValueError, "x2 must have examples like those of x1"),
     (dict(trace="yes"), TypeError, "trace must be True or False, got 'yes'."),
-    (dict(batch=0), ValueError, "batch must be at least 1, got 0."),
-    (dict(batch=2.0), TypeError, "batch must be an integer, got 2.0."),
-    (dict(apply=lambda p, x: (x @ p,) * 2), TypeError, "apply must return one array, got tuple."),
-    (dict(apply=lambda p, x: (x @ p)[:2]), ValueError, "an output for each of the 4 examples of x1, got shape (2, 2)."),
-    (dict(apply=lambda p, x: (x @ p).astype(int)), TypeError, "apply must return real floating-point numbers"),
-    (dict(apply=lambda p, x: (x @ p)[:, :0]), ValueError, "apply must return at least one output, got shape (4, 0)."),
-    (dict(apply=lambda p, x: jnp.log(x @ p - 1e3)), ValueError, "apply must return finite numbers for finite inputs."),
-    (dict(apply=lambda p, x: x @ p - (x @ p).mean(0)), ValueError, "apply must treat examples independently"),
+    (dict(batch_size=0), ValueError, "batch_size must be at least 1, got 0."),
+    (dict(batch_size=2.0), TypeError, "batch_size must be an integer, got 2.0."),
+    (dict(apply=lambda p, x: (x @ p,) * 2), TypeError, "network must return one real floating-point array, got tuple."),
+    (dict(apply=lambda p, x: (x @ p).astype(int)), TypeError, "network must return one real floating-point array"),
+    (dict(apply=lambda p, x: (x @ p)[:, :0]), ValueError, "network must return at least one number, got shape (0,)."),
+    (dict(apply=lambda p, x: jnp.log(x @ p - 1e3)), ValueError, "network must return finite numbers"),
+    (dict(apply=lambda p, x: x @ p - (x @ p).mean(0)), ValueError, "changes with the other examples in its batch"),
 ]
 
 
@@ -638,14 +641,7 @@ BAD = [
 @pytest.mark.parametrize("function", [empirical_ntk, empirical_ntk_matvec])
 def test_bad_input(function, change, kind, sentence):
     given = dict(apply=linear, params=normal(0, 3, 2), x1=normal(1, 4, 3)) | change
+    network = of(given.pop("apply"), given.pop("params"))
     with pytest.raises(kind) as error:
-        function(**given)
+        function(**(dict(network=network) | given))
     assert sentence in str(error.value)
-
-
-def test_bad_vector():
-    product = empirical_ntk_matvec(linear, normal(0, 3, 2), normal(1, 4, 3), trace=False)
-    with pytest.raises(ValueError, match=r"v must have shape \(4, 2\), got \(4,\)\."):
-        product(np.ones(4))
-    with pytest.raises(ValueError, match="v must be finite."):
-        product(np.full((4, 2), np.nan))

@@ -5,7 +5,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from corollary.landscape import classify, gauss_newton, hessian, sharpness_path
+from corollary import Network
+from corollary.landscape import classify, gauss_newton, hessian, hessian_of
 
 WELLS = {
     "minimum": (lambda w: jnp.sum(jnp.array([1.0, 2.0, 3.0]) * w**2), jnp.zeros(3)),
@@ -19,7 +20,7 @@ WELLS = {
 def test_known_kinds(kind):
     with jax.enable_x64(True):
         loss, w = WELLS[kind]
-        point = classify(loss, w.astype(float))
+        point = classify(hessian_of(loss, w.astype(float)))
         assert point.kind == kind
         if kind == "saddle":
             assert abs(abs(point.direction[1]) - 1) < 1e-9
@@ -29,7 +30,7 @@ def test_known_kinds(kind):
 def test_the_direction_points_downhill():
     with jax.enable_x64(True):
         loss = lambda w: 1e-4 * w[0] - w[0] ** 2 + w[1] ** 2  # noqa: E731
-        point = classify(loss, jnp.zeros(2))
+        point = classify(hessian_of(loss, jnp.zeros(2)))
         assert point.kind == "saddle"
         assert point.direction[0] < 0
         np.testing.assert_allclose([point.least, point.largest], [-2, 2], atol=1e-9)
@@ -38,39 +39,19 @@ def test_the_direction_points_downhill():
 def test_the_thresholds_decide():
     with jax.enable_x64(True):
         loss = lambda w: w[0] ** 2 - 0.005 * w[1] ** 2  # noqa: E731
-        assert classify(loss, jnp.zeros(2)).kind == "second-order stationary"
-        assert classify(loss, jnp.zeros(2), gamma=1e-3).kind == "saddle"
-        assert classify(loss, jnp.zeros(2), epsilon=1e-6).kind == "saddle"
+        assert classify(hessian_of(loss, jnp.zeros(2))).kind == "second-order stationary"
+        assert classify(hessian_of(loss, jnp.zeros(2)), gamma=1e-3).kind == "saddle"
+        assert classify(hessian_of(loss, jnp.zeros(2)), epsilon=1e-6).kind == "saddle"
 
 
 def test_an_operator_in_place_of_the_loss():
     with jax.enable_x64(True):
         x = jax.random.normal(jax.random.key(0), (30, 2))
-        operator = hessian(lambda w, x: jnp.mean((x @ w) ** 2), jnp.zeros(2), x, batch_size=7)
-        assert classify(operator).kind == "minimum"
-        other = gauss_newton(lambda w, x: x @ w, lambda f, y: jnp.mean((f - y) ** 2), jnp.zeros(2), (x, x[:, 0]))
+        network = Network(lambda w, x: x @ w, jnp.zeros(2))
+        operator = hessian(network, "squared", (x, jnp.zeros(30)), batch_size=7)
+        assert classify(operator).kind == classify(network, "squared", (x, jnp.zeros(30))).kind == "minimum"
+        other = gauss_newton(network, "squared", (x, x[:, 0]))
         with pytest.raises(ValueError, match="classified by the Hessian"):
             classify(other)
         with pytest.raises(ValueError, match="epsilon must be positive"):
             classify(operator, epsilon=0.0)
-
-
-def test_sharpness_of_a_quadratic_is_its_own_whatever_the_step():
-    with jax.enable_x64(True):
-        scale = jnp.linspace(0.1, 4.0, 30)
-        start = jax.random.normal(jax.random.key(0), (30,))
-        path = sharpness_path(lambda w, d: 0.5 * jnp.sum(d * w**2), start, scale, [0.1, 0.4], steps=60, every=20)
-        np.testing.assert_allclose(path.sharpness, 4.0, rtol=1e-3)
-        np.testing.assert_array_equal(path.steps, [0, 20, 40, 60])
-        np.testing.assert_array_equal(path.uphill, 0)
-        exact = 0.5 * jnp.sum(scale * ((1 - 0.4 * scale) ** 60 * start) ** 2)
-        np.testing.assert_allclose(path.losses[1, -1], exact, rtol=1e-10)
-        above = sharpness_path(lambda w, d: 0.5 * jnp.sum(d * w**2), start, scale, [0.51], steps=60, every=20)
-        assert above.uphill[0, -1] == 1
-
-
-def test_bad_input():
-    with pytest.raises(ValueError, match="etas must be positive"):
-        sharpness_path(lambda w, d: jnp.sum(w**2), jnp.ones(3), None, [0.1, -1.0])
-    with pytest.raises(TypeError, match="loss must be a function"):
-        sharpness_path(None, jnp.ones(3), None, [0.1])

@@ -13,12 +13,12 @@ from jax.flatten_util import ravel_pytree
 from corollary.landscape import (
     critical_point,
     critical_value,
+    deep_linear_loss,
     escape_direction,
     hessian_inertia,
     hessian_spectrum,
     index_sets,
     principal_directions,
-    squared_loss,
     squared_loss_gradient,
 )
 
@@ -46,9 +46,9 @@ def program(sizes):
             weights = critical_point(principal, chosen, sizes[1:-1])
             flat, unravel = ravel_pytree(weights)
             return {
-                "value": (squared_loss(weights, x, y), critical_value(principal, chosen)),
+                "value": (deep_linear_loss(weights, x, y), critical_value(principal, chosen)),
                 "slope": ravel_pytree(squared_loss_gradient(weights, x, y))[0],
-                "hessian": jax.hessian(lambda f: squared_loss(unravel(f), x, y))(flat),
+                "hessian": jax.hessian(lambda f: deep_linear_loss(unravel(f), x, y))(flat),
                 "inertia": jnp.stack(hessian_inertia(principal.strengths, chosen, sizes)),
                 "spectrum": hessian_spectrum(principal.strengths, chosen, sizes),
             }
@@ -114,7 +114,7 @@ def test_escape_direction(hidden):
         way = escape_direction(p, np.array(chosen), hidden)
         s = p.strengths[chosen.index(False)]
         for eps in (0.1, 0.6):
-            value = squared_loss([w + eps * e for w, e in zip(start, way, strict=True)], X, Y)
+            value = deep_linear_loss([w + eps * e for w, e in zip(start, way, strict=True)], X, Y)
             change = -s * eps**n + eps ** (2 * n) / 2
             assert value - critical_value(p, np.array(chosen)) == pytest.approx(float(change), abs=1e-11)
 

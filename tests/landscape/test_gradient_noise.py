@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from corollary import nets
+from corollary import BatchLoss, Network, nets
 from corollary.landscape import SGDPromise, gradient_noise, sgd_promise
 
 KEY = jax.random.key(0)
@@ -24,6 +24,11 @@ def _setting(n=23, sizes=(3, 6, 2)):
 def _loss(network, batch):
     x, y = batch
     return jnp.mean(jnp.sum((jax.vmap(network)(x) - y) ** 2, 1)) / 2
+
+
+def _point(theta):
+    """A network whose output is a point, whatever the input."""
+    return Network(lambda theta, x: theta, theta)
 
 
 def _gradients(network, data):
@@ -41,7 +46,7 @@ def test_against_all_gradients(stored, monkeypatch):
     if not stored:
         monkeypatch.setattr(importlib.import_module("corollary.landscape.gradient_noise"), "STORED", 0)
     network, data = _setting()
-    found = gradient_noise(_loss, network, data, top=3, batch_size=5)
+    found = gradient_noise(network, "squared", data, top=3, batch_size=5)
     rows = _gradients(network, data)
     mean, covariance = rows.mean(0), np.cov(rows.T, bias=True)
     assert (found.examples, found.parameters) == rows.shape
@@ -60,7 +65,7 @@ def test_against_all_gradients(stored, monkeypatch):
 
 def test_variance_of_every_batch_there_is():
     network, data = _setting(6)
-    found = gradient_noise(_loss, network, data)
+    found = gradient_noise(network, "squared", data)
     rows = _gradients(network, data)
     for batch in (1, 2, 3, 6):
         for replacement, draws in (
@@ -79,7 +84,7 @@ def test_variance_of_every_batch_there_is():
 def test_no_cancellation_where_all_gradients_are_nearly_equal():
     rng = np.random.default_rng(1)
     x = 1e6 + 1e-3 * rng.normal(size=(50, 4))
-    found = gradient_noise(lambda theta, x: 0.5 * jnp.mean(jnp.sum((x - theta) ** 2, 1)), jnp.zeros(4), x)
+    found = gradient_noise(_point(jnp.zeros(4)), "squared", (x, x))
     # the gradients are -x, rounded to 1e-10; the difference of the moments, 4e12, would have no digit left
     np.testing.assert_allclose(found.trace, np.trace(np.cov(x.T, bias=True)), rtol=1e-6)
 
@@ -90,7 +95,7 @@ def test_interval_covers_the_noise_scale_of_the_population(distance):
     def one(key):
         x = jax.random.normal(key, (100, 5))
         theta = jnp.zeros(5).at[0].set(distance)
-        return gradient_noise(lambda t, x: 0.5 * jnp.mean(jnp.sum((x - t) ** 2, 1)), theta, x, batch_size=100).interval
+        return gradient_noise(_point(theta), "squared", (x, x), batch_size=100).interval
 
     low, high = np.asarray(jax.jit(jax.vmap(one))(jax.random.split(KEY, 500))).T
     truth = 5 / distance**2 if distance else np.inf
@@ -107,10 +112,10 @@ def test_interval_covers_the_noise_scale_of_the_population(distance):
 
 
 def test_at_a_minimum_of_every_example():
-    found = gradient_noise(lambda t, x: jnp.mean((x @ t) ** 2), jnp.zeros(2), np.ones((4, 2)), top=1)
+    found = gradient_noise(Network(lambda t, x: x @ t, jnp.zeros(2)), "squared", (np.ones((4, 2)), np.zeros(4)), top=1)
     assert (found.trace, found.noise_scale, found.gradient_norm) == (0, np.inf, 0)
     assert found.top.values[0] == 0
-    promise = sgd_promise(found, 1.0, 0.0, step=0.1, batch=2, steps=3)
+    promise = sgd_promise(found, 1.0, 0.0, step=0.1, batch_size=2, steps=3)
     assert promise == SGDPromise(0, 0, 0, 0)
 
 
@@ -118,13 +123,13 @@ def test_single_precision_fixed_leaves_and_jit():
     network, data = _setting()
     small = jax.tree.map(lambda a: a.astype(jnp.float32) if eqx.is_inexact_array(a) else a, network)
     data32 = tuple(a.astype(np.float32) for a in data)
-    found = gradient_noise(_loss, small, data32, top=1, batch_size=8)
-    exact = gradient_noise(_loss, network, data, top=1)
+    found = gradient_noise(small, "squared", data32, top=1, batch_size=8)
+    exact = gradient_noise(network, "squared", data, top=1)
     assert found.trace.dtype == found.top.values.dtype == found.interval.dtype == jnp.float32
     np.testing.assert_allclose(found.trace, exact.trace, rtol=1e-5)
     np.testing.assert_allclose(found.interval, exact.interval, rtol=1e-4)
     np.testing.assert_allclose(found.top.values, exact.top.values, rtol=1e-4)
-    jitted = eqx.filter_jit(lambda net: gradient_noise(_loss, net, data, top=1, batch_size=8))(network)
+    jitted = eqx.filter_jit(lambda net: gradient_noise(net, "squared", data, top=1, batch_size=8))(network)
     np.testing.assert_allclose(jitted.trace, exact.trace, rtol=1e-11)
 
 
@@ -139,16 +144,18 @@ def test_promise_of_one_step_is_kept_and_tight_on_a_quadratic():
     def loss(theta, x):
         return 0.5 * L * jnp.mean(jnp.sum((x - theta) ** 2, 1))
 
-    noise = gradient_noise(loss, theta, x)
+    noise = gradient_noise(_point(theta), lambda f, y: 0.5 * L * jnp.sum((f - y) ** 2), (x, x))
     least = float(loss(jnp.asarray(x.mean(0)), x))
     gap = float(loss(theta, x)) - least
     for replacement in (True, False):
-        promise = sgd_promise(noise, L, gap, step=step, batch=batch, steps=4, replacement=replacement)
+        promise = sgd_promise(noise, L, gap, step=step, batch_size=batch, steps=4, replacement=replacement)
         draws = itertools.product(range(5), repeat=2) if replacement else itertools.combinations(range(5), 2)
         after = [float(loss(theta - step * L * (theta - x[list(d)].mean(0)), x)) for d in draws]
         np.testing.assert_allclose(promise.change, np.mean(after) - gap - least, rtol=1e-10)
         # at the largest step that decreases for sure, nothing changes in expectation
-        edge = sgd_promise(noise, L, gap, step=promise.decreasing_step, batch=batch, steps=4, replacement=replacement)
+        edge = sgd_promise(
+            noise, L, gap, step=promise.decreasing_step, batch_size=batch, steps=4, replacement=replacement
+        )
         np.testing.assert_allclose(edge.change, 0, atol=1e-12)
 
 
@@ -156,9 +163,9 @@ def test_promise_of_the_average_is_kept_by_all_paths():
     # the noise of f_i = L/2 |theta - x_i|^2 is the same everywhere; all paths of four steps of one example
     L, step, steps = 3.0, 0.2, 4
     x, theta = np.random.default_rng(3).normal(size=(3, 2)), np.array([1.0, -2.0])
-    noise = gradient_noise(lambda t, x: 0.5 * L * jnp.mean(jnp.sum((x - t) ** 2, 1)), jnp.asarray(theta), x)
+    noise = gradient_noise(_point(jnp.asarray(theta)), lambda f, y: 0.5 * L * jnp.sum((f - y) ** 2), (x, x))
     gap = 0.5 * L * np.sum((theta - x.mean(0)) ** 2)
-    promise = sgd_promise(noise, L, gap, step=step, batch=1, steps=steps)
+    promise = sgd_promise(noise, L, gap, step=step, batch_size=1, steps=steps)
     totals = []
     for path in itertools.product(range(3), repeat=steps):
         place, total = theta, 0.0
@@ -169,30 +176,27 @@ def test_promise_of_the_average_is_kept_by_all_paths():
     assert np.mean(totals) <= promise.average_gradient
     np.testing.assert_allclose(promise.average_gradient, step * L * noise.trace + 2 * gap / (step * steps), rtol=1e-12)
     np.testing.assert_allclose(promise.floor, step * L * noise.trace, rtol=1e-12)
-    beyond = sgd_promise(noise, L, gap, step=0.4, batch=1, steps=steps)
+    beyond = sgd_promise(noise, L, gap, step=0.4, batch_size=1, steps=steps)
     assert beyond.average_gradient == beyond.floor == np.inf
 
 
-_NETWORK = {"w": jnp.ones((3, 2))}
+_NETWORK = Network(lambda params, x: x @ params["w"], {"w": jnp.ones((3, 2))})
 _DATA = (np.ones((4, 3)), np.zeros((4, 2)))
-
-
-def _linear(params, batch):
-    return jnp.mean((batch[0] @ params["w"] - batch[1]) ** 2)
 
 
 @pytest.mark.parametrize(
     ("change", "sentence"),
     [
-        ({"loss": 3}, "loss must be a function of parameters and a batch"),
-        ({"params": {}}, "params must have at least one floating-point array"),
-        ({"data": ()}, "data must hold at least one array"),
+        ({"loss": 3}, "loss must be a name, a function of one output and one target"),
+        ({"loss": BatchLoss(lambda n, b: 0.0)}, "gradient_noise needs the loss of every example on its own"),
+        ({"network": {}}, "network must be callable"),
+        ({"network": Network(lambda p, x: x, {})}, "network must have at least one floating-point array"),
+        ({"data": ()}, r"data must be a pair \(x, y\)"),
         ({"data": (np.ones((1, 3)), np.ones((1, 2)))}, "data must hold at least two examples"),
-        ({"data": (np.ones((4, 3)), np.zeros((3, 2)))}, "one common, positive number of examples"),
-        ({"data": (np.full((4, 3), np.inf), np.zeros((4, 2)))}, "data\\[0\\] must be finite"),
-        ({"loss": lambda p, b: jnp.sum(b[0] @ p["w"])}, "loss must be the mean of its examples' losses"),
-        ({"loss": lambda p, b: b[0] @ p["w"]}, "loss must return a real scalar"),
-        ({"loss": lambda p, b: jnp.log(-jnp.mean(b[0] @ p["w"]))}, "loss must be finite at params"),
+        ({"data": (np.ones((4, 3)), np.zeros((3, 2)))}, "one common first axis"),
+        ({"data": (np.full((4, 3), np.inf), np.zeros((4, 2)))}, r"data\[0\] must be finite"),
+        ({"loss": lambda f, y: f}, "loss must return one number per example"),
+        ({"loss": lambda f, y: jnp.log(-jnp.sum(f))}, "loss must be finite"),
         ({"batch_size": 0}, "batch_size must be at least 1"),
         ({"top": 7}, "top must be from 0 to 6"),
         ({"confidence": 1.0}, "confidence must be in \\(0, 1\\)"),
@@ -200,7 +204,7 @@ def _linear(params, batch):
 )
 def test_sentences(change, sentence):
     with pytest.raises((TypeError, ValueError), match=sentence):
-        gradient_noise(**({"loss": _linear, "params": _NETWORK, "data": _DATA} | change))
+        gradient_noise(**({"network": _NETWORK, "loss": "squared", "data": _DATA} | change))
 
 
 @pytest.mark.parametrize(
@@ -210,13 +214,13 @@ def test_sentences(change, sentence):
         ({"L": 0.0}, "L must be positive"),
         ({"gap": -1.0}, "gap must be zero or more"),
         ({"step": -0.1}, "step must be positive"),
-        ({"batch": 0}, "batch must be at least 1"),
-        ({"batch": 5, "replacement": False}, "batch must be from 1 to 4"),
+        ({"batch_size": 0}, "batch_size must be at least 1"),
+        ({"batch_size": 5, "replacement": False}, "batch must be from 1 to 4"),
         ({"steps": 0}, "steps must be at least 1"),
     ],
 )
 def test_sentences_of_the_promise(change, sentence):
-    noise = gradient_noise(_linear, _NETWORK, _DATA)
-    arguments = {"noise": noise, "L": 1.0, "gap": 1.0, "step": 0.1, "batch": 2, "steps": 5}
+    noise = gradient_noise(_NETWORK, "squared", _DATA)
+    arguments = {"noise": noise, "L": 1.0, "gap": 1.0, "step": 0.1, "batch_size": 2, "steps": 5}
     with pytest.raises((TypeError, ValueError), match=sentence):
         sgd_promise(**(arguments | change))

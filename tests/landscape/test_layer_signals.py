@@ -6,23 +6,19 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from corollary import nets
+from corollary import BatchLoss, Network, nets
 from corollary.landscape import layer_signals, signal_propagation
-from corollary.landscape._unroll import unrolled
 
 KEY = jax.random.key(0)
-
-
-def _half_square(outputs, y):
-    return jnp.mean(jnp.sum((outputs - y) ** 2, 1)) / 2
 
 
 def _one(y, out):
     return 0.5 * jnp.sum((out - y) ** 2)
 
 
-def _vmapped(network, x):
-    return jax.vmap(network)(x)
+def _signals(apply, params, x, y, loss="squared", **kwargs):
+    """Of a function on batches."""
+    return layer_signals(Network(apply, params, batched=True), loss, (x, y), **kwargs)
 
 
 def _check(found, by_hand, params, x, y, weights, unit_axes):
@@ -62,7 +58,7 @@ def test_agrees_with_signal_propagation(batch_size):
     network = nets.MLP((3, 5, 4, 2), nets.tanh, key=KEY)
     rng = np.random.default_rng(0)
     x, y = rng.normal(size=(14, 3)), rng.normal(size=(14, 2))
-    found = layer_signals(_vmapped, network, x, y, _half_square, batch_size=batch_size)
+    found = layer_signals(network, "squared", (x, y), batch_size=batch_size)
     assert [layer.name for layer in found] == ["layers.0.weight", "layers.1.weight", "layers.2.weight"]
     # the same network cut before each activation: pre-activations are then what a function passes on
     linear = [lambda v, w=layer.weight, b=layer.bias: w @ v + b for layer in network.layers]
@@ -77,7 +73,7 @@ def test_weight_gradients_agree_with_signal_propagation():
     network = nets.DeepLinearNetwork((3, 4, 3), key=KEY)
     rng = np.random.default_rng(1)
     x, y = rng.normal(size=(9, 3)), rng.normal(size=(9, 3))
-    found = layer_signals(_vmapped, network, x, y, _half_square)
+    found = layer_signals(network, "squared", (x, y))
     reference = signal_propagation(network, x, _one, y)
     np.testing.assert_allclose([layer.gradient for layer in found], reference.gradient, rtol=1e-12)
     np.testing.assert_allclose([layer.forward for layer in found], reference.forward[1:], rtol=1e-12)
@@ -113,7 +109,7 @@ def test_convolutional_network_by_hand():
 
     rng = np.random.default_rng(2)
     x, y = rng.normal(size=(6, 2, 10, 10)), rng.normal(size=(6, 3))
-    found = layer_signals(lambda p, x: jax.vmap(lambda a: network(p, a))(x), layers, x, y, _half_square, batch_size=4)
+    found = layer_signals(Network(network, layers), "squared", (x, y), batch_size=4)
     assert [layer.name for layer in found] == ["0.weight", "1.weight", "2.weight"]
     assert [layer.units for layer in found] == [4, 6, 3]
     _check(found, by_hand, layers, x, y, lambda p: [layer.weight for layer in p], (0, 0, 0))
@@ -157,7 +153,7 @@ def test_residual_network_with_stored_statistics_by_hand():
 
     rng = np.random.default_rng(3)
     x, y = rng.normal(size=(10, 5)), rng.normal(size=(10, 2))
-    found = layer_signals(apply, params, x, y, _half_square, batch_size=6)
+    found = _signals(apply, params, x, y, batch_size=6)
     names = ["in", "blocks.0.w", "blocks.0.v", "blocks.1.w", "blocks.1.v", "out"]
     assert [layer.name for layer in found] == names
 
@@ -182,7 +178,7 @@ def test_sequence_positions_are_no_units():
 
     rng = np.random.default_rng(4)
     x, y = rng.normal(size=(6, 7, 3)), rng.normal(size=(6, 4))
-    found = layer_signals(apply, params, x, y, _half_square)
+    found = _signals(apply, params, x, y)
     _check(found[:1], by_hand, params, x, y, lambda p: [p["w"]], (1,))
     assert (found[1].name, found[1].units) == ("heads", 8)
     assert sorted(found[1].shape) == [2, 4, 7]
@@ -199,37 +195,14 @@ def test_layers_inside_a_scan_are_seen_one_by_one():
 
     rng = np.random.default_rng(5)
     x, y = rng.normal(size=(8, 3)), rng.normal(size=(8, 3))
-    found = layer_signals(_vmapped, stack, x, y, _half_square)
-    reference = layer_signals(apply, written_out, x, y, _half_square)
+    found = layer_signals(stack, "squared", (x, y))
+    reference = _signals(apply, written_out, x, y)
     assert [layer.name for layer in found] == [f"layers.branch.weight[{i}]" for i in range(4)]
     assert len(reference) == 4
     for a, b in zip(found, reference, strict=True):
         numbers = [[v for v in jax.tree.leaves(layer) if eqx.is_array(v)] for layer in (a, b)]
         assert len(numbers[0]) == 8
         np.testing.assert_allclose(*numbers, rtol=1e-11, atol=1e-14)
-
-
-def test_loops_written_out_compute_the_same():
-    w = jax.random.normal(KEY, (3, 3))
-
-    @jax.jit
-    def both_ways(w, x):
-        def step(reverse):
-            def body(state, a):
-                state = jnp.tanh(w @ state + a)
-                return state, {"state": state, "square": a**2}
-
-            return jax.lax.scan(body, jnp.zeros(3), x, reverse=reverse)
-
-        return step(False), step(True), jax.lax.scan(lambda c, a: (c + a, None), jnp.zeros(3), x)[0]
-
-    x = jax.random.normal(KEY, (5, 3))
-    written_out = unrolled(both_ways)
-    for a, b in zip(jax.tree.leaves(written_out(w, x)), jax.tree.leaves(both_ways(w, x)), strict=True):
-        np.testing.assert_allclose(a, b, rtol=1e-12)
-    # the loop without a product stays one
-    assert str(jax.make_jaxpr(both_ways)(w, x)).count(" scan[") == 3
-    assert str(jax.make_jaxpr(written_out)(w, x)).count(" scan[") == 1
 
 
 def test_a_weight_computed_from_others_goes_by_the_largest():
@@ -239,8 +212,8 @@ def test_a_weight_computed_from_others_goes_by_the_largest():
         return x @ (params["v"] / jnp.linalg.norm(params["v"], axis=0) * params["g"])
 
     x, y = np.random.default_rng(6).normal(size=(4, 3)), np.zeros((4, 2))
-    (layer,) = layer_signals(apply, params, x, y, _half_square)
-    by_v = jax.grad(lambda p: _half_square(apply(p, x), y))(params)["v"]
+    (layer,) = _signals(apply, params, x, y)
+    by_v = jax.grad(lambda p: jnp.mean(jnp.sum((apply(p, x) - y) ** 2, 1)) / 2)(params)["v"]
     assert layer.name == "v"
     np.testing.assert_allclose(layer.gradient, jnp.linalg.norm(by_v), rtol=1e-12)
 
@@ -263,7 +236,7 @@ def _side_by_side(activations):
         return sum(_mlp(phi)(p, x) for phi, p in zip(activations, params, strict=True))
 
     def measure(params):
-        found = layer_signals(apply, [params] * len(activations), _X, _Y, _half_square, batch_size=16)
+        found = _signals(apply, [params] * len(activations), _X, _Y, batch_size=16)
         found = [layer for layer in found if layer.name.endswith("w")]
         assert [layer.name for layer in found] == [f"{i}.w" for i in range(len(activations))]
         return found
@@ -301,7 +274,7 @@ def test_a_dead_channel_is_one_at_all_positions():
         return jax.nn.relu(z + params["b"]).mean((1, 2))
 
     x = np.random.default_rng(9).normal(size=(5, 6, 6, 1))
-    (layer,) = layer_signals(apply, params, x, np.zeros((5, 4)), _half_square)
+    (layer,) = _signals(apply, params, x, np.zeros((5, 4)))
     assert (layer.units, layer.shape) == (4, (6, 6, 4))
     assert layer.dead == layer.without_gradient == 0.25
 
@@ -335,32 +308,32 @@ def test_own_derivative_rules():
     straight.defvjp(lambda z: (jnp.sign(z), z), lambda z, g: (g * (jnp.abs(z) < 1),))
     params = _parameters(scale=0.1)
     params["b"] = params["b"].at[:2].set(9.0)
-    found = layer_signals(_mlp(straight), params, _X, _Y, _half_square)[0]
+    found = _signals(_mlp(straight), params, _X, _Y)[0]
     assert (found.saturated, found.dead, found.without_gradient) == (0.25, 0, 0.25)
 
 
 def test_planted_rank_collapse():
     params = _parameters(50)
-    healthy = layer_signals(_mlp(jnp.tanh), params, _X, _Y, _half_square)[0]
+    healthy = _signals(_mlp(jnp.tanh), params, _X, _Y)[0]
     assert 2 < healthy.rank <= 4
     params["w"] = jnp.outer(jnp.arange(1.0, 5.0), params["v"][:, 0])
     params["b"] = jnp.ones(50)
-    collapsed = layer_signals(_mlp(jnp.tanh), params, _X, _Y, _half_square, batch_size=16)[0]
+    collapsed = _signals(_mlp(jnp.tanh), params, _X, _Y, batch_size=16)[0]
     np.testing.assert_allclose(collapsed.rank, 1, rtol=1e-10)
     # what does not depend on the input at all
     params["w"] = jnp.zeros((4, 50))
-    constant = layer_signals(_mlp(jnp.tanh), params, _X, _Y, _half_square, batch_size=16)[0]
+    constant = _signals(_mlp(jnp.tanh), params, _X, _Y, batch_size=16)[0]
     assert constant.rank == 0
     assert constant.common == pytest.approx(1, abs=1e-12)
     params["b"] = jnp.zeros(50)
-    silent = layer_signals(_mlp(jnp.tanh), params, _X, _Y, _half_square)[0]
+    silent = _signals(_mlp(jnp.tanh), params, _X, _Y)[0]
     assert (silent.rank, silent.common, silent.forward, silent.dead) == (0, 1, 0, 1)
 
 
 def test_no_gradient_behind_a_zero_layer():
     params = _parameters()
     params["v"] = jnp.zeros((8, 2))
-    hidden, last = layer_signals(_mlp(jnp.tanh), params, _X, _Y, _half_square)
+    hidden, last = _signals(_mlp(jnp.tanh), params, _X, _Y)
     assert (hidden.without_gradient, hidden.dead, hidden.backward, hidden.gradient) == (1, 0, 0, 0)
     assert (last.without_gradient, last.rank) == (0, 0)
 
@@ -370,7 +343,7 @@ def test_no_gradient_behind_a_zero_layer():
 
 def test_many_units_have_no_rank():
     params = {"w": jnp.ones((1, 4097)), "v": jnp.ones((4097, 1))}
-    wide, last = layer_signals(lambda p, x: x @ p["w"] @ p["v"], params, _X[:, :1], _Y[:, :1], _half_square)
+    wide, last = _signals(lambda p, x: x @ p["w"] @ p["v"], params, _X[:, :1], _Y[:, :1])
     assert wide.rank is None
     np.testing.assert_allclose(last.rank, 1)
 
@@ -383,14 +356,11 @@ def test_single_precision_labels_jit_and_trees():
     def apply(params, x):
         return _mlp(jnp.tanh)(params, jnp.concatenate([x["left"], x["right"]], 1))
 
-    def loss(outputs, y):
-        return -jnp.mean(jnp.take_along_axis(jax.nn.log_softmax(outputs), y[:, None], 1))
-
-    found = layer_signals(apply, params, x, labels, loss, batch_size=16)
+    found = _signals(apply, params, x, labels, "cross_entropy", batch_size=16)
     assert found[0].forward.dtype == found[0].rank.dtype == jnp.float32
-    jitted = eqx.filter_jit(lambda p: layer_signals(apply, p, x, labels, loss, batch_size=16))(params)
+    jitted = eqx.filter_jit(lambda p: _signals(apply, p, x, labels, "cross_entropy", batch_size=16))(params)
     np.testing.assert_allclose(jitted[0].backward, found[0].backward, rtol=1e-5)
-    double = layer_signals(_mlp(jnp.tanh), _parameters(), _X, labels, loss)
+    double = _signals(_mlp(jnp.tanh), _parameters(), _X, labels, "cross_entropy")
     for a, b in zip(found, double, strict=True):
         # float32 rounds each of 40 examples' numbers to 6e-8
         np.testing.assert_allclose(
@@ -408,24 +378,23 @@ def _looping(params, x):
 @pytest.mark.parametrize(
     ("change", "sentence"),
     [
-        ({"apply": 3}, "apply must be a function, got int"),
-        ({"loss": 3}, "loss must be a function, got int"),
-        ({"params": {}}, "params must have at least one floating-point array"),
-        ({"params": {"w": jnp.full((4, 2), jnp.nan)}}, "params\\['w'\\] must be finite"),
-        ({"y": _Y[1:]}, "one common, positive number of examples"),
-        ({"x": _X * np.nan}, "data\\['x'\\] must be finite"),
+        ({"apply": 3}, "apply must be a function of parameters and an example, got int"),
+        ({"loss": 3}, "loss must be a name, a function of one output and one target"),
+        ({"loss": BatchLoss(lambda n, b: 0.0)}, "layer_signals needs the loss of every example on its own"),
+        ({"params": {}}, "network must have at least one floating-point array"),
+        ({"params": {"w": jnp.full((4, 2), jnp.nan)}}, r"network.params\['w'\] must be finite"),
+        ({"y": _Y[1:]}, "one common first axis"),
+        ({"x": _X * np.nan}, r"data\[0\] must be finite"),
         ({"batch_size": 0}, "batch_size must be at least 1"),
-        ({"apply": lambda p, x: p["w"]}, "apply must return one real array with an output for each example"),
-        ({"apply": lambda p, x: (x, x)}, "apply must return one real array with an output for each example"),
-        ({"loss": lambda o, y: o - y}, "loss must return a real scalar"),
-        ({"loss": lambda o, y: jnp.sum(o)}, "loss must be the mean of its examples' losses"),
-        ({"apply": _mlp(lambda z: z - z.mean(0))}, "loss must be the mean of its examples' losses"),
-        ({"apply": _mlp(lambda z: z / 0)}, "loss must be finite at params"),
+        ({"apply": lambda p, x: (x, x)}, "network must return one real floating-point array"),
+        ({"loss": lambda f, y: f - y}, "loss must return one number per example"),
+        ({"apply": _mlp(lambda z: z - z.mean(0))}, "changes with the other examples in its batch"),
+        ({"apply": _mlp(lambda z: z / 0)}, "network must return finite numbers"),
         ({"apply": lambda p, x: x[:, :2] + p["b"][:2]}, "no such layer was found"),
-        ({"apply": _looping}, "apply must have a gradient"),
+        ({"apply": _looping}, "network must have a gradient"),
     ],
 )
 def test_sentences(change, sentence):
-    arguments = {"apply": _mlp(jnp.tanh), "params": _parameters(), "x": _X, "y": _Y, "loss": _half_square}
+    arguments = {"apply": _mlp(jnp.tanh), "params": _parameters(), "x": _X, "y": _Y}
     with pytest.raises((TypeError, ValueError), match=sentence):
-        layer_signals(**(arguments | change))
+        _signals(**(arguments | change))

@@ -6,7 +6,7 @@ import scipy.special as special
 
 from corollary.linear import (
     location_scale,
-    logistic,
+    logistic_function,
     logistic_prime,
     logit,
     odds,
@@ -19,8 +19,8 @@ Z = np.concatenate([np.linspace(-700, 700, 2001), np.linspace(-40, 40, 2001), [-
 
 
 def test_logistic_against_scipy_into_the_tails():
-    np.testing.assert_allclose(logistic(Z), special.expit(Z), rtol=4e-15)
-    np.testing.assert_allclose(logistic(-Z) + logistic(Z), 1, rtol=1e-15)
+    np.testing.assert_allclose(logistic_function(Z), special.expit(Z), rtol=4e-15)
+    np.testing.assert_allclose(logistic_function(-Z) + logistic_function(Z), 1, rtol=1e-15)
 
 
 def test_derivative_is_the_product_and_the_slope():
@@ -28,21 +28,23 @@ def test_derivative_is_the_product_and_the_slope():
     z = np.linspace(-20, 20, 101)
     h = 1e-5  # central differences: h^2/6 |S'''| + eps/h
     np.testing.assert_allclose(logistic_prime(z), (special.expit(z + h) - special.expit(z - h)) / (2 * h), atol=3e-11)
-    np.testing.assert_allclose(jax.vmap(jax.grad(logistic))(jnp.asarray(z)), logistic_prime(z), rtol=1e-7, atol=1e-16)
+    np.testing.assert_allclose(
+        jax.vmap(jax.grad(logistic_function))(jnp.asarray(z)), logistic_prime(z), rtol=1e-7, atol=1e-16
+    )
     assert logistic_prime(400.0) > 0
 
 
 def test_logit_and_odds_invert():
     z = np.linspace(-30, 15, 91)
-    np.testing.assert_allclose(logit(logistic(z)), z, rtol=1e-8, atol=1e-14)
-    np.testing.assert_allclose(odds(logistic(z)), np.exp(z), rtol=1e-8)
+    np.testing.assert_allclose(logit(logistic_function(z)), z, rtol=1e-8, atol=1e-14)
+    np.testing.assert_allclose(odds(logistic_function(z)), np.exp(z), rtol=1e-8)
     p = np.linspace(0.001, 0.999, 999)
     np.testing.assert_allclose(logit(p), special.logit(p), rtol=1e-12, atol=1e-15)
 
 
 def test_quantiser_is_the_sign_of_the_logit():
     z = jax.random.normal(jax.random.key(0), (1000,))
-    np.testing.assert_array_equal(quantise(logistic(z)), z > 0)
+    np.testing.assert_array_equal(quantise(logistic_function(z)), z > 0)
     assert quantise(0.5) == 0
 
 
@@ -51,7 +53,7 @@ def test_location_and_scale(w):
     curve = location_scale(w, -15.49)
     x = np.linspace(-10, 10, 41)
     np.testing.assert_allclose(
-        logistic(w * x - 15.49), logistic(curve.sign * (x - curve.location) / curve.scale), rtol=1e-12
+        logistic_function(w * x - 15.49), logistic_function(curve.sign * (x - curve.location) / curve.scale), rtol=1e-12
     )
     np.testing.assert_allclose(slope_intercept(*curve), (w, -15.49), rtol=1e-14)
 
@@ -67,4 +69,6 @@ def test_numbers_of_section_3_4():
 @pytest.mark.parametrize("w", [3.0, -3.0])
 def test_the_transition_ends_at_its_levels(w):
     low, high = transition_interval(w, 1.0, 0.1)
-    np.testing.assert_allclose(sorted([logistic(w * low + 1), logistic(w * high + 1)]), [0.1, 0.9], rtol=1e-13)
+    np.testing.assert_allclose(
+        sorted([logistic_function(w * low + 1), logistic_function(w * high + 1)]), [0.1, 0.9], rtol=1e-13
+    )

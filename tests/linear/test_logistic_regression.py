@@ -6,15 +6,14 @@ from scipy.optimize import linprog, minimize
 from sklearn.linear_model import LogisticRegression as Reference
 
 from corollary.data import book_logistic_surrogate, book_perfect_data, logistic_data
+from corollary.foundations import binary_cross_entropy
 from corollary.linear import (
     LogisticRegression,
-    binary_cross_entropy,
     class_gap,
     fit_gradient_descent,
     fit_newton,
-    gradient_descent,
-    logistic,
     logistic_chain_gradients,
+    logistic_function,
     logistic_gradient,
     logistic_hessian,
     logistic_loss,
@@ -23,6 +22,7 @@ from corollary.linear import (
     logistic_smoothness,
     moment_eigenvalues,
 )
+from corollary.optimization import gradient_descent
 
 THETA = np.array([0.8, -1.2, 0.3, 0.5])
 
@@ -34,7 +34,7 @@ def data():
 
 def test_losses_are_the_composition(data):
     theta = jnp.asarray(THETA)
-    composed = binary_cross_entropy(data.y, logistic(data.x @ theta[:-1] + theta[-1]))
+    composed = binary_cross_entropy(data.y, logistic_function(data.x @ theta[:-1] + theta[-1]))
     np.testing.assert_allclose(logistic_point_losses(theta, data.x, data.y), composed, rtol=1e-12)
     np.testing.assert_allclose(logistic_loss(theta, data.x, data.y), composed.mean(), rtol=1e-13)
 
@@ -212,6 +212,6 @@ def test_single_precision():
 def test_module():
     model = LogisticRegression.of(jnp.asarray(THETA))
     x = jax.random.normal(jax.random.key(0), (5, 3))
-    np.testing.assert_allclose(jax.vmap(model)(x), logistic(x @ THETA[:-1] + THETA[-1]), rtol=1e-14)
+    np.testing.assert_allclose(jax.vmap(model)(x), logistic_function(x @ THETA[:-1] + THETA[-1]), rtol=1e-14)
     np.testing.assert_array_equal(model.theta, THETA)
     assert LogisticRegression(3, key=jax.random.key(0)).theta.shape == (4,)

@@ -11,7 +11,6 @@ from corollary.linear import (
     critical_step,
     descent_path,
     fit_least_squares,
-    gradient_descent,
     moment_eigenvalues,
     moment_matrix,
     moments,
@@ -23,6 +22,7 @@ from corollary.linear import (
     squared_loss_by_moments,
     squared_point_gradients,
 )
+from corollary.optimization import gradient_descent
 
 RNG = np.random.default_rng(0)
 X = np.exp(RNG.normal(size=30))

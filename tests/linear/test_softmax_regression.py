@@ -5,9 +5,9 @@ import pytest
 from sklearn.linear_model import LogisticRegression as Reference
 
 from corollary.data import book_perfect_data, logistic_data, softmax_data
+from corollary.foundations import cross_entropy
 from corollary.linear import (
     SoftmaxRegression,
-    cross_entropy,
     fit_newton,
     fit_softmax,
     one_hot,

@@ -2,7 +2,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from scipy import stats
 
 from corollary.nets import bayes_logit, book_two_gaussians, two_gaussians
 from corollary.nets.from_scratch import backward, bce_backward, bce_forward, forward, gd_step, initial_parameters, run
@@ -74,27 +73,6 @@ def test_decay():
     np.testing.assert_allclose(
         gd_step(parameters, nothing, 0.1, 0.2, coupled=True)[0].weight, 0.98 * parameters[0].weight
     )
-
-
-def test_book_data():
-    x, y = book_two_gaussians()
-    rng = np.random.RandomState(0)
-    first = rng.multivariate_normal([2, 2], [[2, 1], [1, 2]], 1000)
-    second = rng.multivariate_normal([-1, -1], [[2, -1], [-1, 2]], 1000)
-    np.testing.assert_array_equal(x, np.concatenate([first, second]))
-    np.testing.assert_array_equal(y, [0] * 1000 + [1] * 1000)
-    np.testing.assert_array_equal(book_two_gaussians(3).x, np.concatenate([first[:3], second[:3]]))
-
-
-def test_fresh_data_and_posterior():
-    x, y = two_gaussians(KEY, 20_000)
-    for k, (mean, cov) in enumerate([([2, 2], [[2, 1], [1, 2]]), ([-1, -1], [[2, -1], [-1, 2]])]):
-        part = np.asarray(x)[np.asarray(y) == k]
-        np.testing.assert_allclose(part.mean(0), mean, atol=5 * (2 / 20_000) ** 0.5)
-        np.testing.assert_allclose(np.cov(part.T), cov, atol=5 * (8 / 20_000) ** 0.5)
-    one = stats.multivariate_normal([-1, -1], [[2, -1], [-1, 2]]).logpdf(x[:50])
-    zero = stats.multivariate_normal([2, 2], [[2, 1], [1, 2]]).logpdf(x[:50])
-    np.testing.assert_allclose(bayes_logit(x[:50]), one - zero, rtol=1e-9)
 
 
 def test_bad_input():

@@ -80,19 +80,6 @@ def test_permutation_moves_the_units():
     jax.vmap(lambda p: permute_hidden(net, 0, p))(jnp.stack([order, order]))
 
 
-@pytest.mark.parametrize("scaling", ["standard", "ntk"])
-@pytest.mark.parametrize("bias", [True, False])
-def test_logistic_and_tanh_networks(bias, scaling):
-    for phi, convert, psi in (
-        (nets.logistic, logistic_to_tanh, nets.tanh),
-        (nets.tanh, tanh_to_logistic, nets.logistic),
-    ):
-        net = MLP((3, 5, 4, 2), phi, key=KEY, bias=bias, scaling=scaling)
-        other = convert(net)
-        assert all(layer.activation is psi for layer in other.layers[:-1])
-        np.testing.assert_allclose(jax.vmap(other)(X), jax.vmap(net)(X), rtol=1e-11)
-
-
 def test_bad_input():
     net = MLP((3, 4, 2), nets.tanh, key=KEY)
     with pytest.raises(TypeError, match="sizes must be a sequence of at least two"):

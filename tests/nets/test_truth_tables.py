@@ -4,7 +4,15 @@ import jax
 import numpy as np
 import pytest
 
-from corollary.nets import REGIONS, in_region, indicator, parameter_count, region_of, smooth_xnor, truth_table_network
+from corollary.nets import (
+    REGIONS,
+    in_region,
+    parameter_count,
+    region_indicator,
+    region_of,
+    smooth_xnor,
+    truth_table_network,
+)
 
 CORNERS = np.array([[1, 1], [-1, 1], [-1, -1], [1, -1]], float)
 
@@ -23,7 +31,9 @@ def test_formula_network_and_truth_agree(region):
     quadrant = np.where(x > 0, np.where(y > 0, 0, 3), np.where(y > 0, 1, 2))
     truth = np.array(REGIONS[region].quadrants)[quadrant]
     np.testing.assert_array_equal(in_region(region, x, y), truth)
-    np.testing.assert_allclose(indicator(region, x, y, 0.05), truth, atol=0.003)  # q = 1/(1+e^6) for a half-plane
+    np.testing.assert_allclose(
+        region_indicator(region, x, y, 0.05), truth, atol=0.003
+    )  # q = 1/(1+e^6) for a half-plane
     network = truth_table_network(region, 0.05)
     np.testing.assert_allclose(jax.vmap(network)(np.stack([x, y], 1))[:, 0], truth, atol=1e-4)
     assert parameter_count(network) == 15
@@ -52,8 +62,8 @@ def test_network_against_the_nested_formula():
 def test_axes_and_scalars():
     assert in_region("x > 0", 0.0, 1.0) == 0
     assert in_region("everywhere", 0.0, 0.0) == 1
-    np.testing.assert_allclose(indicator("y < 0", 3.0, -1.0, 0.1), 1 / (1 + np.exp(-10)))
-    assert indicator("Q2", np.ones((3, 1)), np.ones(4), 0.1).shape == (3, 4)
+    np.testing.assert_allclose(region_indicator("y < 0", 3.0, -1.0, 0.1), 1 / (1 + np.exp(-10)))
+    assert region_indicator("Q2", np.ones((3, 1)), np.ones(4), 0.1).shape == (3, 4)
     slope = jax.grad(lambda e: truth_table_network("Q1", e)(CORNERS[0])[0])(0.2)
     assert -np.inf < slope < 0
 
@@ -64,8 +74,8 @@ def test_axes_and_scalars():
         (lambda: region_of([1, 0, 1]), "pattern must hold four bits"),
         (lambda: region_of([1, 0, 2, 0]), "pattern must hold four bits"),
         (lambda: in_region("Q5", 1.0, 1.0), "region must be one of 'nowhere'"),
-        (lambda: indicator("Q1", np.nan, 1.0, 0.1), "x must be finite"),
-        (lambda: indicator("Q1", 1.0, 1.0, -0.1), "eps must be positive"),
+        (lambda: region_indicator("Q1", np.nan, 1.0, 0.1), "x must be finite"),
+        (lambda: region_indicator("Q1", 1.0, 1.0, -0.1), "eps must be positive"),
         (lambda: truth_table_network("Q1", 0.0), "eps must be positive"),
         (lambda: truth_table_network("Q1", [0.1, 0.2]), "eps must have shape"),
     ],

@@ -76,32 +76,6 @@ def test_they_map_and_differentiate():
     np.testing.assert_allclose(slope, moving_average_weights(50, 0.8), rtol=1e-12)
 
 
-def test_adagrad_rates():
-    a = RNG.exponential(size=30)
-    assert float(rates.adagrad.harmonic(a.sum(), a[0])) == pytest.approx(1 + np.log(a.sum() / a[0]))
-    assert float(rates.adagrad.harmonic_offset(3.0, 1.0)) == pytest.approx(2.0)
-    bound = float(rates.adagrad.norm(2.0, 3.0, 1.0, 9.0, 5))
-    assert bound == pytest.approx(3 / 5 * (3 + 1 + np.log(9.0)))
-    # the a priori constant solves its equation, for scales far apart
-    for beta, gap, first in ((1.0, 2.0, 0.5), (1e-3, 5.0, 1e-4), (1e3, 1e-1, 10.0)):
-        s = np.sqrt(float(rates.adagrad.norm_in_advance(beta, gap, first, 1)))
-        assert s == pytest.approx(gap + beta / 2 * (1 + 2 * np.log(s / np.sqrt(first))), rel=1e-9)
-        assert s >= beta
-    totals = np.array([3.0, 0.0])
-    assert float(rates.adagrad.diagonal_weighted(2.0, 1.0, 1.0, totals)) == pytest.approx(1 + 2.0)
-    expected = (1 + 2 * np.log2(4)) * (2 + 1) / 3
-    assert float(rates.adagrad.diagonal(2.0, 1.0, 1.0, totals, 3)) == pytest.approx(expected)
-
-
-def test_step_bounds():
-    w1, w2 = (np.asarray(moving_average_weights(40, d, bias_correction=True)) for d in (0.9, 0.999))
-    assert float(rates.adam.adam_step(0.9, 0.999, 40)) == pytest.approx(np.sqrt((w1**2 / w2).sum()), rel=1e-10)
-    g = 0.999 ** -np.arange(39.0, -1, -1)
-    worst = w1 @ g / max(0.999 ** np.arange(39, -1, -1) * g)
-    assert float(rates.adam.adamax_step(0.9, 0.999, 40)) == pytest.approx(worst, rel=1e-10)
-    assert float(rates.adam.adam_step(0.9, 0.999, 1e6)) == pytest.approx(7.27, abs=0.01)
-
-
 @pytest.mark.parametrize(
     ("call", "sentence"),
     [

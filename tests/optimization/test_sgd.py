@@ -100,15 +100,6 @@ def test_best_and_random_iterate():
     assert counts.min() > 60  # 100 expected, five standard deviations are 41
 
 
-def test_schedules_count_from_one():
-    np.testing.assert_allclose(step_sizes(inverse_time(2.0, 5.0, 3.0), 3), 2 / (5 + 3 * np.array([1, 2, 3])))
-    np.testing.assert_allclose(step_sizes(inverse_power(0.5, 1.0), 3), 0.5 / np.array([1, 2, 3]))
-    np.testing.assert_allclose(step_sizes(inverse_power(0.5), 2), [0.5, 0.5 / np.sqrt(2)])
-    sizes = step_sizes(step_decay(1.0, [2, 3, 5]), 6)
-    np.testing.assert_allclose(sizes, [1, 1, 0.1, 0.01, 0.01, 0.001], rtol=1e-6)
-    np.testing.assert_allclose(step_sizes(0.3, 2), [0.3, 0.3])
-
-
 def test_precision_of_the_input_is_kept():
     problem = least_squares_sum(X.astype(np.float32), Y.astype(np.float32))
     for sampling in ("with", "without", "reshuffle"):
@@ -155,3 +146,8 @@ def test_every_batch_is_as_likely():
     pairs = np.array([X[list(p)].T @ Y[list(p)] / 2 for p in itertools.combinations(range(4), 2)])
     nearest = np.argmin(np.linalg.norm(np.asarray(path)[:, None] - pairs, axis=-1), axis=1)
     assert np.bincount(nearest, minlength=6).min() > 135  # 200 expected, five standard deviations are 65
+
+
+def test_batch_gradient_of_all_is_the_gradient():
+    problem, theta = least_squares_sum(X, Y), np.array([0.3, -1.0, 0.5])
+    np.testing.assert_allclose(batch_gradient(problem, theta, np.arange(12)), problem.gradient(theta), rtol=1e-12)

@@ -1,52 +1,15 @@
-"""What is tried out on a network before it is audited: that it runs, that it is finite, that examples are on their own.
+"""What is tried out on a network before it is audited: it runs on its data, outputs and loss are finite."""
 
-The audit takes means, kernels and gradients of single examples. All of that presumes that the output for an example is
-a function of that example, which it is not under batch normalisation in training mode or dropout.
-"""
-
-from functools import partial
-
-import jax
+import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 
-from corollary._processor import processor_ready
-from corollary._validate import real
-from corollary.audit._errors import SubjectError, first_line
+from corollary.audit._errors import SubjectError
+from corollary.network.apart import first_line
 
 FEW = 8
 # activations are many times the size of the inputs: at most so many numbers, and examples, in one batch
 NUMBERS, EXAMPLES = 2**22, 256
-
-
-def parameters(name: str, params):
-    """`params` with every leaf a finite floating-point array."""
-
-    def leaf(path, value):
-        where = name + jax.tree_util.keystr(path)
-        dtype = getattr(value, "dtype", None)
-        if dtype is None or not jnp.issubdtype(dtype, np.floating):
-            kind = type(value).__name__ if dtype is None else dtype
-            raise SubjectError(f"{where} must be a floating-point array, got {kind}: what is fixed belongs into apply.")
-        return real(where, value)
-
-    params = jax.tree_util.tree_map_with_path(leaf, params)
-    if not jax.tree.leaves(params):
-        raise SubjectError(f"{name} must hold at least one floating-point array.")
-    return params
-
-
-def like(name: str, candidate, params):
-    """One sentence unless `candidate` has the structure and the shapes of `params`."""
-    ours, theirs = jax.tree.structure(params), jax.tree.structure(candidate)
-    if ours != theirs:
-        raise SubjectError(f"{name} must have the structure of params, {ours}, got {theirs}.")
-    pairs = zip(jax.tree_util.tree_leaves_with_path(params), jax.tree.leaves(candidate), strict=True)
-    for (path, a), b in pairs:
-        if a.shape != jnp.shape(b):
-            where = name + jax.tree_util.keystr(path)
-            raise SubjectError(f"{where} must have shape {a.shape} as in params, got {jnp.shape(b)}.")
-    return candidate
 
 
 def output_shape(apply, params, x) -> tuple:
@@ -55,7 +18,7 @@ def output_shape(apply, params, x) -> tuple:
     for batch in (few, few[:1]):
         out = _shape(apply, params, batch)
         if not (hasattr(out, "shape") and hasattr(out, "dtype")) or not jnp.issubdtype(out.dtype, np.floating):
-            raise SubjectError(f"apply must return one real array of outputs, got {_kind(out)}.")
+            raise SubjectError(f"network must return one real array, got {_kind(out)}.")
         if out.shape[:1] != batch.shape[:1]:
             raise SubjectError(
                 f"apply must return one row per example, got shape {out.shape} for {batch.shape[0]} examples."
@@ -85,25 +48,6 @@ def finite(name: str, out):
         )
 
 
-def independent(apply, params, x):
-    """One sentence if the output for an example depends on the batch that it comes in.
-
-    A few examples together and each apart may differ by rounding alone. How much that is in this network, where
-    rounding may grow from layer to layer, is measured: the parameters are moved by a few units in the last place.
-    """
-    with jax.default_matmul_precision("highest"):
-        together, apart, moved = map(np.asarray, _together_and_apart(apply, params, x[:FEW]))
-    together, apart, moved = (a.astype(float) for a in (together, apart, moved))
-    eps = float(jnp.finfo(jnp.result_type(*jax.tree.leaves(params))).eps)
-    # sums in another order, some hundred terms deep: 1e3 of these units
-    rounding = 1e3 * max(eps * np.abs(together).max(), np.abs(moved - together).max())
-    if not np.abs(together - apart).max() <= rounding:
-        raise SubjectError(
-            "the output for an example changes with the other examples in its batch or its place there, as under batch "
-            "normalisation in training mode or dropout: give the network in inference mode."
-        )
-
-
 def no_probabilities(out):
     """One sentence if the outputs are class probabilities where logits are meant: they would be normalised twice."""
     out = np.asarray(out)
@@ -118,29 +62,23 @@ def no_probabilities(out):
 
 
 def mean_loss(loss, out, y):
-    """One sentence unless `loss(outputs, y)` is a finite real scalar, and the mean of the losses of the examples."""
+    """One sentence unless the loss of an example is a finite real number."""
     few, target = out[:FEW], y[:FEW]
     try:
-        together = loss(few, target)
+        together = loss.of_outputs(few, target)
     except Exception as error:
-        raise SubjectError(f"loss(outputs, y) failed on {few.shape[0]} examples: {first_line(error)}.") from error
-    if jnp.shape(together) != () or not jnp.issubdtype(jnp.result_type(together), np.floating):
-        raise SubjectError(f"loss must return a real scalar, the mean over the examples, got {_kind(together)}.")
-    apart = np.asarray(jax.lax.map(lambda one: loss(one[0][None], one[1][None]), (few, target)), float)
+        raise SubjectError(f"loss(output, target) failed: {first_line(error)}.") from error
+    if not jnp.issubdtype(jnp.result_type(together), np.floating):
+        raise SubjectError(f"loss must return a real number, got {_kind(together)}.")
     if not np.isfinite(float(together)):
         raise SubjectError(f"loss must be finite on the training data, got {float(together)}.")
-    rounding = 1e3 * float(jnp.finfo(few.dtype).eps) * np.abs(apart).max()
-    if abs(float(together) - apart.mean()) > rounding:
-        raise SubjectError("loss must be the mean of the losses of the examples: it is a sum, or mixes the examples.")
 
 
 def _shape(apply, params, x):
     try:
-        return jax.eval_shape(apply, params, x)
+        return eqx.filter_eval_shape(apply, params, x)
     except Exception as error:
-        raise SubjectError(
-            f"apply(params, x) failed on {x.shape[0]} examples of shape {x.shape[1:]}: {first_line(error)}."
-        ) from error
+        raise SubjectError(f"network(x) failed for examples of shape {x.shape[1:]}: {first_line(error)}.") from error
 
 
 def _kind(out) -> str:
@@ -148,18 +86,6 @@ def _kind(out) -> str:
     return type(out).__name__ if shape is None else f"shape {tuple(shape)} and dtype {getattr(out, 'dtype', None)}"
 
 
-@partial(jax.jit, static_argnums=0)
+@eqx.filter_jit
 def _forward(apply, params, x):
     return apply(params, x)
-
-
-@partial(jax.jit, static_argnums=0)
-def _together_and_apart(apply, params, few):
-    leaves, tree = jax.tree.flatten(params)
-    keys = jax.random.split(jax.random.key(0), len(leaves))
-    moved = [
-        (p * (1 + 4 * jnp.finfo(p.dtype).eps * jax.random.rademacher(k, p.shape, p.dtype))).astype(p.dtype)
-        for p, k in zip(leaves, keys, strict=True)
-    ]
-    apart = jax.lax.map(processor_ready(lambda one: apply(params, one[None])[0]), few)
-    return apply(params, few), apart, apply(jax.tree.unflatten(tree, moved), few)

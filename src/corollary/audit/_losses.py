@@ -1,4 +1,4 @@
-"""The losses that have a name, and what labels and targets must be for each of them.
+"""What labels and targets must be for the losses that have a name.
 
 `"cross_entropy"` takes class labels, `"squared"` numbers. Targets are brought into one form here: whole labels of shape
 `(n,)` for the first, floating-point numbers of the shape of the outputs for the second.
@@ -6,28 +6,11 @@
 
 from typing import Any, NamedTuple
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 
 from corollary._validate import labels, real
 from corollary.audit._errors import SubjectError
-
-
-def cross_entropy(outputs, y):
-    r"""The mean of $-\ln\mathrm{softmax}_y(f)$; with one output per example of $-\ln\sigma(\pm f)$, plus in class 1."""
-    if outputs.ndim == 1 or outputs.shape[1] == 1:
-        logit = outputs.reshape(-1)
-        return jnp.mean(jax.nn.softplus(jnp.where(y == 1, -logit, logit)))
-    return -jnp.mean(jnp.take_along_axis(jax.nn.log_softmax(outputs), y[:, None], axis=1))
-
-
-def squared(outputs, y):
-    r"""The mean of $\frac12\|f-y\|^2$ over the examples."""
-    return 0.5 * jnp.sum((outputs - y) ** 2) / outputs.shape[0]
-
-
-LOSSES = {"cross_entropy": cross_entropy, "squared": squared}
 
 
 class Targets(NamedTuple):

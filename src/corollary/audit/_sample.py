@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 from scipy import stats
 
-from corollary._processor import processor_ready
+from corollary.network.batches import each
 
 FEW = 8
 # numbers of per-example gradients that are held at once
@@ -40,7 +40,7 @@ def interval(values, total: int | None = None, z: float = 1.96) -> tuple[float, 
 def curvature_examples(subject, budget, key):
     """So many training examples that the products of one Lanczos run stay within the budget's work, 64 at least."""
     few = jax.tree.map(lambda a: a[:FEW], subject.train)
-    lowered = _value.lower(subject.objective, subject.params, few)
+    lowered = jax.jit(partial(_value, subject.objective)).lower(subject.params, few)
     forward = (lowered.cost_analysis() or {}).get("flops", 0) / few[0].shape[0]
     # a product with the Hessian differentiates the forward and the backward pass, three times the forward pass in all,
     # and its linear part has two terms for each product
@@ -48,21 +48,8 @@ def curvature_examples(subject, budget, key):
     return some(subject.train, max(64, min(budget.examples, int(budget.work / (budget.products * product)))), key)
 
 
-@partial(jax.jit, static_argnums=0)
 def _value(objective, params, data):
     return objective(params, data)
-
-
-def by_batches(function, data, batch: int):
-    """A function of batches with a value for each example, applied to `batch` examples at a time."""
-    n = jax.tree.leaves(data)[0].shape[0]
-    head = n // batch * batch
-    rest = None if head == n else function(jax.tree.map(lambda a: a[head:], data))
-    if head == 0:
-        return rest
-    stacked = jax.tree.map(lambda a: a[:head].reshape(n // batch, batch, *a.shape[1:]), data)
-    out = jax.tree.map(lambda a: a.reshape(head, *a.shape[2:]), jax.lax.map(processor_ready(function), stacked))
-    return out if rest is None else jax.tree.map(lambda *a: jnp.concatenate(a), out, rest)
 
 
 def quadratic_forms(objective, params, data, vector, batch: int = 256):
@@ -79,7 +66,7 @@ def quadratic_forms(objective, params, data, vector, batch: int = 256):
         zero = jnp.zeros((), jnp.result_type(*jax.tree.leaves(params)))
         return jax.jvp(slopes, (zero,), (jnp.ones_like(zero),))[1]
 
-    return by_batches(second, data, batch)
+    return each(second, data, batch)
 
 
 def jackknife(statistics, pairs: dict, rows: dict, total: int | None = None, groups: int = 20):

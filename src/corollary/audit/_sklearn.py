@@ -1,18 +1,16 @@
-"""A subject from a fitted multi-layer perceptron of scikit-learn."""
+"""A subject from a fitted multi-layer perceptron of scikit-learn, which knows its loss and how it was trained."""
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from corollary.audit._errors import SubjectError
-
-# scikit-learn's names; the last layer is left to the loss, which works on logits
-ACTIVATIONS = {"identity": lambda z: z, "logistic": jax.nn.sigmoid, "tanh": jnp.tanh, "relu": jax.nn.relu}
+from corollary.network import Network
 
 
-def half_mean_squared(outputs, y):
-    """Half the mean over examples and outputs: scikit-learn's squared error."""
-    return 0.5 * jnp.mean((outputs - y) ** 2)
+def half_mean_squared(output, target):
+    """Half the mean over the outputs of the squared error: scikit-learn's."""
+    return 0.5 * jnp.mean((output - target) ** 2)
 
 
 def from_sklearn(subject, estimator, train, test=None, **known):
@@ -24,12 +22,9 @@ def from_sklearn(subject, estimator, train, test=None, **known):
     the weights are drawn, the batch size, the course of the loss (with the penalty), and the learning rate where
     it is that of plain stochastic gradient descent.
     """
-    from sklearn.neural_network import MLPClassifier, MLPRegressor
+    from sklearn.neural_network import MLPClassifier
 
-    if not isinstance(estimator, MLPClassifier | MLPRegressor):
-        raise SubjectError(f"estimator must be an MLPClassifier or an MLPRegressor, got {type(estimator).__name__}.")
-    if not hasattr(estimator, "coefs_"):
-        raise SubjectError(f"the {type(estimator).__name__} is not fitted: call its fit first.")
+    network = Network.from_sklearn(estimator)
     if isinstance(estimator, MLPClassifier):
         if estimator.out_activation_ == "logistic" and estimator.n_outputs_ > 1:
             raise SubjectError("a multi-label MLPClassifier has no single class per example and cannot be audited.")
@@ -39,29 +34,15 @@ def from_sklearn(subject, estimator, train, test=None, **known):
         if estimator.loss != "squared_error":
             raise SubjectError(f"an MLPRegressor must have the loss 'squared_error', got {estimator.loss!r}.")
         loss = "squared" if estimator.n_outputs_ == 1 else half_mean_squared
-    activation = ACTIVATIONS[estimator.activation]
-    layers = [{"w": w, "b": b} for w, b in zip(estimator.coefs_, estimator.intercepts_, strict=True)]
-
-    def apply(params, x):
-        for layer in params[:-1]:
-            x = activation(x @ layer["w"] + layer["b"])
-        return x @ params[-1]["w"] + params[-1]["b"]
-
     told = {name: value for name, value in known.items() if value is not None}
-    made = subject(apply, layers, loss, train, test, **(_training(estimator, layers, train) | told))
-    if estimator.alpha:
-        made.notes = (
-            f"scikit-learn adds the penalty alpha/2 = {estimator.alpha / 2:g} times the squared weights, divided by "
-            "the number of examples in a batch; the loss here is without it.",
-        )
-    return made
+    return subject(network, loss, train, test, **(_training(estimator, network, train) | told))
 
 
-def _training(estimator, layers, train) -> dict:
+def _training(estimator, network, train) -> dict:
     """What a fitted estimator tells of its training."""
     # Glorot's uniform law for weights and biases alike, as scikit-learn draws them
     factor = 2.0 if estimator.activation == "logistic" else 6.0
-    dtype = jnp.asarray(layers[0]["b"]).dtype  # float32 where JAX has no other
+    layers = network.params
 
     def init(key):
         drawn = []
@@ -70,11 +51,11 @@ def _training(estimator, layers, train) -> dict:
             bound = np.sqrt(factor / sum(layer["w"].shape))
             drawn.append(
                 {
-                    name: jax.random.uniform(k, layer[name].shape, dtype, -bound, bound)
+                    name: jax.random.uniform(k, layer[name].shape, layer[name].dtype, -bound, bound)
                     for name, k in zip("wb", keys, strict=True)
                 }
             )
-        return drawn
+        return network.with_params(drawn)
 
     out = {"init": init}
     if estimator.solver in ("sgd", "adam"):

@@ -8,7 +8,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from corollary import kernels
-from corollary.audit._sample import by_batches, jackknife, some
+from corollary.audit._sample import jackknife, some
+from corollary.network.batches import each
 
 # Kernels cost one backward pass per example and output: with many outputs fewer examples are taken.
 OUTPUTS, FEWEST = 32, 16
@@ -48,7 +49,7 @@ def measure(subject, budget, key) -> Measured:
     x = train.x if test is None else jnp.concatenate([train.x, test.x])
 
     def kernel(params):
-        k = _wide(kernels.empirical_ntk(subject.apply, params, x))
+        k = _wide(kernels.empirical_ntk(subject.at(params), x))
         # mirrored entries were computed apart, and differ by rounding
         return (k + k.T) / 2 / row
 
@@ -57,9 +58,10 @@ def measure(subject, budget, key) -> Measured:
         before = start = linear = losses = None
     else:
         before = kernel(subject.initial_params)
-        start, linear = _linearised(subject.apply, subject.initial_params, subject.params, x)
+        start, linear = _linearised(subject.at(subject.initial_params), subject.network, x)
         n = train.x.shape[0]
-        losses = float(subject.loss(start[:n], train.y)), float(subject.loss(train.out, train.y))
+        of_outputs = subject.loss.of_outputs
+        losses = float(of_outputs(start[:n], train.y)), float(of_outputs(train.out, train.y))
         start, linear = _wide(start), _wide(linear)
     numbers = _numbers(train, before, after, start, linear, subject.train[0].shape[0])
     return Measured(train, test, before, after, start, linear, losses, numbers)
@@ -73,11 +75,10 @@ def _part(subject, split, count, key) -> Part:
 
 
 @eqx.filter_jit
-def _linearised(apply, initial, params, x):
+def _linearised(initial, network, x):
     """The outputs at the start, and those of the network linearised there, at the trained parameters."""
-    linear = kernels.linearise(apply, initial)
-
-    return by_batches(lambda x: (apply(initial, x), linear(params, x)), x, 64)
+    linear = kernels.linearise(initial, network)
+    return each(lambda x: (jax.vmap(initial)(x), jax.vmap(linear)(x)), x, 64)
 
 
 def _numbers(train, before, after, start, linear, total):

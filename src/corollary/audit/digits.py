@@ -10,6 +10,7 @@ from sklearn.datasets import load_digits
 
 from corollary.audit.subject import Subject
 from corollary.nets import train_epochs
+from corollary.network import Network
 
 SIZES = (64, 64, 64, 10)
 STEP, BATCH, EPOCHS = 0.2, 64, 30
@@ -23,15 +24,15 @@ def digits_subject(seed: int = 0) -> Subject:
     train, test = (x[:1437], y[:1437]), (x[1437:], y[1437:])
     init_key, batch_key = jax.random.split(jax.random.key(seed))
     start = _init(init_key)
+    network = Network(_apply, start)
     trained = train_epochs(start, _loss, train, optax.sgd(STEP), epochs=EPOCHS, batch=BATCH, key=batch_key)
     return Subject(
-        _apply,
-        trained.model,
+        network.with_params(trained.model),
         "cross_entropy",
         train,
         test,
-        init=_init,
-        initial_params=start,
+        init=lambda key: network.with_params(_init(key)),
+        initial=network,
         learning_rate=STEP,
         batch_size=BATCH,
         history=np.asarray(trained.losses.mean(1)),

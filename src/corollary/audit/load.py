@@ -4,9 +4,11 @@ import importlib.util
 import sys
 from pathlib import Path
 
-from corollary.audit._errors import SubjectError, first_line
+from corollary.audit._errors import SubjectError, sentences
 from corollary.audit.npz import read_npz
 from corollary.audit.subject import Subject
+from corollary.network import Network
+from corollary.network.apart import first_line
 
 
 def load(what: str | None, train=None, test=None, loss: str | None = None, **known) -> Subject:
@@ -29,7 +31,21 @@ def load(what: str | None, train=None, test=None, loss: str | None = None, **kno
     if loss is None:
         raise SubjectError("an ONNX file needs its loss: --loss cross_entropy or --loss squared.")
     data = read_npz(train), None if test is None else read_npz(test)
-    return Subject.from_onnx(what, loss, *data, **known)
+    with sentences():
+        return Subject(*_onnx(what, loss, data[0][0]), *data, **known)
+
+
+def _onnx(path, loss, x):
+    """The network and its loss. The cross-entropy applies a last softmax or sigmoid itself, so it is taken off."""
+    from corollary.network import _graph
+
+    model = _graph.load(path)
+    taken = _graph.take_off_probabilities(model) if loss == "cross_entropy" else None
+    network = Network.from_onnx(model, x[0])
+    if taken is None:
+        return network, loss
+    note = f"the last {taken} of the graph was taken off, because the cross-entropy applies it itself."
+    return Network(network.apply, network.params, network.buffers, notes=(note, *network.notes)), loss
 
 
 def _made(path: Path, function: str) -> Subject:

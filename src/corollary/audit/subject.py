@@ -1,6 +1,6 @@
-r"""The network under audit: a function, its parameters, its loss, its data, and how it was trained as far as known.
+r"""The network under audit, its loss, its data, and how it was trained as far as known.
 
-    subject = Subject(apply, params, "cross_entropy", (x, y), (x_test, y_test), learning_rate=0.1)
+    subject = Subject(network, "cross_entropy", (x, y), (x_test, y_test), learning_rate=0.1)
     subject.error("test"), subject.size, subject.classes
     jax.grad(subject.objective)(subject.params, subject.train)
 
@@ -10,43 +10,53 @@ finite weights, data and outputs, a loss that is a mean, examples that do not in
 
 import copy
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from corollary._validate import one_of, positive, real, whole
 from corollary.audit import _checks, _losses
-from corollary.audit._errors import SubjectError, first_line, sentences
+from corollary.audit._errors import SubjectError, sentences
+from corollary.network.apart import first_line, require_apart
+from corollary.network.loss import ExampleLoss, of_examples
+from corollary.network.parts import matched, require_network, split
 
 SPLITS = ("train", "test")
 
 
-class Objective(NamedTuple):
-    """The mean loss as a function of parameters and a batch `(x, y)`.
+class Apply(eqx.Module):
+    """The outputs for a batch as a function of parameters and inputs: all of a network but its parameters."""
 
-    Compared by what it holds: subjects that differ in their parameters alone share their compiled programs.
-    """
+    fixed: Any
 
-    apply: Callable
-    loss: Callable
+    def __call__(self, params, x):
+        return jax.vmap(eqx.combine(params, self.fixed))(x)
+
+
+class Objective(eqx.Module):
+    """The mean loss as a function of parameters and a batch `(x, y)`."""
+
+    apply: Apply
+    loss: ExampleLoss = eqx.field(static=True)
 
     def __call__(self, params, batch):
         x, y = batch
-        return self.loss(self.apply(params, x), y)
+        return self.loss.of_outputs(self.apply(params, x), y)
 
 
 class Subject:
-    r"""A network `apply(params, x)` with its loss and its data, checked.
+    r"""A network with its loss and its data, checked.
 
-    `apply` takes a batch and returns one row of outputs per example. `params` is a pytree of floating-point arrays.
-    `loss` is `"cross_entropy"` (class labels; outputs are logits, one column per class, or a single one for two
-    classes), `"squared"` (half the squared distance) or a function `(outputs, y)` that returns the mean over the
-    examples. `train` and `test` are pairs `(x, y)` of arrays. What is known of the training makes more of the audit
-    possible: `init(key)` draws new initial parameters, `initial_params` are those that training started from,
-    `learning_rate` and `batch_size` are its step and batch, `history` maps names such as `"loss"` to their course (an
-    array alone is the loss).
+    `network(x)` takes one example and returns an array: any Equinox module, or a `corollary.Network`. `loss` is a name
+    such as `"cross_entropy"` (class labels; outputs are logits, one per class, or a single one for two classes) and
+    `"squared"` (half the squared distance), or a function of one output and one target. `train` and `test` are pairs
+    `(x, y)` of arrays. What is known of the training makes more of the audit possible: `init(key)` draws a new network,
+    `initial` is the network that training started from, `learning_rate` and `batch_size` are its step and batch,
+    `history` maps names such as `"loss"` to their course (an array alone is the loss). `trainable` selects the
+    parameters, all real floating-point arrays by default.
 
     `train` and `test` hold the data in the form the loss takes: floating-point inputs in the type of the parameters,
     targets of the squared loss in the shape of the outputs. `notes` are sentences of an adapter about what it took for
@@ -55,28 +65,26 @@ class Subject:
 
     def __init__(
         self,
-        apply: Callable,
-        params,
+        network,
         loss,
         train,
         test=None,
         *,
         init: Callable | None = None,
-        initial_params=None,
+        initial=None,
         learning_rate: float | None = None,
         batch_size: int | None = None,
         history=None,
+        trainable: Any = None,
     ):
         with sentences():
-            _callable("apply", apply)
-            if not isinstance(loss, str):
-                _callable("loss, when not a name,", loss)
-            else:
-                one_of("loss", loss, tuple(_losses.LOSSES))
+            require_network(network)
             self.loss_name = loss if isinstance(loss, str) else "custom"
-            self.params = _checks.parameters("params", params)
+            self.loss = of_examples(loss, who="the audit")
+            self._trainable = trainable
+            self.params, fixed = split(network, trainable)
             self.dtype = jnp.result_type(*jax.tree.leaves(self.params))
-            self.objective = Objective(_hashable(apply), _losses.LOSSES[loss] if isinstance(loss, str) else loss)
+            self.objective = Objective(Apply(fixed), self.loss)
             self.train = self._data("train", train)
             self._row = _checks.output_shape(self.apply, self.params, self.train[0])
             self._targets = self._with_targets("train")
@@ -90,30 +98,34 @@ class Subject:
                     )
                 self._with_targets("test")
             self._look_at_outputs()
-            _checks.independent(self.apply, self.params, self.train[0])
+            require_apart(self.network, self.train[0])
             if loss == "cross_entropy":
                 _checks.no_probabilities(self._outputs["train"])
             _checks.mean_loss(self.loss, self._outputs["train"], self.train[1])
             self.init = self._initialiser(init)
             self.initial_params = None
-            if initial_params is not None:
-                initial = _checks.parameters("initial_params", initial_params)
-                self.initial_params = _checks.like("initial_params", initial, self.params)
+            if initial is not None:
+                start = split(initial, trainable, name="initial").params
+                self.initial_params = matched("initial", start, self.params)
             self.learning_rate = None if learning_rate is None else float(positive("learning_rate", learning_rate))
             n = self.train[0].shape[0]
             self.batch_size = None if batch_size is None else whole("batch_size", batch_size, 1, n)
             self.history = _history(history)
-        self.notes: tuple[str, ...] = ()
+        self.notes: tuple[str, ...] = getattr(network, "notes", ())
 
     @property
-    def apply(self) -> Callable:
+    def network(self):
+        """The network, in inference mode."""
+        return self.at(self.params)
+
+    def at(self, params):
+        """The network with these parameters in place of its own."""
+        return eqx.combine(params, self.apply.fixed)
+
+    @property
+    def apply(self) -> Apply:
         """`apply(params, x)`: the outputs for a batch."""
         return self.objective.apply
-
-    @property
-    def loss(self) -> Callable:
-        """`loss(outputs, y)`: the mean over a batch."""
-        return self.objective.loss
 
     @property
     def size(self) -> int:
@@ -177,12 +189,12 @@ class Subject:
 
     def mean_loss(self, split: str = "train") -> float:
         """The mean loss over the data of a split."""
-        return float(self.loss(self.outputs(split), self.data(split)[1]))
+        return float(self.loss.of_outputs(self.outputs(split), self.data(split)[1]))
 
     def with_params(self, params) -> "Subject":
         """The same network, data and loss at other parameters."""
         with sentences():
-            params = _checks.like("params", _checks.parameters("params", params), self.params)
+            params = matched("params", params, self.params)
             other = copy.copy(self)
             other.params = jax.tree.map(lambda new, old: new.astype(old.dtype), params, self.params)
             other._look_at_outputs()
@@ -192,34 +204,6 @@ class Subject:
         kind = "regression" if self.classes is None else f"{self.classes} classes"
         n = " + ".join(str(self.data(s)[0].shape[0]) for s in self.splits)
         return f"<Subject of {self.size} parameters, {self.loss_name} loss, {kind}, {n} examples>"
-
-    @classmethod
-    def from_equinox(cls, model, loss, train, test=None, **known) -> "Subject":
-        """An Equinox module of one example; keywords `state`, `trainable`, `init`, `initial`: see `_equinox.py`."""
-        from corollary.audit._equinox import from_equinox
-
-        return from_equinox(cls, model, loss, train, test, **known)
-
-    @classmethod
-    def from_flax(cls, model, loss, train, test=None, **known) -> "Subject":
-        """A Flax module, NNX or Linen; keywords `variables` (Linen), `init`, `initial`: see `audit/_flax.py`."""
-        from corollary.audit._flax import from_flax
-
-        return from_flax(cls, model, loss, train, test, **known)
-
-    @classmethod
-    def from_onnx(cls, path, loss, train, test=None, **known) -> "Subject":
-        """A network in an ONNX file; keywords `parameters`, `output`, `initial`: see `audit/_onnx.py`."""
-        from corollary.audit._onnx import from_onnx
-
-        return from_onnx(cls, path, loss, train, test, **known)
-
-    @classmethod
-    def from_torch(cls, module, loss, train, test=None, **known) -> "Subject":
-        """A PyTorch module, by way of ONNX; keyword `initial`: see `audit/_torch.py`."""
-        from corollary.audit._torch import from_torch
-
-        return from_torch(cls, module, loss, train, test, **known)
 
     @classmethod
     def from_sklearn(cls, estimator, train, test=None, **known) -> "Subject":
@@ -251,33 +235,24 @@ class Subject:
 
     def _look_at_outputs(self):
         self._outputs = {s: _checks.outputs(self.apply, self.params, self.data(s)[0]) for s in self.splits}
-        for split, out in self._outputs.items():
-            _checks.finite("training" if split == "train" else "test", out)
+        for name, out in self._outputs.items():
+            _checks.finite("training" if name == "train" else "test", out)
 
     def _initialiser(self, init):
         if init is None:
             return None
-        _callable("init", init)
+        if not callable(init):
+            raise SubjectError(f"init must be a function of a key, got {type(init).__name__}.")
+        trainable = self._trainable
+
+        def params(key):
+            return matched("init(key)", split(init(key), trainable, name="init(key)").params, self.params)
+
         try:
-            drawn = jax.eval_shape(init, jax.random.key(0))
+            eqx.filter_eval_shape(params, jax.random.key(0))
         except Exception as error:
-            raise SubjectError(f"init(key) must draw parameters under jit, it failed: {first_line(error)}.") from error
-        _checks.like("init(key)", drawn, self.params)
-        return init
-
-
-def _callable(name, value):
-    if not callable(value):
-        raise SubjectError(f"{name} must be a function, got {type(value).__name__}.")
-
-
-def _hashable(apply):
-    """`apply` as a static part of compiled programs, also when it is a module that holds arrays."""
-    try:
-        hash(apply)
-    except TypeError:
-        return lambda params, x: apply(params, x)
-    return apply
+            raise SubjectError(f"init(key) must draw a network under jit, it failed: {first_line(error)}.") from error
+        return params
 
 
 def _history(history) -> dict[str, Any] | None:

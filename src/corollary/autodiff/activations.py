@@ -5,7 +5,7 @@ import jax.numpy as jnp
 from corollary._validate import one_of
 from corollary.autodiff.elementary import sigmoid
 
-ACTIVATIONS = {
+ACTIVATION_PAIRS = {
     "logistic": (sigmoid, lambda z: sigmoid(z) * sigmoid(-z)),
     "tanh": (jnp.tanh, lambda z: 1 - jnp.tanh(z) ** 2),
     "softplus": (lambda z: jnp.logaddexp(z, 0.0), sigmoid),
@@ -18,5 +18,5 @@ ACTIVATIONS = {
 
 def activation_pair(name: str):
     """The activation of this name and its derivative, two functions of an array."""
-    one_of("activation", name, tuple(ACTIVATIONS))
-    return ACTIVATIONS[name]
+    one_of("activation", name, tuple(ACTIVATION_PAIRS))
+    return ACTIVATION_PAIRS[name]

@@ -4,14 +4,11 @@ A recurrent network unrolled over $T$ steps is an acyclic network with $T$ copie
 is the sum over the copies. Nothing here calls automatic differentiation.
 """
 
-from typing import NamedTuple
-
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 
 from corollary._validate import positive, real, whole
-from corollary.autodiff.elementary import sigmoid
 from corollary.catalog import implements
 
 
@@ -57,7 +54,7 @@ def sequence_loss(rnn: RNN, xs, targets):
 
 
 @implements("T04.12")
-def bptt(rnn: RNN, xs, targets, window: int | None = None) -> RNN:
+def bptt_by_hand(rnn: RNN, xs, targets, window: int | None = None) -> RNN:
     r"""The gradient of `sequence_loss`, in the form of the network.
 
     With a `window` $k$ (truncated back-propagation) the error of a step is sent back through that step and the
@@ -103,37 +100,3 @@ def clip_gradient(gradient, most):
     scale = jnp.maximum(jnp.stack([jnp.max(jnp.abs(leaf)) for leaf in leaves]).max(), jnp.finfo(leaves[0].dtype).tiny)
     norm = scale * jnp.sqrt(sum(jnp.sum((leaf / scale) ** 2) for leaf in leaves))
     return jax.tree.map(lambda leaf: leaf * jnp.where(norm > most, most / norm, 1.0), gradient)
-
-
-class LSTMState(NamedTuple):
-    """What is shown to the outside, and the memory."""
-
-    hidden: jax.Array
-    cell: jax.Array
-
-
-@implements("T04.13")
-class LSTMCell(eqx.Module):
-    r"""$c'=f\odot c+i\odot g$, $h'=o\odot\tanh c'$ with $i,f,o=\sigma(\cdot)$, $g=\tanh(\cdot)$ affine in $(x,h)$.
-
-    The memory is carried on by a factor near one instead of a matrix: $\partial c'/\partial c=f$ along that path.
-    The rows of the weights are those of $i,f,g,o$, in this order.
-    """
-
-    inputs: jax.Array
-    recurrent: jax.Array
-    bias: jax.Array
-
-    def __init__(self, inputs: int, units: int, *, key):
-        inputs, units = whole("inputs", inputs), whole("units", units)
-        k1, k2 = jax.random.split(key)
-        self.inputs = jax.random.normal(k1, (4 * units, inputs)) / jnp.sqrt(inputs)
-        self.recurrent = jax.random.normal(k2, (4 * units, units)) / jnp.sqrt(units)
-        self.bias = jnp.zeros(4 * units).at[units : 2 * units].set(1.0)  # remember, to begin with
-
-    def __call__(self, state: LSTMState, x) -> LSTMState:
-        x = real("x", x, f"{self.inputs.shape[1]}")
-        gates = self.inputs @ x + self.recurrent @ state.hidden + self.bias
-        i, f, g, o = jnp.split(gates, 4)
-        cell = sigmoid(f) * state.cell + sigmoid(i) * jnp.tanh(g)
-        return LSTMState(sigmoid(o) * jnp.tanh(cell), cell)

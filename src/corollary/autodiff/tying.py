@@ -34,7 +34,7 @@ def tied_gradient(dense_gradient, pattern, size: int):
 
 
 @implements("T04.11")
-class Convolution(eqx.Module):
+class CircularConvolution(eqx.Module):
     r"""A circular convolution layer in any dimension: $y_o(s)=b_o+\sum_{c,r}k_{oc}(r)\,x_c(s+r)$.
 
     Positions are taken modulo the size of the input.

@@ -128,7 +128,7 @@ def backprop_221(w, v, x, y) -> Backprop221:
     return Backprop221(net_hidden, hidden, net_output, output, loss, by_output, by_hidden, by_w, by_net * hidden)
 
 
-class SigmoidMLP(eqx.Module):
+class WorkedMLP(eqx.Module):
     r"""$f(x)=\sum_{j=1}^m\beta_j\,\sigma(w_j\cdot x)$ with logistic $\sigma$, and without biases."""
 
     beta: jax.Array
@@ -144,7 +144,7 @@ class SigmoidMLP(eqx.Module):
 
 
 @implements("B02.18")
-def mlp_gradient(model: SigmoidMLP, x, y) -> SigmoidMLP:
+def mlp_gradient(model: WorkedMLP, x, y) -> WorkedMLP:
     r"""The gradient of $\frac12(f(x)-y)^2$ in closed form, in the form of the model."""
     x, y = real("x", x, f"{model.w.shape[1]}"), real("y", y, "")
     pre = model.w @ x
@@ -154,7 +154,7 @@ def mlp_gradient(model: SigmoidMLP, x, y) -> SigmoidMLP:
 
 
 @implements("B02.19")
-def sgd_step(model: SigmoidMLP, x, y, eta) -> SigmoidMLP:
+def sgd_step(model: WorkedMLP, x, y, eta) -> WorkedMLP:
     """One step of stochastic gradient descent on one example."""
     eta = positive("eta", real("eta", eta, ""))
     return jax.tree.map(lambda p, g: p - eta * g, model, mlp_gradient(model, x, y))

@@ -3,21 +3,6 @@
 Light on purpose: nothing here imports JAX; who covers what is read from the sources.
 """
 
-from corollary.catalog._coverage import Covered, Summary, coverage, summary, unknown_rows
-from corollary.catalog._registry import IMPLEMENTED, implements
-from corollary.catalog._rows import KINDS, TEXTS, Row, rows, waived
+from lazy_loader import attach_stub
 
-__all__ = [
-    "IMPLEMENTED",
-    "KINDS",
-    "TEXTS",
-    "Covered",
-    "Row",
-    "Summary",
-    "coverage",
-    "implements",
-    "rows",
-    "summary",
-    "unknown_rows",
-    "waived",
-]
+__getattr__, __dir__, __all__ = attach_stub(__name__, __file__)

@@ -1,4 +1,4 @@
-"""Files of real data: from `COROLLARY_DATA`, the user's cache, or a public mirror; always verified.
+"""Files of real data: from `COROLLARY_DATA`, the checkout, the user's cache, or a public mirror; always verified.
 
 The checksum is that of the unpacked content: mirrors and archives compress the same file differently.
 """
@@ -39,9 +39,9 @@ class File(NamedTuple):
 
 def load(file: File) -> bytes:
     """The unpacked, verified content of `file`, downloaded into the cache if this machine has no copy."""
-    own = _own_copy(file)
-    if own is not None:
-        return _verified(file, own)
+    for directory in (_chosen_directory(), checkout_directory()):
+        if directory is not None and (own := _find(file, directory)) is not None:
+            return _verified(file, own)
     cached = cache_directory() / file.folder / file.name
     if cached.is_file():
         # A damaged cache is ours to repair, unlike a damaged file of the user's.
@@ -66,6 +66,13 @@ def unpack(path: Path, limit: int | None = None) -> bytes:
         raise DataError(f"{path} cannot be read ({_reason(error)}).") from None
 
 
+def checkout_directory() -> Path | None:
+    """The data that the repository carries, if this code runs from a checkout of it."""
+    source = Path(__file__).resolve().parents[2]  # "site-packages" where corollary is installed
+    carried = source.parent / "data"
+    return carried if source.name == "src" and (carried / "SHA256SUMS").is_file() else None
+
+
 def cache_directory() -> Path:
     """Where downloaded files are kept for this user."""
     import platformdirs
@@ -73,14 +80,19 @@ def cache_directory() -> Path:
     return Path(platformdirs.user_cache_dir("corollary", appauthor=False))
 
 
-def _own_copy(file: File) -> Path | None:
-    """The file in the directory that `COROLLARY_DATA` names, packed or not, directly or in its folder."""
+def _chosen_directory() -> Path | None:
+    """The directory that `COROLLARY_DATA` names."""
     chosen = os.environ.get("COROLLARY_DATA")
     if not chosen:
         return None
     root = Path(chosen).expanduser()
     if not root.is_dir():
         raise DataError(f"COROLLARY_DATA must name a directory, got {chosen!r}.")
+    return root
+
+
+def _find(file: File, root: Path) -> Path | None:
+    """The file in a directory, packed or not, directly or in its folder."""
     names = dict.fromkeys((file.name, file.name.removesuffix(".gz")))
     return next((p for d in (root, root / file.folder) for n in names if (p := d / n).is_file()), None)
 

@@ -36,8 +36,9 @@ FILES = {
 def mnist(split: str = "train") -> Data:
     """The `"train"` (60,000) or `"test"` (10,000) part: `x` bytes of shape (n, 28, 28), `y` digits 0 to 9.
 
-    Read from the directory that the environment variable `COROLLARY_DATA` names (or its folder `mnist`), else
-    from the user's cache, else downloaded into that cache. Raises `DataError` if no intact copy is to be had.
+    Read from the directory that the environment variable `COROLLARY_DATA` names (or its folder `mnist`), else from
+    `data/` in a checkout of corollary, else from the user's cache, else downloaded into that cache. Raises `DataError`
+    if no intact copy is to be had.
     """
     files = FILES[one_of("split", split, tuple(FILES))]
     images, labels = (parse_idx(load(file), file.name) for file in files)

@@ -14,7 +14,8 @@ FILE = File(
 def shakespeare() -> str:
     """The whole text, 1,115,394 characters of 65 kinds.
 
-    Read from the directory that `COROLLARY_DATA` names (or its folder `text`), else from the user's cache,
-    else downloaded into that cache. Raises `DataError` if no intact copy is to be had.
+    Read from the directory that `COROLLARY_DATA` names (or its folder `text`), else from `data/` in a checkout of
+    corollary, else from the user's cache, else downloaded into that cache. Raises `DataError` if no intact copy is to
+    be had.
     """
     return load(FILE).decode("ascii")

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 
 from corollary._validate import one_of, positive, real, whole
 from corollary.catalog import implements
-from corollary.foundations._quadrature import gauss_legendre
+from corollary.foundations.quadrature import gauss_legendre
 
 
 @implements("B01.07")

@@ -7,7 +7,7 @@ import numpy as np
 
 from corollary._validate import concrete, real, whole, within
 from corollary.catalog import implements
-from corollary.foundations._quadrature import half_line, panels
+from corollary.foundations.quadrature import half_line, panels
 
 
 @implements("B01.28")

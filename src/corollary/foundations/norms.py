@@ -8,7 +8,7 @@ import numpy as np
 
 from corollary._validate import concrete, one_of, positive, real, whole
 from corollary.catalog import implements
-from corollary.foundations._quadrature import panels as _panels
+from corollary.foundations.quadrature import panels as _panels
 
 
 @implements("B01.04", "M00.01")

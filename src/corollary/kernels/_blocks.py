@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from corollary._processor import processor_ready
+from corollary._engine.cpu_ready import cpu_ready
 from corollary.kernels._tangents import Tangents, forward_contract
 
 BLOCK = 2048
@@ -99,12 +99,12 @@ def _steps(tangents, leaves, outputs):
     shape = tangents.program.shape(tangents.program.output)
     dtype = tangents.program.avals[tangents.program.output].dtype
     if tangents.forward:
-        return (lambda x: x), processor_ready(lambda a, b: forward_contract(tangents, leaves, a, b))
+        return (lambda x: x), cpu_ready(lambda a, b: forward_contract(tangents, leaves, a, b))
     if outputs == k:
         basis = jnp.eye(k, dtype=dtype).reshape(k, *shape)
-        return processor_ready(lambda x: tangents.features(leaves, x, basis)), processor_ready(tangents.contract)
+        return cpu_ready(lambda x: tangents.features(leaves, x, basis)), cpu_ready(tangents.contract)
 
-    @processor_ready
+    @cpu_ready
     def ready(a, b, basis):
         return tangents.contract(*(tangents.features(leaves, x, basis) for x in (a, b)))
 

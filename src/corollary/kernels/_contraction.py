@@ -12,8 +12,8 @@ from math import prod
 import jax
 import jax.numpy as jnp
 
+from corollary._engine.program import Program
 from corollary.kernels._factors import Use
-from corollary.kernels._program import Program
 from corollary.kernels._uses import is_turned
 
 

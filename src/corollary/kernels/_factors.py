@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from corollary.kernels._program import Step
+from corollary._engine.program import Step
 
 # the label of an axis along which a leaf is repeated
 REPEATED = "repeated"

@@ -11,9 +11,9 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
+from corollary._engine.program import Program, depends, evaluate, only_forward, trace
 from corollary.kernels import _contraction as contraction
 from corollary.kernels._contraction import Weight
-from corollary.kernels._program import Program, depends, evaluate, only_forward, trace
 from corollary.kernels._uses import find_uses
 
 

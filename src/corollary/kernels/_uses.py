@@ -14,8 +14,8 @@ from dataclasses import replace
 import jax.numpy as jnp
 import numpy as np
 
+from corollary._engine.program import Program
 from corollary.kernels._factors import REPEATED, Use, View, added_axes, by_label, dot_axes, picked
-from corollary.kernels._program import Program
 
 
 def find_uses(program: Program, candidates) -> dict[tuple, list[Use]]:

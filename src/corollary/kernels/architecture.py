@@ -2,8 +2,7 @@ r"""An architecture, described once: from it come the finite network and its inf
 
 ```python
 network = Architecture([Dense(512, bias_std=0.1), Activation("relu"), Dense(10)])
-params = network.init(key, (784,))
-network.apply(params, x)          # the finite network, on a batch
+network.init((784,), key=key)     # the finite network, a `corollary.Network`
 network.nngp(x1, x2)              # covariance of its outputs over the weights, as the widths grow
 network.ntk(x1, x2)               # its tangent kernel, as the widths grow
 network.predict(x, y, new)        # mean and covariance of its outputs after training, over the initialisations
@@ -33,6 +32,7 @@ from corollary.kernels.layers import (
     kernel_of,
     pools,
 )
+from corollary.network.network import Network
 
 
 @implements("B07.13", "T09.17", "T09.25", "T09.02", "E09.09")
@@ -47,11 +47,11 @@ class Architecture(eqx.Module):
     def __init__(self, layers):
         self.layers = checked("layers", layers)
 
-    def init(self, key, shape, dtype=None):
-        """Parameters of the finite network for examples of this shape, all from N(0, 1)."""
+    def init(self, shape, *, key, dtype=None) -> Network:
+        """The finite network for examples of this shape, its parameters drawn from N(0, 1)."""
         shape = tuple(whole("shape", size) for size in (shape if isinstance(shape, tuple | list) else (shape,)))
         dtype = jnp.result_type(float) if dtype is None else dtype
-        return init_layers(self.layers, key, Flow(shape), dtype)
+        return Network(self.apply, init_layers(self.layers, key, Flow(shape), dtype), batched=True)
 
     def apply(self, params, x):
         """Outputs of the finite network on a batch `x`, one example per row."""
@@ -70,12 +70,12 @@ class Architecture(eqx.Module):
         return _limit(self, *self._points(x1, x2), "tangent")
 
     @implements("B07.11")
-    def predict(self, x, y, new, *, time=None, loss: str = "sum") -> Law:
+    def predict(self, x, y, new, *, time=None, reduction: str = "sum") -> Law:
         """Mean and covariance over the initialisations of the outputs at `new`, after training on `x` and `y`.
 
         All parameters of an infinitely wide network, trained by gradient flow on the squared loss for a `time`, or to
         the end: mean (m,), or (m, k) for labels (n, k), and covariance (m, m), the same for each output. See
-        `trained_law` for the formula and `loss`.
+        `trained_law` for the formula and `reduction`.
         """
         x, new = self._points(x, new)
         y = real("y", y)
@@ -83,8 +83,8 @@ class Architecture(eqx.Module):
             raise ValueError(f"y must hold one label for each of {x.shape[0]} examples, got shape {y.shape}.")
         points = jnp.concatenate([x, new])
         ntk, nngp = self.ntk(points), self.nngp(points)
-        columns = jax.vmap(lambda c: trained_law(ntk, nngp, c, time, loss=loss), 1, Law(1, None))
-        law = trained_law(ntk, nngp, y, time, loss=loss) if y.ndim == 1 else columns(y)
+        columns = jax.vmap(lambda c: trained_law(ntk, nngp, c, time, reduction=reduction), 1, Law(1, None))
+        law = trained_law(ntk, nngp, y, time, reduction=reduction) if y.ndim == 1 else columns(y)
         return Law(law.mean[len(x) :], law.covariance[len(x) :, len(x) :])
 
     def _points(self, x1, x2):

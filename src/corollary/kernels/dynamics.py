@@ -1,7 +1,7 @@
 r"""What training does to predictions that a constant kernel drives: linear models, linearised and very wide networks.
 
-The loss is $\frac12\|f(X)-y\|^2$ (`loss="sum"`) or $\frac1{2n}\|f(X)-y\|^2$ (`"mean"`, which divides all rates by $n$).
-Gradient flow on the parameters moves the predictions by $\dot f(x)=K(x,X)(y-f(X))$, hence
+The loss is $\frac12\|f(X)-y\|^2$ (`reduction="sum"`) or $\frac1{2n}\|f(X)-y\|^2$ (`"mean"`, which divides all rates by
+$n$). Gradient flow on the parameters moves the predictions by $\dot f(x)=K(x,X)(y-f(X))$, hence
 $$f_t(x)=f_0(x)+K(x,X)\,K^{-1}(I-e^{-tK})(y-f_0(X)),$$
 and gradient descent by the same with $(I-\eta K)^t$ in the place of $e^{-tK}$. What these need of $K^{-1}$ is a
 function of the eigenvalues that has a limit at zero, so that $K$ may be singular.
@@ -15,7 +15,7 @@ import jax.numpy as jnp
 
 from corollary._validate import labels, one_of, positive, real, within
 from corollary.catalog import implements
-from corollary.linear import gradient_descent
+from corollary.optimization import gradient_descent
 
 
 class Predictions(NamedTuple):
@@ -33,25 +33,25 @@ class Law(NamedTuple):
 
 
 @implements("B07.05", "B07.08", "E09.07", "B07.14", "M19.15")
-def flow_predictions(k, y, times, *, cross=None, start=None, start_cross=None, loss: str = "sum") -> Predictions:
+def flow_predictions(k, y, times, *, cross=None, start=None, start_cross=None, reduction: str = "sum") -> Predictions:
     r"""Predictions after training for each of `times` by gradient flow, in closed form.
 
     `k` is $K(X,X)$ and `cross` is $K(x,X)$, (points, n); `start` and `start_cross` are the predictions before training,
     zero unless given. Labels `y` and starts are (n,), or (n, k) for several outputs that share the kernel.
     """
-    k, y, cross, start, start_cross, scale = _problem(k, y, cross, start, start_cross, loss)
+    k, y, cross, start, start_cross, scale = _problem(k, y, cross, start, start_cross, reduction)
     times = within("times", real("times", times, "t"), 0.0).astype(k.dtype)
     return _evolve(flow_filter, k, y, cross, start, start_cross, (scale * times,))
 
 
 @implements("E09.07", "T03.13")
-def descent_predictions(k, y, step, steps, *, cross=None, start=None, start_cross=None, loss: str = "sum"):
+def descent_predictions(k, y, step, steps, *, cross=None, start=None, start_cross=None, reduction: str = "sum"):
     r"""Predictions after each of these numbers of `steps` of gradient descent, in closed form.
 
     Stable for a `step` below $2/\lambda_{\max}(K)$ (of $K/n$ for the mean loss). Other arguments as in
     `flow_predictions`.
     """
-    k, y, cross, start, start_cross, scale = _problem(k, y, cross, start, start_cross, loss)
+    k, y, cross, start, start_cross, scale = _problem(k, y, cross, start, start_cross, reduction)
     step = scale * positive("step", real("step", step, "")).astype(k.dtype)
     steps = labels("steps", steps, None, "t")
     return _evolve(descent_filter, k, y, cross, start, start_cross, (step, steps))
@@ -69,7 +69,7 @@ def limit_predictions(k, y, *, cross=None, start=None, start_cross=None) -> Pred
 
 
 @implements("B07.11")
-def trained_law(ntk, nngp, y, time=None, *, loss: str = "sum") -> Law:
+def trained_law(ntk, nngp, y, time=None, *, reduction: str = "sum") -> Law:
     r"""Mean and covariance over the initialisations of the trained network's outputs, at all points.
 
     `ntk` $\Theta$ and `nngp` $\Sigma$ are (points, points), the training points first, as many as there are labels `y`.
@@ -82,7 +82,7 @@ def trained_law(ntk, nngp, y, time=None, *, loss: str = "sum") -> Law:
     n, points = y.shape[0], dims["p"]
     if n > points:
         raise ValueError(f"y must have at most one label for each of {points} points, got {n}.")
-    k, _, _, _, _, scale = _problem(ntk[:n, :n], y, None, None, None, loss)
+    k, _, _, _, _, scale = _problem(ntk[:n, :n], y, None, None, None, reduction)
     if time is None:
         filtered = partial(limit_filter, jnp.zeros(1, k.dtype))
     else:
@@ -149,7 +149,7 @@ def limit_filter(_, values):
     return jnp.where(seen, 1 / jnp.where(seen, values, 1), 0)[None]
 
 
-def _problem(k, y, cross, start, start_cross, loss):
+def _problem(k, y, cross, start, start_cross, reduction):
     dims = {}
     k, y = real("k", k, "n n", dims), real("y", y)
     if y.ndim not in (1, 2):
@@ -163,5 +163,5 @@ def _problem(k, y, cross, start, start_cross, loss):
         cross = real("cross", cross, "m n", dims).astype(k.dtype)
         blank = jnp.zeros((cross.shape[0], *y.shape[1:]), k.dtype)
         start_cross = blank if start_cross is None else real("start_cross", start_cross, "m" + tail, dims)
-    scale = 1.0 if one_of("loss", loss, ("sum", "mean")) == "sum" else 1.0 / y.shape[0]
+    scale = 1.0 if one_of("reduction", reduction, ("sum", "mean")) == "sum" else 1.0 / y.shape[0]
     return k, y, cross, start, start_cross, scale

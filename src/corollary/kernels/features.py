@@ -25,7 +25,7 @@ class Expansion(NamedTuple):
 
 
 @implements("M04.08", "B07.01")
-def quadratic_features(x):
+def plane_features(x):
     r"""$\psi(a,b)=(a^2,\sqrt2\,ab,b^2)$ of a point in the plane: $\psi(x)\cdot\psi(x')=(x\cdot x')^2$."""
     a, b = real("x", x, "2")
     return jnp.stack([a * a, 2**0.5 * a * b, b * b])

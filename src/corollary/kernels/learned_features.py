@@ -55,7 +55,7 @@ class Training(NamedTuple):
 
 
 @implements("M04.17", "M04.18")
-def classifier_loss(model, x, y):
+def learned_feature_loss(model, x, y):
     r"""$\frac1M\sum_m\log(1+e^{-y_m\sum_nc^n\psi^n(x_m)})$: convex in $c$, not in $(c,w)$."""
     dims = {}
     x, y = real("x", x, "m d", dims), real("y", y, "m", dims)
@@ -76,7 +76,7 @@ def train_classifier(
 
     def advance(state, _):
         model, memory = state
-        loss, slope = jax.value_and_grad(classifier_loss)(model, x, y)
+        loss, slope = jax.value_and_grad(learned_feature_loss)(model, x, y)
         if freeze_features:
             slope = eqx.tree_at(lambda m: m.c, jax.tree.map(jnp.zeros_like, slope), slope.c)
         step, memory = optimiser.update(slope, memory)

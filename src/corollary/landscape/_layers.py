@@ -12,8 +12,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from corollary.kernels._program import Program, _bodies, depends, evaluate
-from corollary.landscape._unroll import PRODUCTS
+from corollary._engine.program import Program, _bodies, depends, evaluate
+from corollary._engine.unroll import PRODUCTS
 
 _MOVES = ("reshape", "squeeze", "expand_dims", "broadcast_in_dim")
 _SAME = ("convert_element_type", "copy", "name", "sharding_constraint")

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 
 from corollary._validate import real, whole
 from corollary.catalog import implements
-from corollary.landscape.linear_network import least_squares_map, moments, squared_loss
+from corollary.landscape.linear_network import deep_linear_loss, least_squares_map, second_moments
 
 
 @implements("B06.06")
@@ -23,7 +23,7 @@ def best_outer(inner, x, y):
     r"""The $A$ of least norm with $AB\Sigma_{xx}B^\top=\Sigma_{yx}B^\top$ (6.23): the best one for this $B$ (p, d)."""
     dims = {}
     inner, x = real("inner", inner, "p d", dims), real("x", x, "n d", dims)
-    second = moments(x, y)
+    second = second_moments(x, y)
     return second.yx @ inner.T @ jnp.linalg.pinv(inner @ second.xx @ inner.T, hermitian=True)
 
 
@@ -45,9 +45,9 @@ def alternating_least_squares(outer, x, y, steps: int) -> Alternation:
 
     def step(outer, _):
         inner = best_inner(outer, x, y)
-        half = squared_loss((inner, outer), x, y)
+        half = deep_linear_loss((inner, outer), x, y)
         outer = best_outer(inner, x, y)
-        return outer, (inner, jnp.stack([half, squared_loss((inner, outer), x, y)]))
+        return outer, (inner, jnp.stack([half, deep_linear_loss((inner, outer), x, y)]))
 
     outer, (inner, value) = jax.lax.scan(step, outer, length=steps)
     return Alternation(outer, inner[-1], value.ravel())

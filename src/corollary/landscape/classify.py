@@ -15,7 +15,7 @@ class Point(NamedTuple):
     r"""The numbers by which the definitions decide, and `kind`, what they say.
 
     `least` and `largest` are the extreme eigenvalues of the Hessian, `error` bounds the distance of `least` from an
-    eigenvalue, `direction` is a unit vector of the least curvature, pointing downhill, like `params`.
+    eigenvalue, `direction` is a unit vector of the least curvature, pointing downhill, like the parameters.
     """
 
     gradient_norm: jax.Array
@@ -36,7 +36,7 @@ class Point(NamedTuple):
 
 
 @implements("T06.19", "T07.03")
-def classify(loss, params=None, data=None, *, epsilon=1e-3, gamma=None, products: int = 1000) -> Point:
+def classify(network, loss=None, data=None, *, epsilon=1e-3, gamma=None, products: int = 1000) -> Point:
     r"""Minimum, saddle, $(\epsilon,\gamma)$-second-order stationary point, or none of these.
 
     - `none`: $\|\nabla\Lambda\|>\epsilon$.
@@ -46,10 +46,10 @@ def classify(loss, params=None, data=None, *, epsilon=1e-3, gamma=None, products
     - `second-order stationary`: stationary, no curvature below $-\gamma$ was found, and flat directions leave the rest
       open; the usual end of training.
 
-    `gamma` is $\sqrt{\rho\epsilon}$ with $\rho=1$ unless given. `loss` and `data` as in `hessian`, or a `Curvature`
-    made by it in place of `loss`.
+    `gamma` is $\sqrt{\rho\epsilon}$ with $\rho=1$ unless given. `network`, `loss` and `data` as in `hessian`; or
+    a `Curvature` made by `hessian` or `hessian_of` alone.
     """
-    operator = loss if isinstance(loss, Curvature) else hessian(loss, params, data)
+    operator = network if isinstance(network, Curvature) else hessian(network, loss, data)
     if operator.kind != "Hessian":
         raise ValueError(f"a point is classified by the Hessian, got the {operator.kind}.")
     epsilon = positive("epsilon", real("epsilon", epsilon, ""))

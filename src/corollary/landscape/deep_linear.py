@@ -19,7 +19,7 @@ import numpy as np
 from corollary._validate import concrete, real, whole, within
 from corollary.catalog import implements
 from corollary.landscape.conditions import Inertia
-from corollary.landscape.linear_network import _data, _invertible, moments
+from corollary.landscape.linear_network import _data, _invertible, second_moments
 
 
 class Principal(NamedTuple):
@@ -42,7 +42,7 @@ def principal_directions(x, y) -> Principal:
     $\lambda_i=s_i^2$ are the eigenvalues of $\Sigma=\Sigma_{yx}\Sigma_{xx}^{-1}\Sigma_{xy}$.
     """
     x, y = _data(x, y)
-    xx, yx, yy = moments(x, y)
+    xx, yx, yy = second_moments(x, y)
     _invertible(xx)
     squares, basis = jnp.linalg.eigh(xx)
     whitening = (basis / jnp.sqrt(squares)) @ basis.T

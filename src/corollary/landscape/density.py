@@ -36,7 +36,7 @@ class Density(NamedTuple):
         return jnp.where(self.nodes < value, self.weights, 0).sum() / self.nodes.shape[0]
 
 
-def spectral_density(product, size: int, key, *, probes: int = 8, steps: int = 64, dtype=None) -> Density:
+def spectral_density(product, size: int, *, key, probes: int = 8, steps: int = 64, dtype=None) -> Density:
     """Nodes and weights of a quadrature of the spectrum from `probes` random vectors with `steps` products each.
 
     One probe at a time: memory for `steps` vectors and a few more.

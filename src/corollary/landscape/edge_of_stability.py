@@ -4,7 +4,7 @@ On a quadratic, gradient descent is stable where the largest eigenvalue of the H
 the sharpness grows until it meets that value, and stays there.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -13,12 +13,16 @@ from jax.flatten_util import ravel_pytree
 from corollary._validate import positive, real, whole
 from corollary.catalog import implements
 from corollary.landscape.lanczos import eigenpairs
+from corollary.network.apart import require_mean
+from corollary.network.batches import examples
+from corollary.network.loss import resolved
+from corollary.network.parts import split
 
 WARM = 3
 
 
 class SharpnessPath(NamedTuple):
-    """Loss, largest Hessian eigenvalue and share of uphill steps since the last snapshot, each `(etas, snapshots)`."""
+    """Loss, largest Hessian eigenvalue and share of uphill steps since the last snapshot, each `(e, snapshots)`."""
 
     steps: jax.Array
     losses: jax.Array
@@ -28,24 +32,24 @@ class SharpnessPath(NamedTuple):
 
 @implements("T02.37")
 def sharpness_path(
-    loss, params, data, etas, *, steps: int = 2000, every: int = 50, products: int = 12
+    network, loss, data, step, *, steps: int = 2000, every: int = 50, products: int = 12, trainable: Any = None
 ) -> SharpnessPath:
-    r"""Gradient descent on `loss(params, data)` with each of the `etas`, from the same `params`, in one program.
+    r"""Gradient descent on the mean loss with each of the sizes in `step`, from the same network, in one program.
 
     At the start and every `every` steps the sharpness is taken by Lanczos with `products` products, started from the
     eigenvector found before, which moves slowly.
     """
-    if not callable(loss):
-        raise TypeError(f"loss must be a function of params and data, got {type(loss).__name__}.")
-    etas = positive("etas", real("etas", etas, "e"))
+    loss, parts, data = resolved(loss), split(network, trainable), examples("data", data)
+    require_mean(loss, parts.join(), data, apart=False)
+    sizes = positive("step", real("step", step, "e"))
     steps, every, products = whole("steps", steps), whole("every", every), whole("products", products, 3)
-    flat, unravel = ravel_pytree(params)
+    flat, unravel = ravel_pytree(parts.params)
     snapshots = steps // every
 
     def value(theta):
-        return loss(unravel(theta), data)
+        return loss(parts.join(unravel(theta)), data)
 
-    def run(eta):
+    def run(size):
         def stretch(carry, inputs):
             theta, vector = carry
             key, step = inputs
@@ -64,9 +68,9 @@ def sharpness_path(
 
         # before the first step, a few rounds without any find the eigenvector that the others start from
         keys = jax.random.split(jax.random.key(0), WARM + snapshots)
-        moves = jnp.where(jnp.arange(WARM + snapshots) < WARM, 0, eta)
+        moves = jnp.where(jnp.arange(WARM + snapshots) < WARM, 0, size)
         start = flat, jax.random.normal(jax.random.key(1), flat.shape, flat.dtype)
         losses, sharpness, uphill = jax.lax.scan(stretch, start, (keys, moves))[1]
         return losses[WARM - 1 :], sharpness[WARM - 1 :], uphill[WARM - 1 :] / max(every - 1, 1)
 
-    return SharpnessPath(every * jnp.arange(snapshots + 1), *jax.vmap(run)(etas))
+    return SharpnessPath(every * jnp.arange(snapshots + 1), *jax.vmap(run)(sizes))

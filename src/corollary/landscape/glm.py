@@ -12,7 +12,7 @@ import numpy as np
 
 from corollary._validate import positive, real, whole, within
 from corollary.catalog import implements
-from corollary.nets import Activation
+from corollary.nets import ActivationFunction
 
 
 @implements("T06.11")
@@ -21,9 +21,9 @@ class GLM(eqx.Module):
 
     w_star: jax.Array
     noise: jax.Array
-    activation: Activation = eqx.field(static=True)
+    activation: ActivationFunction = eqx.field(static=True)
 
-    def __init__(self, activation: Activation, w_star, noise=0.0):
+    def __init__(self, activation: ActivationFunction, w_star, noise=0.0):
         self.activation = _activation(activation)
         self.w_star = real("w_star", w_star, "d")
         self.noise = within("noise", real("noise", noise, ""), 0.0)
@@ -145,7 +145,7 @@ def _data(activation, w, x, y, weights, name="w"):
 
 
 def _activation(activation):
-    if not isinstance(activation, Activation):
+    if not isinstance(activation, ActivationFunction):
         raise TypeError(f"activation must be an Activation of corollary.nets, got {type(activation).__name__}.")
     return activation
 

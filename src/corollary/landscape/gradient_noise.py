@@ -5,7 +5,6 @@ $\Sigma=\frac1n\sum(g_i-G)(g_i-G)^\top$. `corollary.optimization.noise` has the 
 small enough to hold all $g_i$.
 """
 
-from functools import partial
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -15,10 +14,13 @@ import numpy as np
 from jax.flatten_util import ravel_pytree
 from jax.scipy.stats import norm
 
-from corollary._processor import processor_ready
+from corollary._engine.cpu_ready import cpu_ready
 from corollary._validate import positive, real, whole, within
-from corollary.landscape._examples import alone, arrange, first_examples, fold, require_mean, split_params
 from corollary.landscape.lanczos import Eigenpairs, eigenpairs
+from corollary.network.apart import require_apart, require_mean
+from corollary.network.batches import arrange, count, first_examples, fold, pair
+from corollary.network.loss import of_examples
+from corollary.network.parts import require_network, split
 from corollary.optimization.noise import batch_factor, decreasing_step
 from corollary.optimization.rates import sgd
 
@@ -47,31 +49,31 @@ class GradientNoise(eqx.Module):
     interval: jax.Array
     top: Eigenpairs | None
 
-    def batch_variance(self, batch: int, *, replacement: bool = True):
+    def batch_variance(self, batch_size: int, *, replacement: bool = True):
         r"""$\mathbb E\|G_B-G\|^2$ for the mean gradient $G_B$ of a random batch of $B$ examples, exactly.
 
         $\operatorname{tr}\Sigma/B$ with replacement, $\frac{n-B}{B(n-1)}\operatorname{tr}\Sigma$ without.
         """
-        return batch_factor(self.examples, batch, replacement=replacement) * self.trace
+        return batch_factor(self.examples, batch_size, replacement=replacement) * self.trace
 
 
 def gradient_noise(
+    network,
     loss,
-    params,
     data,
-    key=None,
     *,
+    key=None,
     top: int = 0,
     confidence: float = 0.95,
     batch_size: int = 64,
     products: int = 300,
     tolerance: float = 1e-4,
+    trainable: Any = None,
 ) -> GradientNoise:
-    r"""The covariance of the per-example gradients of `loss(params, batch)`, a mean over the examples of the batch.
+    r"""The covariance of the per-example gradients $g_i$ of `loss(network(x_i), y_i)` over `data = (x, y)`.
 
-    `data` is a pytree of arrays with the examples in their first axis; examples must not see each other. Two passes
-    over the data: $G$, then the deviations $d_i=g_i-G$, `batch_size` of them at a time, which is what the memory is:
-    `batch_size` times $p$ numbers.
+    `loss` is a name or a function of one output and one target. Two passes over the data: $G$, then the deviations
+    $d_i=g_i-G$, `batch_size` of them at a time, which is what the memory is: `batch_size` times $p$ numbers.
 
     The `interval` is Fieller's, for a ratio of two means: all $S$ for which $\hat T-S\hat Q$ is within its standard
     error, times the normal quantile of `confidence`, of zero. $\hat T=\frac n{n-1}\operatorname{tr}\Sigma$ and $\hat
@@ -83,29 +85,27 @@ def gradient_noise(
     `corollary.landscape.eigenpairs`). A product $v\mapsto\frac1n\sum d_i(d_i\cdot v)$ needs one forward and one reverse
     pass over the data and no per-example gradient; up to $np=2^{27}$ the gradients are kept instead, which is faster.
     """
-    if not callable(loss):
-        raise TypeError(f"loss must be a function of parameters and a batch, got {type(loss).__name__}.")
-    params, fixed = split_params(params)
+    require_network(network)
+    loss, parts, data = of_examples(loss, who="gradient_noise"), split(network, trainable), pair("data", data)
+    require_apart(parts.join(), data[0])
     confidence = within("confidence", real("confidence", confidence, ""), 0.0, 1.0, open="both")
-    parts = arrange(_present(data), whole("batch_size", batch_size))
-    size = sum(leaf.size for leaf in jax.tree.leaves(params))
+    batches, n, params, size = arrange(data, batch_size), count(data), parts.params, parts.size
     top = whole("top", top, 0, size)
-    own = _Own(loss, fixed)
-    require_mean(own, params, first_examples(parts))
-    n = jax.tree.leaves(data)[0].shape[0]
+    require_mean(loss, parts.join(), first_examples(batches))
     if n < 2:
         raise ValueError("data must hold at least two examples, got one.")
 
-    mean = fold(_sum_of_gradients, (own, params), parts, _add) / n
-    sums = fold(_deviations, (own, params, mean), parts, _add)
+    own = _Own(loss.function, parts.fixed)
+    mean = fold(_sum_of_gradients, (own, params), batches, _add) / n
+    sums = fold(_deviations, (own, params, mean), batches, _add)
     pairs = None
     if top:
         key = jax.random.key(0) if key is None else key
         if n * size <= STORED:
-            rows = [_rows(own, params, mean, batch) for batch in _listed(parts)]
+            rows = [_rows(own, params, mean, batch) for batch in _listed(batches)]
             pairs = _stored_top(jnp.concatenate(rows), key, tolerance, top, products)
         else:
-            pairs = _top(own, params, mean, parts, key, tolerance, top, products)
+            pairs = _top(own, params, mean, batches, key, tolerance, top, products)
     return _summary(mean, sums, confidence, pairs, n)
 
 
@@ -149,23 +149,22 @@ class _Sums(NamedTuple):
 
 
 class _Own(eqx.Module):
-    """The loss of a batch with what is not differentiated put in."""
+    """The loss of one example `(x, y)` with what is not differentiated put in."""
 
     loss: Any
     fixed: Any
 
-    def __call__(self, params, batch):
-        return self.loss(eqx.combine(params, self.fixed), batch)
+    def __call__(self, params, example):
+        x, y = example
+        return self.loss(eqx.combine(params, self.fixed)(x), y)
+
+    def each(self, params, batch):
+        """The losses of the examples of a batch."""
+        return jax.vmap(lambda *example: self(params, example))(*batch)
 
 
 def _add(a, b):
     return jax.tree.map(jnp.add, a, b)
-
-
-def _present(data):
-    if not jax.tree.leaves(data):
-        raise ValueError("data must hold at least one array.")
-    return data
 
 
 def _listed(parts):
@@ -178,14 +177,13 @@ def _listed(parts):
 
 @eqx.filter_jit
 def _sum_of_gradients(loss, params, batch):
-    n = jax.tree.leaves(batch)[0].shape[0]
-    return n * ravel_pytree(jax.grad(loss)(params, batch))[0]
+    return ravel_pytree(jax.grad(lambda p: jnp.sum(loss.each(p, batch)))(params))[0]
 
 
 @eqx.filter_jit
 def _rows(loss, params, mean, batch):
     """The deviations of the examples of a batch, in rows."""
-    return jax.vmap(lambda one: ravel_pytree(jax.grad(partial(alone, loss))(params, one))[0])(batch) - mean
+    return jax.vmap(lambda *one: ravel_pytree(jax.grad(loss)(params, one))[0])(*batch) - mean
 
 
 @eqx.filter_jit
@@ -210,16 +208,13 @@ def _top(loss, params, mean, parts, key, tolerance, k, products) -> Eigenpairs:
     n = sum(int(np.prod(jax.tree.leaves(p)[0].shape[:i])) for p, i in zip(parts, (2, 1), strict=True) if p is not None)
 
     def of_batch(v, batch):
-        def losses(params):
-            return jax.vmap(partial(alone, loss, params))(batch)
-
-        _, push = jax.linearize(losses, params)
+        _, push = jax.linearize(lambda p: loss.each(p, batch), params)
         along = push(unravel(v)) - mean @ v
         (back,) = jax.linear_transpose(push, params)(along)
         # the deviations of all examples add up to zero, those of a batch do not
         return ravel_pytree(back)[0] - jnp.sum(along) * mean
 
-    @processor_ready
+    @cpu_ready
     def product(v):
         return fold(of_batch, (v,), parts, _add) / n
 
@@ -242,8 +237,10 @@ class SGDPromise(NamedTuple):
     floor: jax.Array
 
 
-def sgd_promise(noise: GradientNoise, L, gap, *, step, batch: int, steps: int, replacement: bool = True) -> SGDPromise:
-    r"""The promise for `steps` steps of size `step` on batches of `batch` examples, with $V=\mathbb E\|G_B-G\|^2$.
+def sgd_promise(
+    noise: GradientNoise, L, gap, *, step, batch_size: int, steps: int, replacement: bool = True
+) -> SGDPromise:
+    r"""The promise for `steps` steps of size `step` on batches of `batch_size` examples, with $V=\mathbb E\|G_B-G\|^2$.
 
     Premises of all of them: the loss is $L$-smooth wherever the iterates go. The sharpness at this point bounds $L$
     from below only, so that with it in place of $L$ the promise holds as long as the sharpness does not grow. Of the
@@ -255,7 +252,7 @@ def sgd_promise(noise: GradientNoise, L, gap, *, step, batch: int, steps: int, r
         raise TypeError(f"noise must be a GradientNoise, got {type(noise).__name__}.")
     L, step = positive("L", real("L", L, "")), positive("step", real("step", step, ""))
     gap = within("gap", real("gap", gap, ""), 0.0)
-    variance = noise.batch_variance(whole("batch", batch), replacement=replacement)
+    variance = noise.batch_variance(whole("batch_size", batch_size), replacement=replacement)
     second_moment = noise.gradient_norm**2 + variance
     covered = step * L <= 1
     allowed = jnp.where(covered, step, 0.5 / L)

@@ -1,11 +1,10 @@
 r"""What happens in every layer of any network: signals, gradients, dead and saturated units, rank.
 
-The layers are found in the traced program, so that the network may be written in any way: `apply(params, x)` is all
-that is needed. See `_layers` for what counts as a layer. `signal_propagation` measures networks that are given as a
-sequence of functions, at the places between them.
+The layers are found in the traced program, so that the network may be written in any way. See `_layers` for what counts
+as a layer. `signal_propagation` measures networks that are given as a sequence of functions, at the places between
+them.
 """
 
-from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -15,11 +14,14 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from corollary._validate import whole
-from corollary.kernels._program import evaluate, only_forward, trace
-from corollary.landscape._examples import arrange, first_examples, fold, require_mean, split_params
+from corollary._engine.program import evaluate, only_forward, trace
+from corollary._engine.unroll import unrolled
 from corollary.landscape._layers import find_layers
-from corollary.landscape._unroll import unrolled
+from corollary.network.apart import require_apart, require_mean
+from corollary.network.batches import arrange, first_examples, fold, pair
+from corollary.network.loss import of_examples
+from corollary.network.network import Network
+from corollary.network.parts import require_network, split
 
 # a slope below this counts as flat
 FLAT = 1e-2
@@ -34,7 +36,7 @@ class LayerSignal(eqx.Module):
 
     A unit is one output feature: of a convolution a channel, which is seen at every position of every example.
 
-    - `name`: where its weight $W$ is in `params`, such as `layers.0.weight`; `[3]` behind it is a part of a leaf.
+    - `name`: where its weight $W$ is in the network, such as `layers.0.weight`; `[3]` behind it is a part of a leaf.
     - `shape`: of $z$ for one example, axes of length one left out; `units`: how many units it has.
     - `forward`: the mean of $z^2$ over examples, positions and units.
     - `backward`: the mean over the examples of $\|\partial\ell/\partial z\|^2$, $\ell$ the example's own loss, as in
@@ -87,73 +89,57 @@ class _Total(eqx.Module):
     layers: tuple = eqx.field(static=True)  # (name, shape, source, whether a nonlinearity follows)
 
 
-def layer_signals(apply, params, x, y, loss, *, batch_size: int = 128) -> tuple[LayerSignal, ...]:
-    r"""A `LayerSignal` for every layer of `apply(params, x)`, in the order in which they are applied.
+def layer_signals(network, loss, data, *, batch_size: int = 128, trainable: Any = None) -> tuple[LayerSignal, ...]:
+    r"""A `LayerSignal` for every layer of `network`, in the order in which they are applied, on `data = (x, y)`.
 
-    `apply` is any JAX function of a pytree and of inputs with the examples in their first axis, `loss(outputs, y)` a
-    mean over the examples it is given. Examples must not see each other: normalisation uses stored statistics. The
-    data are passed once, `batch_size` examples at a time by one compiled program, which bounds the memory: signals and
-    gradients of one batch, and a matrix of units by units for each layer. Exact up to rounding for the data given.
+    `loss` is a name or a function of one output and one target. The data are passed once, `batch_size` examples at a
+    time by one compiled program, which bounds the memory: signals and gradients of one batch, and a matrix of units by
+    units for each layer. Exact up to rounding for the data given.
 
     Weights in loops of known length are found by writing the loops out (up to 256 rounds). Weights that are only looked
     up, as in an embedding, are no layers.
     """
-    for name, function in (("apply", apply), ("loss", loss)):
-        if not callable(function):
-            raise TypeError(f"{name} must be a function, got {type(function).__name__}.")
-    params, fixed = split_params(params)
-    parts = arrange({"x": x, "y": y}, whole("batch_size", batch_size))
-    few = first_examples(parts)
-    n, out = jax.tree.leaves(few)[0].shape[0], eqx.filter_eval_shape(apply, eqx.combine(params, fixed), few["x"])
-    if getattr(out, "shape", ())[:1] != (n,) or not jnp.issubdtype(out.dtype, np.floating):
-        raise ValueError(f"apply must return one real array with an output for each example, got {out} for {n}.")
-    require_mean(_Loss(apply, loss, fixed), params, few)
-    return _summaries(fold(partial(_look, apply, loss), (params, fixed), parts, _merge))
+    require_network(network)
+    loss, parts, data = of_examples(loss, who="layer_signals"), split(network, trainable), pair("data", data)
+    require_apart(parts.join(), data[0])
+    batches = arrange(data, batch_size)
+    require_mean(loss, parts.join(), first_examples(batches))
+    return _summaries(fold(partial(_look, loss.function), (parts.params, parts.fixed), batches, _merge))
 
 
-class _Loss(eqx.Module):
-    """The loss of a batch."""
-
-    apply: Callable
-    loss: Callable
-    fixed: Any
-
-    def __call__(self, params, batch):
-        return self.loss(self.apply(eqx.combine(params, self.fixed), batch["x"]), batch["y"])
-
-
-def _program_of(apply, params, fixed, inputs, inner):
+def _program_of(params, fixed, inputs, inner):
     """The program of one example, and its layers."""
     paths, tree = jax.tree_util.tree_flatten_with_path(params)
 
     def one(leaves, inputs):
-        x = inner.unflatten([a[None] for a in inputs])
-        return apply(eqx.combine(tree.unflatten(leaves), fixed), x)[0]
+        return eqx.combine(tree.unflatten(leaves), fixed)(inner.unflatten(inputs))
 
     shapes = [jax.ShapeDtypeStruct(a.shape[1:], a.dtype) for a in inputs]
     program = trace(unrolled(one), [leaf for _, leaf in paths], shapes)
     if only_forward(program, program.leaves):
-        raise ValueError("apply must have a gradient, but it runs a loop without a known end.")
-    layers = find_layers(program, [jax.tree_util.keystr(path, simple=True, separator=".") for path, _ in paths])
+        raise ValueError("network must have a gradient, but it runs a loop without a known end.")
+    inside = 1 if isinstance(params, Network) else 0  # what everyone has in `params` need not be said
+    names = [jax.tree_util.keystr(path[inside:], simple=True, separator=".") for path, _ in paths]
+    layers = find_layers(program, names)
     if not layers:
-        raise ValueError("apply must multiply its input by a weight of params, but no such layer was found.")
+        raise ValueError("network must multiply its input by one of its weights, but no such layer was found.")
     return program, layers
 
 
 @eqx.filter_jit
-def _look(apply, loss, params, fixed, batch) -> _Total:
+def _look(loss, params, fixed, batch) -> _Total:
     """What one batch adds up to."""
-    inputs, inner = jax.tree.flatten(batch["x"])
+    inputs, inner = jax.tree.flatten(batch[0])
     leaves, n = jax.tree.leaves(params), inputs[0].shape[0]
-    program, layers = _program_of(apply, params, fixed, inputs, inner)
+    program, layers = _program_of(params, fixed, inputs, inner)
     needed = sorted(set().union(*(layer.needed for layer in layers)))
 
     def total(sources, shifts):
         def example(inputs, label, shifts):
             out, kept = evaluate(program, leaves, inputs, sources | shifts, needed)
-            return loss(out[None], jax.tree.map(lambda a: a[None], label)), kept
+            return loss(out, label), kept
 
-        losses, kept = jax.vmap(example)(inputs, batch["y"], shifts)
+        losses, kept = jax.vmap(example)(inputs, batch[1], shifts)
         return jnp.sum(losses), kept
 
     def zeros(slot, *axes):

@@ -15,7 +15,7 @@ from corollary.catalog import implements
 from corollary.landscape._chain import around, chain, product
 
 
-class Moments(NamedTuple):
+class SecondMoments(NamedTuple):
     r"""$\Sigma_{xx}=\sum_ix_ix_i^\top$, $\Sigma_{yx}=\sum_iy_ix_i^\top$ and $\Sigma_{yy}=\sum_iy_iy_i^\top$."""
 
     xx: jax.Array
@@ -24,14 +24,14 @@ class Moments(NamedTuple):
 
 
 @implements("B06.04")
-def moments(x, y) -> Moments:
+def second_moments(x, y) -> SecondMoments:
     """The second moments, not centred and not divided by their number, of inputs (n, d) and targets (n, k)."""
     x, y = _data(x, y)
-    return Moments(x.T @ x, y.T @ x, y.T @ y)
+    return SecondMoments(x.T @ x, y.T @ x, y.T @ y)
 
 
 @implements("B06.04", "B06.09")
-def squared_loss(weights, x, y):
+def deep_linear_loss(weights, x, y):
     r"""$\frac12\sum_i\|y_i-W_N\cdots W_1x_i\|^2$ (6.9)."""
     weights, x, y = _network(weights, x, y)
     for w in weights:
@@ -40,7 +40,7 @@ def squared_loss(weights, x, y):
 
 
 @implements("B06.04")
-def squared_loss_of_moments(matrix, second: Moments):
+def squared_loss_of_moments(matrix, second: SecondMoments):
     r"""$\frac12\mathrm{tr}(\Sigma_{yy}-2W\Sigma_{xy}+W\Sigma_{xx}W^\top)$: the squared loss (6.19) of the map $W$."""
     dims = {}
     matrix = real("matrix", matrix, "k d", dims)
@@ -55,7 +55,7 @@ def squared_loss_gradient(weights, x, y) -> tuple[jax.Array, ...]:
     For $N=2$ these are (6.13) and (6.14); computed from the second moments, without differentiation.
     """
     weights, x, y = _network(weights, x, y)
-    xx, yx, _ = moments(x, y)
+    xx, yx, _ = second_moments(x, y)
     error = product(weights) @ xx - yx
     return tuple(after.T @ error @ before.T for after, before in around(weights))
 
@@ -63,7 +63,7 @@ def squared_loss_gradient(weights, x, y) -> tuple[jax.Array, ...]:
 def least_squares_map(x, y):
     r"""$\Sigma_{yx}\Sigma_{xx}^{-1}$, the matrix of the linear regression of the targets on the inputs."""
     x, y = _data(x, y)
-    second = moments(x, y)
+    second = second_moments(x, y)
     _invertible(second.xx)
     return jnp.linalg.solve(second.xx, second.yx.T).T
 
@@ -103,7 +103,7 @@ def _network(weights, x, y, low: int = 1):
 
 
 def _moments(second, dims):
-    if not isinstance(second, Moments):
+    if not isinstance(second, SecondMoments):
         raise TypeError(f"second must be Moments, got {type(second).__name__}.")
     shapes = {"xx": "d d", "yx": "k d", "yy": "k k"}
     return tuple(real(f"second.{name}", getattr(second, name), shape, dims) for name, shape in shapes.items())

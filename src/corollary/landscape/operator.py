@@ -1,11 +1,11 @@
 r"""The curvature of a loss as a linear map that is never formed: Hessian and Gauss-Newton matrix of any network.
 
-An operator is built once from a loss, parameters and data, and then applied to vectors, or handed to the methods that
+An operator is built once from a network, a loss and data, and then applied to vectors, or handed to the methods that
 need nothing but products: `top` (extreme eigenpairs), `density` (the whole spectrum), `trace`.
 
-    operator = landscape.hessian(loss, params, (x, y))      # loss(params, batch): the mean over the batch
+    operator = landscape.hessian(network, "cross_entropy", (x, y))
     operator @ v                                             # v a flat vector, or a matrix of columns
-    operator.top(5).values, operator.trace(key).value, operator.density(key)
+    operator.top(5).values, operator.trace(key=key).value, operator.density(key=key)
 
 What fits in one batch is linearised once, and every product of one call repeats only the linear part. What does not is
 summed over batches, so that the memory for activations is that of one batch, whatever the size of the data set.
@@ -18,12 +18,16 @@ import jax
 import jax.numpy as jnp
 from jax.flatten_util import ravel_pytree
 
-from corollary._processor import processor_ready
+from corollary._engine.cpu_ready import cpu_ready
 from corollary._validate import one_of, real, whole
-from corollary.landscape._examples import arrange, first_examples, require_mean, split_params, varies
 from corollary.landscape.density import Density, spectral_density
 from corollary.landscape.lanczos import Eigenpairs, eigenpairs
 from corollary.landscape.trace import Trace, hutch_plus_plus, hutchinson
+from corollary.network._code import by_code
+from corollary.network.apart import require_apart, require_mean
+from corollary.network.batches import arrange, count, examples, first_examples, pair
+from corollary.network.loss import BatchLoss, ExampleLoss, of_examples, resolved
+from corollary.network.parts import is_real, require_network, split
 
 STATISTICS = ("frozen", "recomputed")
 
@@ -34,7 +38,8 @@ class Curvature(eqx.Module):
     `statistics` says what happens to examples that see each other, as in batch normalisation. `"frozen"`: each
     example's loss is its own, and the operator is the exact curvature of the mean loss. `"recomputed"`: every batch is
     normalised by its own statistics, through which derivatives run, and the operator is the mean of the batches'
-    curvatures, which depends on the batch size.
+    curvatures, which depends on the batch size. `scale` is 1 for the mean over the examples, and their number for the
+    sum.
     """
 
     params: Any
@@ -43,7 +48,8 @@ class Curvature(eqx.Module):
     fixed: Any
     product: Any = eqx.field(static=True)
     kind: str = eqx.field(static=True)
-    statistics: str = eqx.field(static=True)
+    statistics: str = eqx.field(static=True, default="frozen")
+    scale: int = eqx.field(static=True, default=1)
 
     @property
     def size(self) -> int:
@@ -63,7 +69,7 @@ class Curvature(eqx.Module):
         if getattr(vector, "shape", None) == (self.size,):
             return self @ vector
         flat, unravel = ravel_pytree(self.params)
-        vector = eqx.filter(vector, varies)
+        vector = eqx.filter(vector, is_real)
         if jax.tree.structure(vector) != jax.tree.structure(self.params):
             raise ValueError(
                 f"vector must be flat or have the structure of params, {jax.tree.structure(self.params)}, "
@@ -93,11 +99,11 @@ class Curvature(eqx.Module):
         k = whole("k", k, 1, self.size)
         return _top(self, key, jnp.asarray(tolerance, self.dtype), k, which, products, basis)
 
-    def density(self, key, *, probes: int = 8, steps: int = 64) -> Density:
+    def density(self, *, key, probes: int = 8, steps: int = 64) -> Density:
         """The spectral density by stochastic Lanczos quadrature: see `corollary.landscape.spectral_density`."""
         return _density(self, key, whole("probes", probes), min(whole("steps", steps), self.size))
 
-    def trace(self, key, *, probes: int = 32, method: str = "hutch++") -> Trace:
+    def trace(self, *, key, probes: int = 32, method: str = "hutch++") -> Trace:
         """The trace with its standard error, from about `probes` products: `"hutch++"` or `"hutchinson"`."""
         one_of("method", method, ("hutch++", "hutchinson"))
         return _trace(self, key, whole("probes", probes, 6 if method == "hutch++" else 2), method)
@@ -114,7 +120,8 @@ class Curvature(eqx.Module):
 
         def linear(batch):
             step = self.product(self.params, batch, self.fixed)
-            return processor_ready(lambda v: ravel_pytree(step(unravel(v)))[0])
+            ready = cpu_ready(lambda v: ravel_pytree(step(unravel(v)))[0])
+            return ready if self.scale == 1 else lambda v: self.scale * ready(v)
 
         if self.batches is None:
             return linear(self.rest)
@@ -122,7 +129,7 @@ class Curvature(eqx.Module):
         return lambda v: self._mean(lambda batch: linear(batch)(v), None if last is None else last(v))
 
     def value(self):
-        """The loss at `params`, averaged over the data."""
+        """The loss at `params`."""
         return _evaluate(self)[0]
 
     def gradient(self):
@@ -138,7 +145,7 @@ class Curvature(eqx.Module):
         count, size = jax.tree.leaves(self.batches)[0].shape[:2]
         remaining = 0 if self.rest is None else jax.tree.leaves(self.rest)[0].shape[0]
         share = size / (count * size + remaining)
-        ready = processor_ready(function)
+        ready = cpu_ready(function)
         zero = jax.tree.map(
             lambda a: jnp.zeros(a.shape, a.dtype), jax.eval_shape(function, jax.tree.map(lambda a: a[0], self.batches))
         )
@@ -153,71 +160,110 @@ class Curvature(eqx.Module):
         return f"<{self.kind} of {self.size} parameters, batch statistics {self.statistics}>"
 
 
-def hessian(loss, params, data=None, *, batch_size: int = 4096, statistics: str = "frozen") -> Curvature:
-    r"""The Hessian $\nabla^2\Lambda(\theta)$ of `loss(params)`, or of the mean of `loss(params, batch)` over `data`.
+def hessian(
+    network,
+    loss,
+    data,
+    *,
+    batch_size: int = 4096,
+    reduction: str = "mean",
+    statistics: str = "frozen",
+    trainable: Any = None,
+) -> Curvature:
+    r"""The Hessian $\nabla^2\Lambda(\theta)$ of the mean loss of `network` over `data`, in its parameters $\theta$.
 
-    `data` is a pytree of arrays whose first axis runs over the examples, and `loss` a mean over the examples of the
-    batch it is given. A loss in which the examples of a batch see each other is refused unless
-    `statistics="recomputed"` says that this is meant. Leaves of `params` that are no floating-point arrays are fixed.
+    `network(x)` takes one example; `loss` is a name, a function of one output and one target, or a `BatchLoss`; `data`
+    is the pair `(x, y)`, or what the `BatchLoss` takes, with the examples along the first axis of every array. A
+    `BatchLoss` in which the examples of a batch see each other, although the network is in inference mode, is refused
+    unless `statistics="recomputed"` says that this is meant; the network then stays in the mode that it has.
+    `trainable` selects the parameters: see `corollary.Network`.
     """
-    _callable("loss", loss)
-    params, fixed = split_params(params)
-    parts = arrange(data, batch_size)
-    product = _HessianProduct(loss)
-    _check(product, params, fixed, parts, statistics)
-    return Curvature(params, parts.batches, parts.rest, fixed, product, "Hessian", statistics)
+    loss = resolved(loss, reduction)
+    one_of("statistics", statistics, STATISTICS)
+    if isinstance(loss, ExampleLoss):
+        return _of_examples(_HessianProduct, "Hessian", network, loss, data, batch_size, trainable)
+    parts = split(network, trainable, inference=statistics == "frozen")
+    batches = arrange(examples("data", data), batch_size)
+    require_mean(loss, parts.join(), first_examples(batches), apart=statistics == "frozen")
+    return Curvature(parts.params, *batches, parts.fixed, _HessianProduct(loss), "Hessian", statistics)
 
 
-def gauss_newton(apply, loss, params, data, *, batch_size: int = 4096, statistics: str = "frozen") -> Curvature:
-    r"""The Gauss-Newton matrix $J^\top H_\ell J$ of `loss(apply(params, x), y)` over `data = (x, y)`.
+def hessian_of(objective, params) -> Curvature:
+    r"""The Hessian of a scalar function of parameters alone, `objective(params)`.
+
+    Leaves of `params` that are no real floating-point arrays are held fixed.
+    """
+    if not callable(objective):
+        raise TypeError(f"objective must be a function of the parameters, got {type(objective).__name__}.")
+    parts, product = split(params, inference=False, name="params"), _ObjectiveProduct(by_code(objective))
+    require_mean(lambda point, _: objective(point), parts.join(), (), apart=False)
+    return Curvature(parts.params, None, None, parts.fixed, product, "Hessian")
+
+
+def gauss_newton(
+    network, loss, data, *, batch_size: int = 4096, reduction: str = "mean", trainable: Any = None
+) -> Curvature:
+    r"""The Gauss-Newton matrix $J^\top H_\ell J$ of the mean of `loss(network(x), y)` over `data = (x, y)`.
 
     $J$ is the Jacobian of the outputs in the parameters and $H_\ell$ the Hessian of the loss in the outputs. Positive
     semi-definite for a convex loss; the Hessian without the curvature of the network itself, to which it is equal where
     the residuals vanish or the network is linear in its parameters. For cross-entropy it is the Fisher matrix.
     """
-    _callable("apply", apply)
-    _callable("loss", loss)
-    if not isinstance(data, tuple) or len(data) != 2:
-        raise ValueError("data must be a pair (x, y) of inputs and targets.")
-    params, fixed = split_params(params)
-    parts = arrange(data, batch_size)
-    product = _GaussNewtonProduct(apply, loss)
-    _check(product, params, fixed, parts, statistics)
-    return Curvature(params, parts.batches, parts.rest, fixed, product, "Gauss-Newton matrix", statistics)
+    loss = of_examples(loss, reduction, who="gauss_newton")
+    return _of_examples(_GaussNewtonProduct, "Gauss-Newton matrix", network, loss, data, batch_size, trainable)
+
+
+def _of_examples(product, kind, network, loss: ExampleLoss, data, batch_size, trainable) -> Curvature:
+    require_network(network)
+    parts, data = split(network, trainable), pair("data", data)
+    require_apart(parts.join(), data[0])
+    batches, mean = arrange(data, batch_size), loss._replace(reduction="mean")
+    require_mean(mean, parts.join(), first_examples(batches))
+    scale = count(data) if loss.reduction == "sum" else 1
+    return Curvature(parts.params, *batches, parts.fixed, product(mean), kind, scale=scale)
 
 
 class _HessianProduct(NamedTuple):
     """Compared by the loss it holds: two operators of one loss share their compiled programs."""
 
-    loss: Any
+    loss: BatchLoss | ExampleLoss
 
     def value(self, params, batch, fixed):
-        params = eqx.combine(params, fixed)
-        return self.loss(params) if batch is None else self.loss(params, batch)
+        return self.loss(eqx.combine(params, fixed), batch)
+
+    def __call__(self, params, batch, fixed):
+        return jax.linearize(jax.grad(lambda p: self.value(p, batch, fixed)), params)[1]
+
+
+class _ObjectiveProduct(NamedTuple):
+    objective: Any
+
+    def value(self, params, batch, fixed):
+        return self.objective(eqx.combine(params, fixed))
 
     def __call__(self, params, batch, fixed):
         return jax.linearize(jax.grad(lambda p: self.value(p, batch, fixed)), params)[1]
 
 
 class _GaussNewtonProduct(NamedTuple):
-    apply: Any
-    loss: Any
+    loss: ExampleLoss
 
     def value(self, params, batch, fixed):
-        return self.loss(self.apply(eqx.combine(params, fixed), batch[0]), batch[1])
+        return self.loss(eqx.combine(params, fixed), batch)
 
     def __call__(self, params, batch, fixed):
         x, y = batch
-        outputs, push = jax.linearize(lambda p: self.apply(eqx.combine(p, fixed), x), params)
+        outputs, push = jax.linearize(lambda p: jax.vmap(eqx.combine(p, fixed))(x), params)
         pull = jax.linear_transpose(push, params)
-        curve = jax.linearize(jax.grad(lambda f: self.loss(f, y)), outputs)[1]
+        curve = jax.linearize(jax.grad(lambda f: self.loss.of_outputs(f, y)), outputs)[1]
         return lambda v: pull(curve(push(v)))[0]
 
 
 @eqx.filter_jit
 def _evaluate(operator):
     value = jax.value_and_grad(lambda p, batch: operator.product.value(p, batch, operator.fixed))
-    return operator._mean(lambda batch: value(operator.params, batch))
+    mean = operator._mean(lambda batch: value(operator.params, batch))
+    return mean if operator.scale == 1 else jax.tree.map(lambda a: operator.scale * a, mean)
 
 
 @eqx.filter_jit
@@ -244,31 +290,12 @@ def _top(operator, key, tolerance, k, which, products, basis) -> Eigenpairs:
 
 @eqx.filter_jit
 def _density(operator, key, probes, steps) -> Density:
-    return spectral_density(operator.linearised(), operator.size, key, probes=probes, steps=steps, dtype=operator.dtype)
+    return spectral_density(
+        operator.linearised(), operator.size, key=key, probes=probes, steps=steps, dtype=operator.dtype
+    )
 
 
 @eqx.filter_jit
 def _trace(operator, key, probes, method) -> Trace:
     estimate = hutchinson if method == "hutchinson" else hutch_plus_plus
-    return estimate(operator.linearised(), operator.size, key, probes=probes, dtype=operator.dtype)
-
-
-def _callable(name, value):
-    if not callable(value):
-        raise TypeError(f"{name} must be a function, got {type(value).__name__}.")
-
-
-def _check(product, params, fixed, parts, statistics):
-    one_of("statistics", statistics, STATISTICS)
-    few = first_examples(parts)
-    require_mean(_Value(product, fixed), params, few, apart=few is not None and statistics == "frozen")
-
-
-class _Value(eqx.Module):
-    """The loss of a product with the leaves that do not vary filled in."""
-
-    product: Any = eqx.field(static=True)
-    fixed: Any
-
-    def __call__(self, params, batch):
-        return self.product.value(params, batch, self.fixed)
+    return estimate(operator.linearised(), operator.size, key=key, probes=probes, dtype=operator.dtype)

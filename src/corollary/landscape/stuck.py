@@ -14,7 +14,7 @@ import numpy as np
 
 from corollary._validate import positive, real, whole, within
 from corollary.catalog import implements
-from corollary.foundations._quadrature import gauss_legendre
+from corollary.foundations.quadrature import gauss_legendre
 
 
 @implements("T07.10")
@@ -142,7 +142,7 @@ def separation_time(gamma, eta, omega, reach):
     return jnp.log(2 * reach / (eta * omega)) / jnp.log1p(eta * gamma)
 
 
-class Decomposition(NamedTuple):
+class DifferenceOfRuns(NamedTuple):
     r"""$\hat x_t=p(t)-q(t)$: `quadratic` is $p(t)=(I-\eta H)^t\hat x_0$, `error` is $q(t)$, both (steps + 1, d).
 
     `curvature_change` (steps,) is $\|\Delta_t\|_2$, how far the mean Hessian between the two runs is from $H$.
@@ -154,7 +154,7 @@ class Decomposition(NamedTuple):
 
 
 @implements("T07.12")
-def difference_decomposition(f, centre, pair: Coupled, eta, *, nodes: int = 8) -> Decomposition:
+def difference_decomposition(f, centre, pair: Coupled, eta, *, nodes: int = 8) -> DifferenceOfRuns:
     r"""$p(t)$ and $q(t+1)=(I-\eta H)q(t)+\eta\Delta_t\hat x_t$ along two runs, with $H=\nabla^2f$ at `centre`.
 
     $\Delta_t=\int_0^1[\nabla^2f(x_t'+\theta\hat x_t)-H]\,d\theta$ by Gauss and Legendre's rule, exact where the
@@ -187,7 +187,7 @@ def difference_decomposition(f, centre, pair: Coupled, eta, *, nodes: int = 8) -
     start = (hat[0], jnp.zeros_like(hat[0]))
     _, (p, q) = jax.lax.scan(advance, start, (changes, hat[:-1]))
     norms = jax.lax.map(lambda delta: jnp.max(jnp.abs(jnp.linalg.eigvalsh(delta))), changes)
-    return Decomposition(jnp.concatenate([hat[:1], p]), jnp.concatenate([start[1][None], q]), norms)
+    return DifferenceOfRuns(jnp.concatenate([hat[:1], p]), jnp.concatenate([start[1][None], q]), norms)
 
 
 def _function(f):

@@ -14,7 +14,7 @@ import numpy as np
 
 from corollary._validate import real, whole
 from corollary.catalog import implements
-from corollary.nets import Activation
+from corollary.nets import ActivationFunction
 
 
 @implements("T06.15")
@@ -22,10 +22,10 @@ class SumNet(eqx.Module):
     r"""$x\mapsto\sum_{i\le k}\sigma(w_i^\top x)$ with the rows $w_i$ of `weights` (k, d); on inputs (..., d)."""
 
     weights: jax.Array
-    activation: Activation = eqx.field(static=True)
+    activation: ActivationFunction = eqx.field(static=True)
 
-    def __init__(self, activation: Activation, weights):
-        if not isinstance(activation, Activation):
+    def __init__(self, activation: ActivationFunction, weights):
+        if not isinstance(activation, ActivationFunction):
             raise TypeError(f"activation must be an Activation of corollary.nets, got {type(activation).__name__}.")
         self.activation = activation
         self.weights = real("weights", weights, "k d")

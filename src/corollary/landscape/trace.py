@@ -21,7 +21,7 @@ class Trace(NamedTuple):
     error: jax.Array
 
 
-def hutchinson(product, size: int, key, *, probes: int = 32, dtype=None) -> Trace:
+def hutchinson(product, size: int, *, key, probes: int = 32, dtype=None) -> Trace:
     """The mean of `probes` quadratic forms in random signs."""
     size, probes = whole("size", size), whole("probes", probes, 2)
     dtype = jnp.result_type(float) if dtype is None else dtype
@@ -30,7 +30,7 @@ def hutchinson(product, size: int, key, *, probes: int = 32, dtype=None) -> Trac
     return Trace(values.mean(), values.std(ddof=1) / jnp.sqrt(probes))
 
 
-def hutch_plus_plus(product, size: int, key, *, probes: int = 32, dtype=None) -> Trace:
+def hutch_plus_plus(product, size: int, *, key, probes: int = 32, dtype=None) -> Trace:
     """A third of the `probes` products spans a subspace, a third gives its trace exactly, a third samples the rest."""
     size, probes = whole("size", size), whole("probes", probes, 6)
     dtype = jnp.result_type(float) if dtype is None else dtype

@@ -8,44 +8,6 @@ tokeniser.decode(found.tokens)
 ```
 """
 
-from corollary.language.bpe import BPE
-from corollary.language.filters import top_k_filter, top_p_filter
-from corollary.language.generation import Decoded, greedy_search, sample_sequence, sequence_log_probability
-from corollary.language.gpt2 import TokenRow, book_gpt2_table, gpt2_token_table, token_table
-from corollary.language.models import ConditionalTable, MarkovChain, Model, Recomputed
-from corollary.language.search import beam_search, exhaustive_search, table_beam_search
-from corollary.language.splitting import bert_words, characters, normaliser, unchanged, uncut, words
-from corollary.language.tokeniser import Tokeniser, Whole
-from corollary.language.unigram import Unigram
-from corollary.language.wordpiece import WordPiece
+from lazy_loader import attach_stub
 
-__all__ = [
-    "BPE",
-    "ConditionalTable",
-    "Decoded",
-    "MarkovChain",
-    "Model",
-    "Recomputed",
-    "TokenRow",
-    "Tokeniser",
-    "Unigram",
-    "Whole",
-    "WordPiece",
-    "beam_search",
-    "bert_words",
-    "book_gpt2_table",
-    "characters",
-    "exhaustive_search",
-    "gpt2_token_table",
-    "greedy_search",
-    "normaliser",
-    "sample_sequence",
-    "sequence_log_probability",
-    "table_beam_search",
-    "token_table",
-    "top_k_filter",
-    "top_p_filter",
-    "unchanged",
-    "uncut",
-    "words",
-]
+__getattr__, __dir__, __all__ = attach_stub(__name__, __file__)

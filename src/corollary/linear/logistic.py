@@ -11,7 +11,7 @@ from corollary.catalog import implements
 
 
 @implements("M03.02", "B02.13", "E02.03")
-def logistic(z):
+def logistic_function(z):
     r"""$S(z)=1/(1+e^{-z})$, without overflow."""
     return jax.nn.sigmoid(real("z", z))
 

@@ -13,10 +13,11 @@ import jax.numpy as jnp
 
 from corollary._validate import positive, real, whole, within
 from corollary.catalog import implements
+from corollary.foundations.entropy import binary_cross_entropy_prime
 from corollary.linear._newton import Fit, newton, newton_direction, scores
 from corollary.linear._shapes import extended, features, parameters
-from corollary.linear.entropy import binary_cross_entropy_prime
 from corollary.linear.logistic import logistic_prime
+from corollary.optimization import Problem
 
 
 @implements("T01.02", "M01.13", "M03.07")
@@ -101,6 +102,24 @@ def fit_gradient_descent(x, y, *, steps: int, ridge=0.0, start=None, step=None, 
     step = 1 / logistic_smoothness(x[:, :-1], ridge) if step is None else positive("step", real("step", step, ""))
     theta, converged = _descent_fit(x, y, ridge, theta, step.astype(theta.dtype), steps, tolerance)
     return _report(theta, x, y, ridge, jnp.asarray(steps), converged)
+
+
+def logistic_loss_problem(x, y, start=None) -> Problem:
+    r"""Logistic regression with bias and without ridge: convex, not strongly; the data must not be separable."""
+    fit = fit_newton(x, y)
+    if not isinstance(fit.converged, jax.core.Tracer) and not bool(fit.converged):
+        raise ValueError("x and y must not be separable: the loss would have no minimiser.")
+    start = jnp.zeros_like(fit.theta) if start is None else real("start", start, "p")
+    zero = jnp.zeros_like(fit.loss)
+    return Problem(
+        logistic_loss,
+        (real("x", x), real("y", y)),
+        start,
+        L=logistic_smoothness(x),
+        mu=zero,
+        minimum=fit.loss,
+        minimiser=fit.theta,
+    )
 
 
 @implements("M03.04", "E02.04")

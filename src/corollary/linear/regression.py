@@ -13,7 +13,7 @@ import numpy as np
 from corollary._validate import concrete, positive, real, whole
 from corollary.catalog import implements
 from corollary.linear._shapes import extended, features, parameters
-from corollary.linear.descent import quadratic_descent
+from corollary.optimization.gradient_descent import quadratic_descent
 
 
 class Moments(NamedTuple):

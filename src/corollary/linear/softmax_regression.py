@@ -13,9 +13,9 @@ import numpy as np
 
 from corollary._validate import concrete, labels, real, whole, within
 from corollary.catalog import implements
+from corollary.foundations.entropy import cross_entropy
 from corollary.linear._newton import Fit, newton, scores
 from corollary.linear._shapes import extended, features
-from corollary.linear.entropy import cross_entropy
 
 
 @implements("M03.23", "M03.24", "M07.01")

@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 import optax
 
-from corollary._processor import processor_ready
+from corollary._engine.cpu_ready import cpu_ready
 
 
 class Progress(NamedTuple):
@@ -30,7 +30,7 @@ def descent(loss: Callable, static, optimiser, *, stochastic: bool = False, stat
             raise ValueError(f"loss must return a number, got shape {jnp.shape(value)}.")
         return value, state
 
-    slopes = processor_ready(jax.value_and_grad(objective, has_aux=True))
+    slopes = cpu_ready(jax.value_and_grad(objective, has_aux=True))
 
     def step(progress, examples, key):
         (value, state), slope = slopes(progress.params, progress.state, examples, key)

@@ -20,7 +20,7 @@ from corollary.linear import logistic_prime, logit
 
 @implements("B02.13", "B02.14", "E02.10", "M05.19")
 @dataclass(frozen=True)
-class Activation:
+class ActivationFunction:
     """A function of one number, applied entrywise.
 
     `lipschitz` is the best constant (infinite for a step), `limits` the values at minus and plus infinity, `inverse`
@@ -64,10 +64,10 @@ def _tanh_prime(z):
     return 4 * logistic_prime(2 * z)
 
 
-identity = Activation(
+identity = ActivationFunction(
     "identity", lambda z: z, jnp.ones_like, jnp.zeros_like, 1.0, (-math.inf, math.inf), partial(real, "t")
 )
-logistic = Activation(
+logistic = ActivationFunction(
     "logistic",
     jax.nn.sigmoid,
     logistic_prime,
@@ -76,8 +76,10 @@ logistic = Activation(
     (0.0, 1.0),
     logit,
 )
-tanh = Activation("tanh", jnp.tanh, _tanh_prime, lambda z: -2 * jnp.tanh(z) * _tanh_prime(z), 1.0, (-1.0, 1.0), _atanh)
-arctan = Activation(
+tanh = ActivationFunction(
+    "tanh", jnp.tanh, _tanh_prime, lambda z: -2 * jnp.tanh(z) * _tanh_prime(z), 1.0, (-1.0, 1.0), _atanh
+)
+arctan = ActivationFunction(
     "arctan",
     jnp.arctan,
     lambda z: 1 / (1 + z * z),
@@ -86,21 +88,21 @@ arctan = Activation(
     (-math.pi / 2, math.pi / 2),
     _tan,
 )
-relu = Activation("relu", jax.nn.relu, lambda z: (z > 0).astype(z.dtype), jnp.zeros_like, 1.0, (0.0, math.inf))
-heaviside = Activation(
+relu = ActivationFunction("relu", jax.nn.relu, lambda z: (z > 0).astype(z.dtype), jnp.zeros_like, 1.0, (0.0, math.inf))
+heaviside = ActivationFunction(
     "heaviside", lambda z: _step(z, 0.0), jnp.zeros_like, jnp.zeros_like, math.inf, (0.0, 1.0)
 )  # 1 at 0
-sign = Activation(
+sign = ActivationFunction(
     "sign", lambda z: _step(z, -1.0), jnp.zeros_like, jnp.zeros_like, math.inf, (-1.0, 1.0)
 )  # 1 at 0, so that it is 2 heaviside - 1 there too
 
 
 @implements("M05.19", "M05.23")
 @cache
-def softplus(beta: float = 1.0) -> Activation:
+def softplus(beta: float = 1.0) -> ActivationFunction:
     r"""$\frac1\beta\ln(1+e^{\beta z})$, without overflow: ReLU for $\beta\to\infty$, with slope $S(\beta z)$."""
     beta = float(positive("beta", np.asarray(beta, float)))
-    return Activation(
+    return ActivationFunction(
         f"softplus({beta:g})",
         lambda z: jax.nn.softplus(beta * z) / beta,
         lambda z: jax.nn.sigmoid(beta * z),
@@ -117,10 +119,10 @@ def _softplus_inverse(t, beta):
 
 
 @cache
-def leaky_relu(slope: float = 0.01) -> Activation:
+def leaky_relu(slope: float = 0.01) -> ActivationFunction:
     r"""$z$ for $z>0$, else slope times $z$: no dead zone."""
     slope = float(within("slope", np.asarray(slope, float), 0.0, 1.0, open="both"))
-    return Activation(
+    return ActivationFunction(
         f"leaky_relu({slope:g})",
         lambda z: jnp.where(z > 0, z, slope * z),
         lambda z: jnp.where(z > 0, 1.0, slope).astype(z.dtype),
@@ -133,10 +135,10 @@ def leaky_relu(slope: float = 0.01) -> Activation:
 
 @implements("M07.33")
 @cache
-def clipped_relu(top: float = 1.0) -> Activation:
+def clipped_relu(top: float = 1.0) -> ActivationFunction:
     r"""$\min(\max(z,0),t)$: dead on both sides, slope 1 between; ReLU for $t\to\infty$."""
     top = float(positive("top", np.asarray(top, float)))
-    return Activation(
+    return ActivationFunction(
         f"clipped_relu({top:g})",
         lambda z: jnp.clip(z, 0, top),
         lambda z: ((z > 0) & (z < top)).astype(z.dtype),

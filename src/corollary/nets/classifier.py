@@ -13,7 +13,7 @@ import jax.numpy as jnp
 
 from corollary._validate import labels, one_of, real, whole
 from corollary.catalog import implements
-from corollary.nets.activations import Activation, tanh
+from corollary.nets.activations import ActivationFunction, tanh
 from corollary.nets.initialisations import uniform_fan_in
 from corollary.nets.losses import softmax_cross_entropy
 from corollary.nets.mlp import MLP
@@ -139,7 +139,7 @@ def classifier_backprop(model: Classifier, x, y, by: str = "H") -> Backpropagate
 
 def _slope(layers):
     sigma = layers[0].activation
-    if not isinstance(sigma, Activation):
+    if not isinstance(sigma, ActivationFunction):
         raise TypeError(f"model must have an Activation, which knows its derivative, got {sigma!r}.")
     if any(layer.bias is None or layer.scaling != "standard" for layer in layers):
         raise ValueError("model must have biases and the standard scaling in all layers.")

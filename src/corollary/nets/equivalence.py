@@ -8,7 +8,7 @@ import equinox as eqx
 import jax.numpy as jnp
 
 from corollary.catalog import implements
-from corollary.nets.activations import Activation, logistic, tanh
+from corollary.nets.activations import ActivationFunction, logistic, tanh
 from corollary.nets.layers import FullyConnected
 from corollary.nets.mlp import MLP
 
@@ -25,7 +25,7 @@ def tanh_to_logistic(network: MLP) -> MLP:
     return _reexpress(network, tanh, logistic, a=2.0, c=-1.0, k=2.0)
 
 
-def _reexpress(network: MLP, phi: Activation, psi: Activation, *, a: float, c: float, k: float) -> MLP:
+def _reexpress(network: MLP, phi: ActivationFunction, psi: ActivationFunction, *, a: float, c: float, k: float) -> MLP:
     if not isinstance(network, MLP):
         raise TypeError(f"network must be an MLP, got {type(network).__name__}.")
     if any(layer.activation is not phi for layer in network.layers[:-1]):

@@ -8,7 +8,7 @@ import numpy as np
 
 from corollary._validate import labels, real, within
 from corollary.catalog import implements
-from corollary.linear import cross_entropy
+from corollary.foundations import cross_entropy
 
 
 @implements("E02.11")

@@ -62,7 +62,7 @@ def in_region(region: str, x, y):
 
 
 @implements("M05.08", "M05.10", "M05.14")
-def indicator(region: str, x, y, eps):
+def region_indicator(region: str, x, y, eps):
     r"""The region as nested steps, each in its shortest form: as the text has them, with three misprints corrected.
 
     Constants $S_\varepsilon(\pm1)$, half-planes $S_\varepsilon(\pm x)$, $S_\varepsilon(\pm y)$; for a quadrant

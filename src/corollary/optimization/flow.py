@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from corollary._engine.runge_kutta import flow
 from corollary._validate import concrete, real, whole, within
 from corollary.catalog import implements
 from corollary.optimization.problem import Problem
@@ -41,22 +42,6 @@ def gradient_flow(problem: Problem, times, *, start=None, substeps: int = 20) ->
         slope = problem.gradient(state[0])
         return -slope, jnp.sum(slope**2)
 
-    def ahead(state, move, h):
-        return jax.tree.map(lambda s, v: s + h * v, state, move)
-
-    def small(state, h):
-        a = velocity(state)
-        b = velocity(ahead(state, a, h / 2))
-        c = velocity(ahead(state, b, h / 2))
-        d = velocity(ahead(state, c, h))
-        mean = jax.tree.map(lambda a, b, c, d: (a + 2 * b + 2 * c + d) / 6, a, b, c, d)
-        return ahead(state, mean, h)
-
-    def onward(state, length):
-        h = length / substeps
-        state = jax.lax.fori_loop(0, substeps, lambda _, s: small(s, h), state)
-        return state, state
-
-    gaps = jnp.diff(times, prepend=0.0).astype(start.dtype)
-    _, (theta, dissipated) = jax.lax.scan(onward, (start, jnp.zeros((), start.dtype)), gaps)
+    beginning = start, jnp.zeros((), start.dtype)
+    (theta, dissipated), _ = flow(velocity, beginning, times, substeps=substeps)
     return Flow(theta, jax.vmap(problem)(theta), dissipated)

@@ -85,7 +85,7 @@ def batch_constants(kappa1, kappa2, batch) -> tuple:
 
 
 @implements("M18.18")
-def gradient_noise(problem: FiniteSum, theta):
+def example_noise(problem: FiniteSum, theta):
     r"""$R_i=\nabla f(\theta)-\nabla f_i(\theta)$ of every example, what a step adds to the gradient: shape (n, d)."""
     return -_centred(problem, theta)
 

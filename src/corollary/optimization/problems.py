@@ -1,11 +1,10 @@
-"""Problems with known constants: quadratics, least squares, logistic loss, and the instances that attain the bounds."""
+"""Problems with known constants: quadratics, least squares, ridge logistic loss, and instances that attain bounds."""
 
 import jax
 import jax.numpy as jnp
 
 from corollary._validate import positive, real, whole, within
 from corollary.catalog import implements
-from corollary.linear import fit_newton, logistic_smoothness
 from corollary.optimization.problem import Problem
 
 
@@ -105,26 +104,6 @@ def ridge_logistic(x, y, ridge, start=None) -> Problem:
     L = jnp.linalg.eigvalsh(x.T @ x / x.shape[0])[-1] / 4 + ridge
     return Problem(
         value, (x, y, ridge), start, L=L, mu=ridge, pl=ridge, minimum=value(minimiser, x, y, ridge), minimiser=minimiser
-    )
-
-
-def logistic_loss_problem(x, y, start=None) -> Problem:
-    r"""Logistic regression with bias and without ridge: convex, not strongly; the data must not be separable."""
-    fit = fit_newton(x, y)
-    if not isinstance(fit.converged, jax.core.Tracer) and not bool(fit.converged):
-        raise ValueError("x and y must not be separable: the loss would have no minimiser.")
-    from corollary.linear import logistic_loss
-
-    start = jnp.zeros_like(fit.theta) if start is None else real("start", start, "p")
-    zero = jnp.zeros_like(fit.loss)
-    return Problem(
-        logistic_loss,
-        (real("x", x), real("y", y)),
-        start,
-        L=logistic_smoothness(x),
-        mu=zero,
-        minimum=fit.loss,
-        minimiser=fit.theta,
     )
 
 

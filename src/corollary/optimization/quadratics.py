@@ -1,6 +1,6 @@
 r"""Gradient descent on a quadratic: the factor of every axis, the threshold, the best step.
 
-`corollary.linear.quadratic_descent` and `quadratic_flow` have the paths in closed form.
+`corollary.optimization.quadratic_descent` and `quadratic_flow` have the paths in closed form.
 """
 
 import jax.numpy as jnp

@@ -90,7 +90,7 @@ def second_moment_matrix(method: str, step, momentum, curvature, *, share, fourt
     return _kron(at_rest, at_rest) + mean * cross + square * _kron(force, force)
 
 
-def spectral_radius(matrix, *, squarings: int = 40):
+def spectral_radius_by_squaring(matrix, *, squarings: int = 40):
     r"""The largest modulus of an eigenvalue, by repeated squaring, $\rho(A)=\lim\|A^{2^j}\|^{2^{-j}}$; shape (...).
 
     After $j$ squarings the error is about $2j\,2^{-j}$, and the rounding times how far powers of the matrix outgrow
@@ -125,7 +125,7 @@ def contraction(method: str, step, momentum, curvatures, *, amplitude: str = "no
     one = jnp.ones_like(speed)
     scale = jnp.stack([one, speed, speed, speed**2], -1)
     balanced = matrices * scale[..., None, :] / scale[..., :, None]
-    return spectral_radius(balanced, squarings=squarings).max(-1)
+    return spectral_radius_by_squaring(balanced, squarings=squarings).max(-1)
 
 
 class Best(NamedTuple):

@@ -64,19 +64,6 @@ def test_large_logits_and_rows_without_keys():
     np.testing.assert_allclose(nothing, np.broadcast_to(V.mean(0), (4, 3, 5)), rtol=1e-12)
 
 
-def test_causal():
-    k, v = K[:4], V[:4]
-    np.testing.assert_array_equal(
-        dot_product_attention(Q, k, v, causal=True), dot_product_attention(Q, k, v, causal_mask(4))
-    )
-    last = MASK[:, :4]
-    np.testing.assert_array_equal(
-        attention_weights(Q, k, last, causal=True), attention_weights(Q, k, last & (np.tri(4) > 0))
-    )
-    np.testing.assert_array_equal(causal_mask(2, 5), [[1, 1, 1, 1, 0], [1, 1, 1, 1, 1]])
-    np.testing.assert_array_equal(additive_mask(causal_mask(2)), [[0, -np.inf], [0, 0]])
-
-
 def test_half_precision_agrees_with_double():
     q, k = Q.astype(jnp.bfloat16), K.astype(jnp.bfloat16)
 

@@ -69,17 +69,6 @@ def test_cross_entropy_of_large_logits():
     np.testing.assert_allclose(token_cross_entropy(logits, jnp.array([0, 0])), [0.0, 1000.0])
 
 
-def test_embedding_looks_up_and_adds_positions():
-    few = TokenEmbedding(5, 4, 6, key=KEY, positions="none")
-    np.testing.assert_array_equal(few(TOKENS[0][:4]), few.weight[TOKENS[0][:4]])
-    many = TokenEmbedding(1030, 4, 6, key=KEY)
-    tokens = np.array([1029, 3])
-    np.testing.assert_array_equal(many(tokens, 2), many.weight[tokens] + many.places.table[2:])
-    wave = TokenEmbedding(5, 4, 6, key=KEY, positions="sinusoidal")
-    moved = wave(tokens[1:], 3) - wave.weight[3]
-    np.testing.assert_allclose(moved[0, :2], [np.sin(3), np.cos(3)], rtol=1e-12)
-
-
 def test_refused(model):
     with pytest.raises(ValueError, match="tokens must hold labels from 0 to 5"):
         model(np.array([6]))

@@ -9,7 +9,6 @@ from corollary.nets.attention import (
     AttentionPooling,
     MultiHeadAttention,
     causal_mask,
-    dot_product_attention,
     linear_attention,
     plain_attention,
     shared_attention,
@@ -72,34 +71,6 @@ def test_key_value_cache():
 def test_follows_the_dtype():
     model = jax.tree.map(lambda a: a.astype(jnp.bfloat16), MultiHeadAttention(6, 2, key=KEY))
     assert model(X.astype(jnp.bfloat16)).dtype == jnp.bfloat16
-
-
-def test_plain_forms():
-    u, w = RNG.normal(size=(6, 6)), RNG.normal(size=(6, 3))
-    exponentials = np.exp(X @ X.T)
-    np.testing.assert_allclose(plain_attention(X), exponentials / exponentials.sum(1, keepdims=True) @ X, rtol=1e-10)
-    np.testing.assert_allclose(shared_attention(X, np.eye(6)), plain_attention(X), rtol=1e-12)
-    np.testing.assert_allclose(shared_attention(X, u), dot_product_attention(X @ u, X @ u, X @ u, scale=1.0))
-    np.testing.assert_allclose(linear_attention(X @ u, X, X @ w), (X @ u) @ X.T @ (X @ w), rtol=1e-10)
-    # scaled up, the tokens are so far apart in logits that each attends to one alone; scaled down, to all alike
-    np.testing.assert_allclose(plain_attention(100 * X)[0], 100 * X[np.argmax(X @ X[0])], rtol=1e-12)
-    np.testing.assert_allclose(
-        plain_attention(1e-9 * X), np.broadcast_to(1e-9 * X.mean(0), X.shape), rtol=1e-6, atol=1e-20
-    )
-    np.testing.assert_allclose(soft_lookup(X[0], X, w[:5], 0.0), w[:5].mean(0))
-    np.testing.assert_allclose(soft_lookup(X[0], X, w[:5], 1e4), w[np.argmax(X @ X[0])])
-
-
-def test_pooling():
-    model = AttentionPooling(6, 2, 3, key=KEY)
-    assert model(X).shape == (2, 6)
-    np.testing.assert_allclose(model(X[::-1]), model(X), rtol=1e-12)
-    np.testing.assert_allclose(model.weights(X).sum(-1), np.ones((3, 2)))
-    one = AttentionPooling(6, 2, key=KEY)
-    q, k, v, o = (np.asarray(getattr(one.attention, n).weight).T for n in PROJECTIONS)
-    logits = np.asarray(one.seeds) @ q @ (X @ k).T / 6**0.5
-    expected = np.exp(logits) / np.exp(logits).sum(1, keepdims=True) @ X @ v @ o
-    np.testing.assert_allclose(one(X), expected, rtol=1e-10)
 
 
 @pytest.mark.parametrize(

@@ -31,7 +31,7 @@ NAMES = ("largest stable step", "condition of the tangent kernel", "steps to fit
 
 
 def without_start():
-    reason = "Neither initial_params nor init was given, so that nothing is known of where training started."
+    reason = "Neither initial nor init was given, so that nothing is known of where training started."
     for name in NAMES:
         yield Finding(name, "not applicable", reason)
 
@@ -45,7 +45,7 @@ def stable_step(subject, start, losses, budget, sample_key, top_key) -> Finding:
     count = data[0].shape[0]
     # the call of the section on minima, so that one compiled program serves both; 1 % is enough here
     try:
-        operator = landscape.hessian(subject.objective, start.params, data, batch_size=1024)
+        operator = landscape.hessian(subject.at(start.params), subject.loss, data, batch_size=1024)
     except ValueError as error:
         return Finding(NAMES[0], "not applicable", f"The curvature could not be computed: {error}")
     ends = operator.top(2, which="both", products=budget.products, key=top_key, tolerance=1e-2)
@@ -119,7 +119,7 @@ def kernel(subject, start, outputs, budget, key):
     x, y = (a[rows] for a in subject.train)
     # what a single output sees on average
     try:
-        theta = kernels.empirical_ntk(subject.apply, start.params, x) / width
+        theta = kernels.empirical_ntk(subject.at(start.params), x) / width
         reason = "The tangent kernel is beyond what the precision of the numbers can hold."
     except ValueError as error:
         theta, reason = None, f"The tangent kernel could not be computed: {error}"
@@ -145,7 +145,7 @@ def kernel(subject, start, outputs, budget, key):
         )
         return
     yield _condition(start, values, rounding, seen, shared)
-    residual = -n * jax.grad(subject.loss)(out, y)
+    residual = -n * jax.grad(subject.loss.of_outputs)(out, y)
     yield _steps(subject, start, theta, residual.reshape(n, width), top, seen, shared)
 
 
@@ -180,7 +180,7 @@ def _condition(start, values, rounding, seen, shared) -> Finding:
         exact=True,
         theorem="With a constant kernel each eigenvector of it is learned at the rate of its eigenvalue. The extreme "
         "eigenvalues of a part of the examples lie between those of all.",
-        claim="kernels.wide_limits.eigenbasis",
+        claim="dynamics.wide_two_layer_limits.eigenbasis",
         premises=(start.premise, seen, shared, CONSTANT),
         figure=picture("spectrum of the tangent kernel at the start", chart),
     )
@@ -195,7 +195,7 @@ def _steps(subject, start, theta, residual, top, seen, shared) -> Finding:
     squared = subject.loss_name == "squared"
     given = eta is not None and eta * top / n < 2
     step = eta if given else n / top
-    moved = kernels.descent_predictions(theta, residual, step, np.append(STEPS, END), loss="mean").train
+    moved = kernels.descent_predictions(theta, residual, step, np.append(STEPS, END), reduction="mean").train
     size = float(jnp.linalg.norm(moved[-1]))
     facts = dict(
         theorem="With a constant kernel K, gradient descent on the squared loss leaves (I − ηK/n)ᵗ of the residual "

@@ -124,6 +124,6 @@ def confidence(subject, outputs, losses, start) -> Finding:
         unit="% of examples",
         theorem="The slope of the logistic function, p(1 − p), vanishes exponentially in its input: where a "
         "probability is near 0 or 1, outputs have to move far before it changes.",
-        claim="nets.depth.saturation",
+        claim="nets.activations_vanishing.saturation",
         premises=(start.premise,),
     )

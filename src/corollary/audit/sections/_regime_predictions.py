@@ -9,7 +9,7 @@ from corollary.audit._sample import interval
 from corollary.audit._tangent import known, whole
 from corollary.audit.finding import Finding, Premise, short
 from corollary.evidence import picture
-from corollary.linear import wilson_interval
+from corollary.foundations import wilson_interval
 
 # Of the mean of the kernel's diagonal. Rounding in single precision is of the order of n 1e-7 of that, 1e-4 for a
 # thousand examples: ten times as much keeps the system solvable, and is little beside any noise in labels.
@@ -76,7 +76,7 @@ def _linearised(subject, found, no_start):
     name = "classes of the linearised network"
     facts = dict(
         theorem="A wide network stays near its linearisation at the start all along training.",
-        claim="kernels.wide_limits.linearisation_gap",
+        claim="dynamics.wide_two_layer_limits.linearisation_gap",
     )
     if subject.classes is None:
         why = "This is a regression: the error of the linearised network says how near it is."
@@ -99,7 +99,7 @@ def _linearised(subject, found, no_start):
 def _initial(subject, found, got, no_start):
     name, facts = (
         "regression with the initial kernel",
-        dict(theorem=REGRESSION, claim="kernels.wide_limits.kernel_regression"),
+        dict(theorem=REGRESSION, claim="dynamics.wide_two_layer_limits.kernel_regression"),
     )
     why = no_start if found.before is None else _why_not(found, found.before)
     if why:
@@ -113,7 +113,7 @@ def _final(subject, found, first):
     facts = dict(
         theorem="A network that learns its features needs fewer examples than regression with the kernel it started "
         "from, where there are features to learn.",
-        claim="kernels.ntk_training.features_against_kernels",
+        claim="dynamics.experiments_wide_networks.features_against_kernels",
     )
     if why := _why_not(found, found.after):
         return Finding(name, "not applicable", why, **facts)

@@ -50,7 +50,8 @@ def measure(subject, start: Start, data, total: int, key) -> Measured:
     batch = max(1, min(len(x), NUMBERS // max(1, x[0].size)))
 
     def signals(params, data=data):
-        return jax.tree.map(np.asarray, layer_signals(subject.apply, params, *data, subject.loss, batch_size=batch))
+        found = layer_signals(subject.at(params), subject.loss, data, batch_size=batch)
+        return jax.tree.map(np.asarray, found)
 
     layers = signals(start.params)
     trained = None if start.kind == "trained" else signals(subject.params)

@@ -14,9 +14,9 @@ DRAWS = 5
 
 WHERE = {"given": "At the start", "drawn": "At a random start", "trained": "At the trained weights"}
 MEASURED = {
-    "given": "at initial_params",
+    "given": "at the initial network",
     "drawn": f"at {DRAWS} draws of init, the first of which is described",
-    "trained": "at the trained weights: neither initial_params nor init was given",
+    "trained": "at the trained weights: neither initial nor init was given",
 }
 
 
@@ -54,7 +54,7 @@ def losses_at(subject, start: Start):
 
 @eqx.filter_jit
 def _losses(loss, outputs, y):
-    return jax.lax.map(lambda one: loss(one[0][None], one[1][None]), (outputs, y), batch_size=min(256, len(outputs)))
+    return jax.vmap(loss.function)(outputs, y)
 
 
 def thinned(x, numbers: int):

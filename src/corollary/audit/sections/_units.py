@@ -117,7 +117,7 @@ def _rank(m: Measured) -> Finding:
         exact=True,
         unit="directions",
         theorem="What has passed through r directions has rank at most r, whatever linear map follows.",
-        claim="nets.linear_networks.bottleneck",
+        claim="nets.mlp_linear_networks.bottleneck",
         premises=(m.start.premise, m.seen),
     )
 

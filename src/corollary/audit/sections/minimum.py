@@ -8,7 +8,7 @@ import numpy as np
 from jax.flatten_util import ravel_pytree
 
 from corollary import landscape
-from corollary._processor import processor_ready
+from corollary._engine.cpu_ready import cpu_ready
 from corollary.audit._sample import curvature_examples, held, interval, quadratic_forms
 from corollary.audit.finding import Finding, Premise, short
 from corollary.evidence import picture
@@ -23,7 +23,7 @@ def findings(subject, budget, key):
     count = data[0].shape[0]
     partly = count < total
     seen = Premise("measured on all training data", not partly, f"{count} of {total} examples")
-    operator = landscape.hessian(subject.objective, subject.params, data, batch_size=1024)
+    operator = landscape.hessian(subject.network, subject.loss, data, batch_size=1024)
     ends = operator.top(2, which="both", products=budget.products, key=top_key, tolerance=1e-4)
     ends = jax.tree.map(np.asarray, ends)
     largest, least = float(ends.values[0]), float(ends.values[-1])
@@ -56,7 +56,7 @@ def _slope(subject, data, seen):
     n = data[0].shape[0]
     if n < 2:
         return Finding("gradient norm", "not applicable", "One example has no spread: give more training data.")
-    found = landscape.gradient_noise(subject.objective, subject.params, data, batch_size=held(subject))
+    found = landscape.gradient_noise(subject.network, subject.loss, data, batch_size=held(subject))
     norm, variance = float(found.gradient_norm), float(found.trace)
     # E|mean of n gradients - its expectation|^2
     noise = float(np.sqrt(variance / n))
@@ -178,11 +178,11 @@ def _along(objective, params, data, vector, steps):
     def value(t):
         return objective(jax.tree.map(lambda p, v: p + (t * v).astype(p.dtype), params, vector), data)
 
-    return jax.lax.map(processor_ready(value), steps)
+    return jax.lax.map(cpu_ready(value), steps)
 
 
 def _spectrum(operator, key, largest, least, seen):
-    found = operator.density(key, probes=4, steps=min(48, operator.size))
+    found = operator.density(key=key, probes=4, steps=min(48, operator.size))
     nodes, weights = np.ravel(found.nodes), np.ravel(found.weights) / found.nodes.shape[0]
     # the share of directions whose curvature is below a thousandth of the largest
     flat = float(weights[np.abs(nodes) < 1e-3 * max(abs(largest), abs(least))].sum())
@@ -217,14 +217,14 @@ def _spectrum(operator, key, largest, least, seen):
         flat,
         (max(0.0, flat - spread), min(1.0, flat + spread)),
         theorem="The spectral density is the mean over random directions of the quadrature that Lanczos' steps give.",
-        claim="landscape.curvature.spectrum_from_products",
+        claim="landscape.operator_curvature.spectrum_from_products",
         premises=(seen,),
         figure=picture("spectral density of the Hessian", chart.properties(width=320, height=180)),
     )
 
 
 def _trace(operator, key, seen, partly):
-    found = operator.trace(key, probes=24)
+    found = operator.trace(key=key, probes=24)
     value, error = float(found.value), float(found.error)
     mean = value / operator.size
     return Finding(
@@ -234,7 +234,7 @@ def _trace(operator, key, seen, partly):
         value,
         (value - 2.26 * error, value + 2.26 * error),  # Student's t at 95 % with about nine degrees of freedom
         theorem="The expectation of zᵀHz over random signs z is the trace of H.",
-        claim="landscape.curvature.spectrum_from_products",
+        claim="landscape.operator_curvature.spectrum_from_products",
         premises=(seen,),
     )
 

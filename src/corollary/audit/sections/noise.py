@@ -21,7 +21,7 @@ def findings(subject, budget, key):
     if n < 2:
         yield Finding("noise scale", "not applicable", "One example has no spread: give more training data.")
         return
-    noise = landscape.gradient_noise(subject.objective, subject.params, data, batch_size=held(subject))
+    noise = landscape.gradient_noise(subject.network, subject.loss, data, batch_size=held(subject))
     seen = Premise("measured on all training data", n == total, f"{n} of {total} examples")
     yield _scale(subject, noise, seen)
     yield _spread(subject, noise, data, part_key, top_key, seen)
@@ -72,7 +72,7 @@ def _spread(subject, noise, data, part_key, top_key, seen):
     count = int(min(data[0].shape[0], max(8, HELD // subject.size)))
     part = some(data, count, part_key)
     k = min(EIGENVALUES, subject.size, count - 1)
-    found = landscape.gradient_noise(subject.objective, subject.params, part, top_key, top=k, batch_size=held(subject))
+    found = landscape.gradient_noise(subject.network, subject.loss, part, key=top_key, top=k, batch_size=held(subject))
     values = np.maximum(np.asarray(found.top.values, float), 0)
     trace = float(found.trace)
     if trace <= 0:
@@ -117,10 +117,10 @@ def _promise(subject, noise, data, key, seen):
     if eta is None or batch is None:
         missing = " and ".join(w for w, v in (("learning rate", eta), ("batch size", batch)) if v is None)
         return Finding(name, "not applicable", f"The {missing} of the training was not given.", **facts)
-    operator = landscape.hessian(subject.objective, subject.params, data, batch_size=1024)
+    operator = landscape.hessian(subject.network, subject.loss, data, batch_size=1024)
     top = operator.top(1, products=60, tolerance=1e-3, key=key)
     sharp = max(float(top.values[0]), 1e-12)
-    promised = landscape.sgd_promise(noise, sharp, subject.mean_loss(), step=eta, batch=batch, steps=1)
+    promised = landscape.sgd_promise(noise, sharp, subject.mean_loss(), step=eta, batch_size=batch, steps=1)
     change, longest = float(promised.change), float(promised.decreasing_step)
     second = float(noise.gradient_norm) ** 2 + float(noise.batch_variance(batch))
     error = float(top.residuals[0]) * eta**2 / 2 * second

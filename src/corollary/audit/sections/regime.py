@@ -21,7 +21,7 @@ FELL = 0.1
 # than that is not seen by them; ten times as much is hardly seen.
 CONSTANT, NEARLY = 1e-3, 1e-2
 
-NO_START = "The parameters that training started from were not given: pass initial_params."
+NO_START = "The parameters that training started from were not given: pass initial=."
 WIDE = (
     "In networks whose width tends to infinity, scaled by one over its root, the tangent kernel does not move in "
     "training, and the network is its own linearisation at the start."
@@ -45,7 +45,7 @@ def findings(subject, budget, key):
 
 
 def _regime(subject, found, seen):
-    name, claim = "regime", "kernels.wide_limits.linearisation_gap"
+    name, claim = "regime", "dynamics.wide_two_layer_limits.linearisation_gap"
     if found.before is None:
         return Finding(name, "not applicable", NO_START, theorem=WIDE, claim=claim)
     if not known(found, "drift", "linearisation"):
@@ -150,7 +150,7 @@ def _constant_kernel(found, n, seen):
 
 
 def _distance(subject):
-    name, claim = "distance travelled", "kernels.wide_two_layer.parameters_stay"
+    name, claim = "distance travelled", "dynamics.wide_two_layer.parameters_stay"
     theorem = "In wide networks the parameters go a way that does not grow with the width, their norm does."
     if subject.initial_params is None:
         return Finding(name, "not applicable", NO_START, theorem=theorem, claim=claim)
@@ -171,7 +171,7 @@ def _distance(subject):
 def _drift(found, seen):
     facts = dict(
         theorem="In wide networks the relative change of the tangent kernel in training falls as the width grows.",
-        claim="kernels.wide_two_layer.parameters_stay",
+        claim="dynamics.wide_two_layer.parameters_stay",
     )
     return _number(
         found, "drift", "drift of the tangent kernel", facts, seen,
@@ -180,7 +180,7 @@ def _drift(found, seen):
 
 
 def _turn(found, seen):
-    facts = dict(theorem=WIDE, claim="kernels.wide_two_layer.parameters_stay")
+    facts = dict(theorem=WIDE, claim="dynamics.wide_two_layer.parameters_stay")
 
     def sentence(value):
         text = f"The cosine between the tangent kernels before and after is {short(value)}"
@@ -205,7 +205,7 @@ def _labels(found, seen):
     facts = dict(
         theorem="The part of the labels along an eigenvector of the kernel is learned at the rate of its eigenvalue: a "
         "kernel in line with the labels learns them fast.",
-        claim="kernels.wide_limits.eigenbasis",
+        claim="dynamics.wide_two_layer_limits.eigenbasis",
     )
     if found.train.aims is None:
         return Finding(name, "not applicable", "The loss does not say which numbers the outputs should be.", **facts)
@@ -226,7 +226,7 @@ def _labels(found, seen):
 
 
 def _spectrum(found, n, seen):
-    name, claim = "effective rank of the tangent kernel", "kernels.wide_limits.eigenbasis"
+    name, claim = "effective rank of the tangent kernel", "dynamics.wide_two_layer_limits.eigenbasis"
     theorem = "Along each eigenvector of the kernel the error falls at a rate that is its eigenvalue."
     kinds = {"after training": found.after, "before training": found.before}
     spectra = {

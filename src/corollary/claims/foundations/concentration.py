@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import scipy  # its stats load slowly, so only when a claim runs
 
-from corollary.evidence import Positive, Probability, Range, Size, at_most, claim, control, equal
+from corollary.evidence import Positive, Probability, Range, Size, at_most, claim, control, equal, printed
 from corollary.foundations import (
     CHERNOFF_RANGE,
     chebyshev,
@@ -51,7 +51,8 @@ def markov_inequality(key, *, laws: Size = 1000, atoms: Size = 20, mean: Positiv
     two_point = tails(np.stack([0 * t, t], 1), np.stack([1 - mean / t, mean / t], 1))[0][:, 1]
     yield equal("law on 0 and t: the tail attains the bound", two_point, markov(mean, t), x=t, along="t")
     yield at_most("tail of the exponential law", scipy.stats.expon.sf(t, scale=mean), markov(mean, t), x=t, along="t")
-    yield control("the variable takes the value -1", at_most("tail at 1", 0.6, markov(0.6 - 0.4, 1.0)))
+    signed, signed_bound = tails(np.array([[-1.0, 1.0]]), np.array([[0.4, 0.6]]))
+    yield control("the variable takes the value -1", at_most("tail at 1", signed[0, 1], signed_bound[0, 1]))
 
 
 @claim(rows=("T01.07",))
@@ -137,12 +138,11 @@ def chernoff_bound(key, *, laws: Size = 30, n: Annotated[int, Range(10, 10_000)]
     rate = (1.5 * np.log(1.5) - 0.5) * means + 0.5 * np.log(2 * np.pi * 1.5 * means) + np.log(1 - 1 / 1.5)
     # the next term of that expansion is a(δ)/μ with a of the order 1/(1.5 ln² 1.5) < 5
     yield equal("minus the logarithm of the tail, δ = 1/2", -np.log(points), rate, atol=5 / 50, x=means, along="mean μ")
+    # n times one coin is n exactly if the coin shows 1
+    one_coin = scipy.stats.binom.sf(0, 1, 0.5)
     yield control(
-        "with 2 in place of 3: 10000 events of probability 1/100, δ = 1",
-        at_most("upper tail", scipy.stats.binom.sf(199, 10_000, 0.01), np.exp(-100 / 2)),
-    )
-    yield control(
-        "all variables are one and the same fair coin", at_most("upper tail, δ = 1", 0.5, chernoff_upper(n / 2, 1.0))
+        "all variables are one and the same fair coin",
+        at_most("upper tail, δ = 1", one_coin, chernoff_upper(n / 2, 1.0)),
     )
 
 
@@ -156,13 +156,14 @@ def chernoff_for_every_delta(key, *, n: Annotated[int, Range(100, 1_000_000)] = 
     """
     delta = np.arange(1, 15)
     tail = scipy.stats.binom.sf(delta, n, 1 / n)
-    printed, universal = np.exp(-(delta**2) / 3), chernoff_upper(1.0, delta.astype(float), "universal")
-    yield at_most(f"upper tail of {n} rare events, printed bound", tail, printed, x=delta, along="δ")
-    yield at_most(f"upper tail of {n} rare events, universal bound", tail, universal, x=delta, along="δ")
+    third, universal = np.exp(-(delta**2) / 3), chernoff_upper(1.0, delta.astype(float), "universal")
+    yield printed(at_most(f"upper tail of {n} rare events, exponent δ²μ/3", tail, third, x=delta, along="δ"))
+    yield at_most(f"upper tail of {n} rare events, exponent δ²μ/(2 + δ)", tail, universal, x=delta, along="δ")
     # just above the crossing: one value already has more probability than the bound allows all of them
     mu, rare = 10_000.0, 10**9
     just = np.array([1.82, 1.85, 1.9, 2.0])
     log_mass = scipy.stats.binom.logpmf(np.round((1 + just) * mu), rare, mu / rare)
-    yield at_most(
-        "logarithm of the probability of one value, μ = 10000", log_mass, -(just**2) * mu / 3, x=just, along="δ"
-    )
+    name = "logarithm of the probability of one value, μ = 10000"
+    along = {"x": just, "along": "δ"}
+    yield printed(at_most(f"{name}, exponent δ²μ/3", log_mass, -(just**2) * mu / 3, **along))
+    yield at_most(f"{name}, exponent δ²μ/(2 + δ)", log_mass, -(just**2) * mu / (2 + just), **along)

@@ -11,13 +11,14 @@ from corollary.evidence import Positive, Range, Size, at_least, at_most, claim, 
 from corollary.foundations import (
     Dataset,
     FiniteLaw,
+    binary_cross_entropy,
     expected_loss,
     generalisation_gap,
     point_loss,
     ridge,
     training_loss,
 )
-from corollary.linear import binary_cross_entropy, squared_error
+from corollary.linear import squared_error
 
 
 @claim(rows=("T01.01",))

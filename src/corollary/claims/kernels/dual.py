@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from corollary.claims.kernels._wide import unit_rows
-from corollary.evidence import Count, Size, claim, control, equal, estimate
+from corollary.evidence import Count, Size, claim, control, equal, estimate, printed
 from corollary.kernels import dual_derivative, dual_kernel, first_layer_ntk
 from corollary.kernels.dual import activation
 
@@ -46,7 +46,10 @@ def both_units_are_on(key, *, samples: Count = 200_000, dim: Size = 4):
     law = (np.pi - ANGLES) / (2 * np.pi)
     yield estimate("both units are on", found, law, wrong=law[::-1] + 1e-3)
     yield equal("derivative kernel of ReLU", closed, law, x=ANGLES, along="angle")
-    yield control("weights stretched along one input", estimate("both units are on", stretched, law, wrong=0.9))
+    yield control(
+        "weights of uniform direction: here stretched along one input",
+        estimate("both units are on", stretched, law, wrong=0.9),
+    )
 
 
 @claim(
@@ -56,8 +59,10 @@ def both_units_are_on(key, *, samples: Count = 200_000, dim: Size = 4):
 def kernel_without_the_product(key, *, nets: Count = 400, width: Size = 64):
     r"""As printed: the tangent kernel of a two-layer ReLU network is the probability that both units are on.
 
-    Equation (9.8) has $H^*_{ij}=\frac{\pi-\arccos(x_i\cdot x_j)}{2\pi}$ on unit vectors. At orthogonal inputs that is
-    $\frac14$, while gradients in the first layer are multiples of the inputs, hence orthogonal.
+    Equation (9.8) has $H^*_{ij}=\mathbb E[\dot\sigma\dot\sigma]=\frac{\pi-\arccos(x_i\cdot x_j)}{2\pi}$ on unit
+    vectors, where the text has just defined $H^*_{ij}=x_i\cdot x_j\,\mathbb E[\dot\sigma\dot\sigma]$. At orthogonal
+    inputs it is $\frac14$, while gradients in the first layer are multiples of the inputs, hence orthogonal. With the
+    factor $x_i\cdot x_j$ it is the mean of the products of gradients at every width.
     """
     angles = np.array([1.0, np.pi / 2, 2.2])
 
@@ -77,7 +82,13 @@ def kernel_without_the_product(key, *, nets: Count = 400, width: Size = 64):
 
         return jax.vmap(one)(jax.random.split(key, nets))
 
-    yield estimate("products of gradients", grams(key), (np.pi - angles) / (2 * np.pi), wrong=-1.0)
+    found, on = grams(key), (np.pi - angles) / (2 * np.pi)
+    yield printed(estimate("products of gradients are the probability", found, on, wrong=-1.0))
+    # at right angles the products are rounding errors about zero
+    away = np.array([0, 2])
+    right = np.cos(angles) * on
+    yield estimate("with the product of the inputs", found[:, away], right[away], wrong=on[away])
+    yield equal("at right angles", found[:, 1], right[1], atol=1e-14)
 
 
 @claim(rows=("T09.08", "T09.20"))
@@ -128,4 +139,4 @@ def closed_forms(key, *, pairs: Size = 20, samples: Count = 100_000):
     yield estimate("mean of φ'(u)φ'(v) by activation", slopes, dot, wrong=dot + 0.1)
     yield estimate("first layer's tangent kernel", gradients, tangent, wrong=tangent + 0.05)
     cosine = k[names.index("cosine")]
-    yield control("signs for weights", estimate("mean of cos(u)cos(v)", coins, cosine, wrong=cosine + 0.1))
+    yield control("normal weights: here signs", estimate("mean of cos(u)cos(v)", coins, cosine, wrong=cosine + 0.1))

@@ -83,9 +83,12 @@ def gram_is_semidefinite(key, *, sets: Count = 30, n: Size = 25, dim: Size = 3):
         yield at_least(f"smallest eigenvalue over the largest entry, {name}", smallest, 0.0, atol=rounding)
         yield equal(f"features of the matrix, {name}", factor @ factor.swapaxes(1, 2), g, atol=1e-12 * float(g.max()))
         yield equal(f"symmetry, {name}", asymmetry, 0.0, rtol=0, atol=1e-14 * float(g.max()))
-    yield control("-‖x - x'‖² is no kernel", at_least("ξᵀGξ at the witness", distance[1], 0.0, atol=1e-9))
     yield control(
-        "tanh(x·x' - 1) is no kernel", at_least("smallest eigenvalue over the largest entry", tanh[0], 0.0, atol=1e-9)
+        "a positive semidefinite kernel: here -‖x - x'‖²", at_least("ξᵀGξ at the witness", distance[1], 0.0, atol=1e-9)
+    )
+    yield control(
+        "a positive semidefinite kernel: here tanh(x·x' - 1)",
+        at_least("smallest eigenvalue over the largest entry", tanh[0], 0.0, atol=1e-9),
     )
 
 
@@ -121,10 +124,10 @@ def low_rank(key, *, n: Size = 80, draws: Count = 12):
     # the six landmarks may lie close to a common quadric: rounding is amplified by their condition number
     yield at_most("error of six landmarks, quadratic kernel", six, 1e-7)
     yield at_most("error of the best matrix of rank 6", rank, 1e-13)
-    yield control("five landmarks do not span six features", at_most("error", five, 1e-7))
+    yield control("landmarks span the six features: here five do not", at_most("error", five, 1e-7))
     yield monotone("error, Gaussian kernel", errors, "decreasing", atol=1e-9 * n, x=ranks, along="landmarks")
     yield at_least("error, Gaussian kernel: never below the best", errors, best, atol=1e-9 * n, x=ranks, along="rank")
-    yield control("the best of half the rank is no lower bound", at_least("error", errors[:, 1:], best[:, :-1]))
+    yield control("as many landmarks as the rank: here twice as many", at_least("error", errors[:, 1:], best[:, :-1]))
     points = np.array([64, 128, 256, 512])
     flops = {"gram": [], "features": []}
     for m in points:
@@ -188,4 +191,4 @@ def mercer_expansion(key, *, n: Size = 400, finite: Size = 40):
     yield equal("Gram matrix from its eigenvectors", spectral, g, atol=1e-13 * finite)
     # features of eigenvalues below rounding are left out: each of them is at most n eps of the largest
     yield equal("features that reproduce it", features @ features.T, g, atol=1e-12 * finite**2)
-    yield control("-min(s, t) has no features", at_least("eigenvalues", minus, 0.0, atol=1e-12))
+    yield control("a positive semidefinite kernel: here -min(s, t)", at_least("eigenvalues", minus, 0.0, atol=1e-12))

@@ -8,7 +8,7 @@ import numpy as np
 from jax.flatten_util import ravel_pytree
 
 from corollary.evidence import Count, Size, at_least, at_most, claim, control, equal, picture
-from corollary.kernels import LearnedFeatureClassifier, classifier_loss, train_classifier
+from corollary.kernels import LearnedFeatureClassifier, learned_feature_loss, train_classifier
 
 
 def _task(key, n, dim):
@@ -85,8 +85,8 @@ def not_convex(key, *, n: Size = 40, dim: Size = 3, units: Size = 3, points: Cou
         def spectrum(key):
             model = jax.tree.map(lambda a: 2 * a, build(key))
             flat, back = ravel_pytree(model)
-            joint = jax.hessian(lambda v: classifier_loss(back(v), x, y))(flat)
-            only = jax.hessian(lambda c: classifier_loss(eqx.tree_at(lambda m: m.c, model, c), x, y))(model.c)
+            joint = jax.hessian(lambda v: learned_feature_loss(back(v), x, y))(flat)
+            only = jax.hessian(lambda c: learned_feature_loss(eqx.tree_at(lambda m: m.c, model, c), x, y))(model.c)
             return jnp.linalg.eigvalsh(only)[0], jnp.linalg.eigvalsh(joint)[0], jnp.array([model.c.size, flat.size])
 
         # a solution of a task that another network of the same size sets
@@ -95,25 +95,25 @@ def not_convex(key, *, n: Size = 40, dim: Size = 3, units: Size = 3, points: Cou
         solved = train_classifier(build(jax.random.fold_in(fit_key, 1)), x, easy, steps=2000, learning_rate=0.02).model
         ts = jnp.linspace(0, 1, 41)
         swap = jnp.arange(units).at[jnp.array([0, 1])].set(jnp.array([1, 0]))
-        exchanged = classifier_loss(jax.tree.map(lambda a: a[swap], solved), x, easy)
+        exchanged = learned_feature_loss(jax.tree.map(lambda a: a[swap], solved), x, easy)
         # tanh is odd: (c, w) and (-c, -w) are one network, and half-way between them there is none
-        along = jax.vmap(lambda t: classifier_loss(jax.tree.map(lambda a: (1 - 2 * t) * a, solved), x, easy))(ts)
+        along = jax.vmap(lambda t: learned_feature_loss(jax.tree.map(lambda a: (1 - 2 * t) * a, solved), x, easy))(ts)
         # the same segment for c alone, at fixed features
         turned = eqx.tree_at(lambda m: m.c, solved, -solved.c)
         convex = jax.vmap(
-            lambda t: classifier_loss(jax.tree.map(lambda a, b: (1 - t) * a + t * b, solved, turned), x, easy)
+            lambda t: learned_feature_loss(jax.tree.map(lambda a, b: (1 - t) * a + t * b, solved, turned), x, easy)
         )(ts)
         return jax.lax.map(spectrum, jax.random.split(model_key, points)), along, convex, ts, exchanged
 
     (only, joint, sizes), along, convex, ts, exchanged = measure(x, y, model_key, fit_key)
     yield at_least("smallest eigenvalue of the Hessian in c", only, 0.0, atol=1e-12)
-    yield control("in c and w together", at_least("smallest eigenvalue of the Hessian", joint, 0.0, atol=1e-3))
+    yield control("only c varies: here c and w", at_least("smallest eigenvalue of the Hessian", joint, 0.0, atol=1e-3))
     yield equal("number of unknowns: N, and N(1 + d)", sizes[0], jnp.array([units, units * (1 + dim)]), rtol=0, atol=0)
     yield equal("loss with two units exchanged", exchanged, along[0])
     yield equal("loss half-way and at (-c, -w)", along[jnp.array([20, 40])], jnp.array([jnp.log(2.0), along[0]]))
     chord = (1 - ts) * convex[0] + ts * convex[-1]
     yield at_most("loss on a segment in c, below its chord", convex, chord, atol=1e-12, x=ts, along="t")
     yield control(
-        "between (c, w) and (-c, -w)",
+        "only c varies: here c and w",
         at_most("loss on the segment, below its chord", along, along[0], atol=1e-6, x=ts, along="t"),
     )

@@ -6,7 +6,8 @@ import jax
 import jax.numpy as jnp
 from jax.flatten_util import ravel_pytree
 
-from corollary.evidence import Range, Size, at_least, at_most, claim, control, equal, rate
+from corollary import Network
+from corollary.evidence import Range, Size, at_least, at_most, claim, control, equal, printed, rate
 from corollary.kernels import (
     Activation,
     Architecture,
@@ -17,8 +18,7 @@ from corollary.kernels import (
     linearised_predictions,
     train_linearised,
 )
-from corollary.linear import gradient_descent
-from corollary.optimization import Problem, gradient_flow
+from corollary.optimization import Problem, gradient_descent, gradient_flow
 
 Width = Annotated[int, Range(4, 512)]
 
@@ -49,14 +49,15 @@ def second_order(key, *, width: Width = 16, n: Size = 6):
         data_key, p_key, v_key = jax.random.split(key, 3)
         x, _, _ = _data(data_key, n)
         net, rectified = _network(width), _network(width, "relu")
-        params = net.init(p_key, (3,), x.dtype)
-        away = net.init(v_key, (3,), x.dtype)
+        params = net.init((3,), key=p_key, dtype=x.dtype).params
+        away = net.init((3,), key=v_key, dtype=x.dtype).params
         last = (jax.tree.map(jnp.zeros_like, away[0]), *away[1:])
         first = (away[0], *jax.tree.map(jnp.zeros_like, away[1:]))
 
         def gap(net, params, move, size, x):
-            new = jax.tree.map(lambda p, m: p + size * m, params, move)
-            return jnp.abs(net.apply(new, x) - linearise(net.apply, params)(new, x)).max()
+            start = Network(net.apply, params, batched=True)
+            new = start.with_params(jax.tree.map(lambda p, m: p + size * m, params, move))
+            return jnp.abs(new.on_batch(x) - jax.vmap(linearise(start, new))(x)).max()
 
         def curve(net, params, move, x, sizes):
             return jax.vmap(lambda s: gap(net, params, move, s, x))(sizes)
@@ -66,15 +67,15 @@ def second_order(key, *, width: Width = 16, n: Size = 6):
         reach = jnp.min(jnp.abs(before / change))
         # all units of the first layer put on their kink at the first example
         kink = {**params[0], "bias": params[0]["bias"] - before[0] / 0.5}
-        linear = linearise(net.apply, params)
-        elsewhere = jax.tree.map(lambda p, m: p + m, params, away)
+        start = Network(net.apply, params, batched=True)
+        elsewhere = start.with_params(jax.tree.map(lambda p, m: p + m, params, away))
         return {
             "smooth": curve(net, params, away, x, sizes),
             "last": curve(net, params, last, x, sizes),
             "relu": curve(rectified, params, first, x, reach * jnp.array([0.1, 0.5, 0.9])),
             "kink": curve(rectified, (kink, *params[1:]), first, x[:1], sizes),
-            "kernels": tuple(empirical_ntk(linear, p, x) for p in (params, elsewhere)),
-            "network's": empirical_ntk(net.apply, elsewhere, x),
+            "kernels": tuple(empirical_ntk(linearise(start, at), x) for at in (start, elsewhere)),
+            "network's": empirical_ntk(elsewhere, x),
         }
 
     m = measure(key)
@@ -82,8 +83,11 @@ def second_order(key, *, width: Width = 16, n: Size = 6):
     yield equal("only the last layer moves", m["last"], 0.0, atol=1e-12)
     yield equal("first layer under ReLU, before a sign changes", m["relu"], 0.0, atol=1e-12)
     yield equal("kernel of the linearisation, elsewhere and at the start", *m["kernels"], rtol=1e-12)
-    yield control("at the kink of ReLU", rate("distance", sizes, m["kink"], 2.0, tolerance=0.1))
-    yield control("kernel of the network itself", equal("elsewhere", m["network's"], m["kernels"][0], rtol=1e-3))
+    yield control("a smooth activation: here ReLU at its kink", rate("distance", sizes, m["kink"], 2.0, tolerance=0.1))
+    yield control(
+        "a model linear in its parameters: here the network itself",
+        equal("elsewhere", m["network's"], m["kernels"][0], rtol=1e-3),
+    )
 
 
 @claim(rows=("E09.03", "E09.04", "E09.07", "B07.14"))
@@ -103,12 +107,15 @@ def fit_and_training(key, *, width: Width = 24, n: Annotated[int, Range(2, 12)] 
     def measure(key):
         data_key, p_key, b_key = jax.random.split(key, 3)
         x, new, y = _data(data_key, n, 5)
-        params = net.init(p_key, (3,), x.dtype)
-        flat, back = ravel_pytree(params)
-        linear = linearise(net.apply, params)
+        start = net.init((3,), key=p_key, dtype=x.dtype)
+        flat, back = ravel_pytree(start.params)
+
+        def linear(params, x):
+            return jax.vmap(linearise(start, start.with_params(params)))(x)
+
         phi = jax.jacrev(lambda t: net.apply(back(t), x)[:, 0])(flat)
         values = jnp.linalg.eigvalsh(phi @ phi.T)
-        fitted = fit_linearised(net.apply, params, x, y)
+        fitted = fit_linearised(start, (x, y)).params
         beta = ravel_pytree(fitted)[0] - flat
 
         def loss(theta, model):
@@ -126,19 +133,19 @@ def fit_and_training(key, *, width: Width = 24, n: Annotated[int, Range(2, 12)] 
             for m in (linear, net.apply)
         ]
         both = jnp.concatenate([x, new])
-        closed = linearised_predictions(net.apply, params, x, y, times, new)
+        closed = linearised_predictions(start, (x, y), times, new)
         return {
             "loss": loss(flat + beta, linear),
-            "pinv": (beta, jnp.linalg.pinv(phi) @ (y - net.apply(params, x))[:, 0]),
+            "pinv": (beta, jnp.linalg.pinv(phi) @ (y - start.on_batch(x))[:, 0]),
             "descent": (ends[0] - flat, beta),
             "elsewhere": (ends[1] - flat, beta + rest - inside @ (inside.T @ rest)),
             "shorter": (jnp.linalg.norm(ends[1] - flat), jnp.linalg.norm(beta)),
             "left": ((values[-1] - values[0]) / (values[-1] + values[0])) ** 2000,
-            "limit": (linear(fitted, both), linearised_predictions(net.apply, params, x, y, [1e9 / values[-1]], new)),
+            "limit": (linear(fitted, both), linearised_predictions(start, (x, y), [1e9 / values[-1]], new)),
             "flow": jax.vmap(lambda t: linear(back(t), both))(flows[0]),
             "network": jax.vmap(lambda t: net.apply(back(t), both))(flows[1]),
             "closed": jnp.concatenate(closed, 1),
-            "parameters": (ravel_pytree(train_linearised(net.apply, params, x, y, times[1]))[0], flows[0][1]),
+            "parameters": (ravel_pytree(train_linearised(start, (x, y), times[1]))[0], flows[0][1]),
             "condition": values[-1] / values[0],
         }
 
@@ -156,8 +163,13 @@ def fit_and_training(key, *, width: Width = 24, n: Annotated[int, Range(2, 12)] 
     # the classical Runge-Kutta method errs by at most (λh)^4 / 326 of a mode; h is 0.01 and λ twenty or so
     yield equal("flow of the linearised network", m["flow"], m["closed"], rtol=1e-5, atol=1e-5)
     yield equal("its parameters", *m["parameters"], rtol=1e-5, atol=1e-5)
-    yield control("the network itself", equal("flow", m["network"], m["closed"], rtol=1e-3, atol=1e-3))
-    yield control("descent from elsewhere", equal("its end", m["elsewhere"][0], m["descent"][1], atol=1e-2))
+    yield control(
+        "a model linear in its parameters: here the network itself",
+        equal("flow", m["network"], m["closed"], rtol=1e-3, atol=1e-3),
+    )
+    yield control(
+        "descent starts at β = 0: here elsewhere", equal("its end", m["elsewhere"][0], m["descent"][1], atol=1e-2)
+    )
 
 
 @claim(
@@ -167,8 +179,9 @@ def fit_and_training(key, *, width: Width = 24, n: Annotated[int, Range(2, 12)] 
 def unique_solution(key, *, width: Width = 16, n: Annotated[int, Range(2, 12)] = 4):
     r"""Least squares has one solution for the linearised network.
 
-    As printed: $\beta^\star=\Phi^\top K^{-1}(y-f)$ is the unique minimiser of $\frac12\|f+\Phi\beta-y\|^2$ if
-    $K=\Phi\Phi^\top$ is invertible. Adding anything from the kernel of $\Phi$ gives another with the same loss.
+    As printed: for $\frac12\|f+\Phi\beta-y\|^2$ "we get the following unique solution",
+    $\beta^\star=\Phi^\top K^{-1}(y-f)$, $K=\Phi\Phi^\top$ invertible. Adding anything from the kernel of $\Phi$ gives
+    another with the same loss; $\beta^\star$ is the shortest of them.
     """
     net = _network(width)
 
@@ -176,19 +189,21 @@ def unique_solution(key, *, width: Width = 16, n: Annotated[int, Range(2, 12)] =
     def measure(key):
         data_key, p_key, b_key = jax.random.split(key, 3)
         x, _, y = _data(data_key, n)
-        params = net.init(p_key, (3,), x.dtype)
-        flat, back = ravel_pytree(params)
+        start = net.init((3,), key=p_key, dtype=x.dtype)
+        flat, back = ravel_pytree(start.params)
         phi = jax.jacrev(lambda t: net.apply(back(t), x)[:, 0])(flat)
         rows = jnp.linalg.qr(phi.T)[0]
         move = jax.random.normal(b_key, flat.shape)
-        best = ravel_pytree(fit_linearised(net.apply, params, x, y))[0] - flat
+        best = ravel_pytree(fit_linearised(start, (x, y)))[0] - flat
         other = best + move - rows @ (rows.T @ move)
-        residual = net.apply(params, x)[:, 0] - y[:, 0]
-        return jnp.sum((residual + phi @ other) ** 2), other, best
+        residual = start.on_batch(x)[:, 0] - y[:, 0]
+        both = jnp.stack([best, other])
+        return jnp.sum((residual + both @ phi.T) ** 2, 1), other, best
 
-    loss, other, best = measure(key)
-    yield at_most("loss of another solution", loss, 1e-16)
-    yield equal("the other solution, as printed", other, best, atol=1e-6)
+    losses, other, best = measure(key)
+    yield at_most("loss of the formula and of another solution", losses, 1e-16)
+    yield printed(equal("the other solution is that of the formula", other, best, atol=1e-6))
+    yield at_least("length of the other solution", jnp.linalg.norm(other), jnp.linalg.norm(best))
 
 
 @claim(
@@ -198,22 +213,24 @@ def unique_solution(key, *, width: Width = 16, n: Annotated[int, Range(2, 12)] =
 def missing_start(key, *, width: Width = 16, n: Annotated[int, Range(2, 12)] = 4):
     r"""The linearised network predicts the kernel regression of the residuals alone.
 
-    As printed: $h^\star(x)=k(x)^\top K^{-1}(y-f)$. At the data this is $y-f$ and not $y$, off by exactly
-    $f[\theta_0](x_i)$: right only for networks that are zero at the start.
+    As printed: "we make predictions by" $h^\star(x)=k(x)^\top K^{-1}(y-f)$. At the data this is $y-f$ and not $y$:
+    right only for networks that are zero at the start. With $f[\theta_0](x)$ in front it is the linearised network at
+    its fit, everywhere.
     """
     net = _network(width)
 
     @jax.jit
     def measure(key):
         data_key, p_key = jax.random.split(key)
-        x, _, y = _data(data_key, n)
-        params = net.init(p_key, (3,), x.dtype)
-        f = net.apply(params, x)
-        k = empirical_ntk(net.apply, params, x)
-        printed = k @ jnp.linalg.solve(k, y - f)
-        return printed, y, f, linearise(net.apply, params)(fit_linearised(net.apply, params, x, y), x)
+        x, new, y = _data(data_key, n, 5)
+        start = net.init((3,), key=p_key, dtype=x.dtype)
+        everywhere = jnp.concatenate([x, new])
+        k = empirical_ntk(start, everywhere, x)
+        regression = k @ jnp.linalg.solve(k[:n], y - start.on_batch(x))
+        fitted = jax.vmap(linearise(start, fit_linearised(start, (x, y))))(everywhere)
+        return regression, start.on_batch(everywhere), fitted, y
 
-    printed, y, f, fitted = measure(key)
-    yield equal("the fitted network meets the labels", fitted, y, atol=1e-8)
-    yield equal("how far the printed one is off", y - printed, f, atol=1e-8)
-    yield equal("the printed one meets the labels", printed, y, atol=1e-3)
+    regression, start, fitted, y = measure(key)
+    yield equal("the fitted network meets the labels", fitted[:n], y, atol=1e-8)
+    yield printed(equal("predictions without the start", regression, fitted, atol=1e-3))
+    yield equal("predictions with the start", start + regression, fitted, rtol=1e-6, atol=1e-6)

@@ -14,8 +14,8 @@ from corollary.kernels import (
     gram,
     kernel_perceptron,
     monomial_features,
+    plane_features,
     primal_from_dual,
-    quadratic_features,
 )
 
 
@@ -77,7 +77,7 @@ def dual_representation(key, *, n: Size = 60, dim: Size = 4, steps: Count = 2000
     yield equal("weights and counted points", w, total, rtol=0, atol=0)
     yield equal("classes of new points", labels, by_sum, rtol=0, atol=0)
     yield equal("from another start: the difference is the start", moved - other, start, rtol=0, atol=0)
-    yield control("a start that is not zero", equal("weights and counted points", moved, other))
+    yield control("a start at zero: here elsewhere", equal("weights and counted points", moved, other))
 
 
 @claim(rows=("M04.11",))
@@ -116,12 +116,12 @@ def kernel_form(key, *, n: Size = 60, steps: Count = 3000, runs: Count = 16):
     yield equal("mistakes so far, linear", dual[:, 0], primal[:, 0], rtol=0, atol=0, along="visit")
     yield equal("mistakes so far, quadratic", dual[:, 1], primal[:, 1], rtol=0, atol=0, along="visit")
     yield control(
-        "another kernel makes other mistakes",
+        "the kernel of the features: here linear for quadratic ones",
         equal("mistakes so far", dual[:, 0], primal[:, 1], rtol=0, atol=0, along="visit"),
     )
     solved, unsolved = corners(key)
     yield equal("errors on XOR, quadratic kernel", solved, 0.0, rtol=0, atol=0)
-    yield control("the linear kernel", equal("errors on XOR", unsolved, 0.0, rtol=0, atol=0))
+    yield control("a quadratic kernel: here linear", equal("errors on XOR", unsolved, 0.0, rtol=0, atol=0))
     yield _regions(key)
 
 
@@ -145,7 +145,7 @@ def quadratic_identity(key, *, pairs: Count = 1000, dim: Size = 4):
         def products(psi, cut=dim):
             return jax.vmap(lambda a, b: psi(a[:cut]) @ psi(b[:cut]))(x, y)
 
-        plane = products(quadratic_features, 2), products(bare, 2)
+        plane = products(plane_features, 2), products(bare, 2)
         powers = [products(lambda p, k=k: monomial_features(p, k)) for k in (1, 2, 3, 4)]
         return plane, jnp.stack(powers)
 
@@ -157,10 +157,13 @@ def quadratic_identity(key, *, pairs: Count = 1000, dim: Size = 4):
     yield equal("two dimensions, degree 2", plane, flat, atol=1e-14 * size**2)
     for k in (1, 2, 3, 4):
         yield equal(f"{dim} dimensions, degree {k}", powers[k - 1], inner**k, atol=1e-14 * size**k)
-    yield control("without the √2", equal("two dimensions, degree 2", bare, flat, atol=1e-14 * size**2))
+    yield control(
+        "monomials with the root of their coefficient: here without",
+        equal("two dimensions, degree 2", bare, flat, atol=1e-14 * size**2),
+    )
     ring = jax.random.normal(ring_key, (200, 2))
     label = jnp.where(jnp.linalg.norm(ring, axis=1) < 1, 1.0, -1.0)
-    lifted = jax.vmap(lambda p: jnp.append(quadratic_features(p), 1.0))(ring)
+    lifted = jax.vmap(lambda p: jnp.append(plane_features(p), 1.0))(ring)
     yield equal("classes of the plane 1 - a² - b²", jnp.sign(lifted @ jnp.array([-1.0, 0.0, -1.0, 1.0])), label)
 
 

@@ -8,7 +8,20 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from corollary.evidence import Count, Positive, Range, Size, at_least, at_most, claim, control, equal, picture, rate
+from corollary.evidence import (
+    Count,
+    Positive,
+    Range,
+    Size,
+    at_least,
+    at_most,
+    claim,
+    control,
+    equal,
+    picture,
+    printed,
+    rate,
+)
 from corollary.kernels import (
     GaussianKernel,
     LaplaceKernel,
@@ -17,12 +30,13 @@ from corollary.kernels import (
     gram,
     kernel_coefficients,
     kernel_descent,
+    plane_features,
     polynomial_features,
-    quadratic_features,
     rkhs_norm,
     sphere_series,
 )
-from corollary.linear import gradient_descent, linearly_separable, max_margin
+from corollary.linear import linearly_separable, max_margin
+from corollary.optimization import gradient_descent
 
 EPS = 2.3e-16
 
@@ -58,7 +72,8 @@ def quadratic_kernel(key, *, pairs: Count = 100):
         yield equal(f"list of features, d = {d}", *features, atol=1e-13)
         yield equal(f"rank, d = {d}", rank, math.comb(d + 2, 2), rtol=0, atol=0)
     yield control(
-        "a Gaussian kernel", equal("rank of twelve points on the line", full, math.comb(3, 2), rtol=0, atol=0)
+        "a quadratic kernel: here Gaussian",
+        equal("rank of twelve points on the line", full, math.comb(3, 2), rtol=0, atol=0),
     )
 
 
@@ -73,7 +88,7 @@ def kernels_on_the_sphere(key, *, dim: Size = 3, points: Size = 12, terms: Count
     For unit vectors $1+(x\cdot x')^p$ has the features $(1,x^{\otimes p})$;
     $e^{-\|x-x'\|^2}=e^{-2}\sum_k\frac{2^k}{k!}(x\cdot x')^k$; and $e^{-\|x-x'\|_2}=\sum_kc_k(x\cdot x')^k$ with all
     $c_k>0$, $\sum_kc_k=1$, falling like $k^{-3/2}$. With $m$ terms the error is at most what the coefficients lack of
-    their sum. $e^{+\|x-x'\|}$, which is printed, has negative coefficients, and of two points a determinant below zero.
+    their sum. $e^{+\|x-x'\|}$ has negative coefficients, and of two points a determinant below zero.
     """
 
     @jax.jit
@@ -107,8 +122,12 @@ def kernels_on_the_sphere(key, *, dim: Size = 3, points: Size = 12, terms: Count
     k = np.unique(np.geomspace(100, 1999, 12).astype(int))
     yield rate("laplace: coefficients", k, m["far"][k], -1.5, tolerance=0.02, along="k")
     yield at_least("laplace: smallest eigenvalue", m["smallest"][0], 0.0, atol=points**2 * EPS)
-    yield control("e to the plus distance", at_least("coefficients", m["coefficients"]["growing"], 0.0))
-    yield control("e to the plus distance, two points", at_least("determinant", m["smallest"][1], 0.0))
+    yield control(
+        "the exponent is minus the distance: here plus", at_least("coefficients", m["coefficients"]["growing"], 0.0)
+    )
+    yield control(
+        "the exponent is minus the distance: here plus", at_least("determinant of two points", m["smallest"][1], 0.0)
+    )
 
 
 @claim(
@@ -118,17 +137,21 @@ def kernels_on_the_sphere(key, *, dim: Size = 3, points: Size = 12, terms: Count
 def printed_laplace_kernel(key, *, dim: Size = 3, points: Size = 2):
     r"""The exponential of the distance between unit vectors is a kernel.
 
-    As printed: $\exp(\|x_1-x_2\|_2)=\exp(\sqrt{1-2x_1\cdot x_2})$ has features. Its values off the diagonal are above
-    those on it, which the inequality of Cauchy and Schwarz does not allow; and the second expression is not even real
-    where the first is.
+    As printed: for unit vectors "find an infinite dimensional representation that realizes" the Laplace kernel,
+    $\exp(\|x_1-x_2\|_2)=\exp(\sqrt{1-2x_1\cdot x_2})$. Its values off the diagonal are above those on it, which the
+    inequality of Cauchy and Schwarz does not allow; and $\|x_1-x_2\|^2=2-2x_1\cdot x_2$. With a minus sign it is a
+    kernel.
     """
     x = jax.random.normal(key, (points + 1, dim))
     x = x / jnp.linalg.norm(x, axis=1, keepdims=True)
     u = x @ x.T
-    value = jnp.exp(jnp.sqrt(jnp.maximum(2 - 2 * u, 0)))
-    yield at_least("smallest eigenvalue of the Gram matrix", jnp.linalg.eigvalsh(value)[0], 0.0, atol=1e-12)
+    square = jnp.sum((x[:, None] - x) ** 2, -1)
+    grown, fallen = (jnp.linalg.eigvalsh(jnp.exp(sign * jnp.sqrt(square)))[0] for sign in (1.0, -1.0))
+    yield printed(at_least("smallest eigenvalue, exponential of the distance", grown, 0.0, atol=1e-12))
+    yield at_least("smallest eigenvalue, exponential of minus the distance", fallen, 0.0, atol=1e-12)
     off = np.triu_indices(points + 1, 1)
-    yield equal("squared distance, as printed", (1 - 2 * u)[off], jnp.sum((x[off[0]] - x[off[1]]) ** 2, 1), atol=1e-9)
+    yield printed(equal("squared distance and 1 - 2x·x'", square[off], (1 - 2 * u)[off], atol=1e-9))
+    yield equal("squared distance and 2 - 2x·x'", square[off], (2 - 2 * u)[off], atol=1e-12)
 
 
 @claim(rows=("B07.03",), full={"features": 500})
@@ -192,8 +215,11 @@ def representer(key, *, n: Size = 10, features: Size = 40, ridge: Positive = 0.3
     yield equal("loss added by a part outside", m["rise"], m["rise predicted"], rtol=1e-7)
     yield equal("no penalty: the outside part stays in descent", *m["free"], rtol=1e-10, along="step")
     yield at_most("no penalty: squared error where descent ends", m["free loss"], 1e-4)
-    yield control("no penalty", equal("outside of the span", m["free"][0][-1], 0.0, atol=1e-6))
-    yield control("penalty on absolute values", equal("outside of the span", m["sparse"], 0.0, atol=1e-3))
+    yield control("a penalty: here none", equal("outside of the span", m["free"][0][-1], 0.0, atol=1e-6))
+    yield control(
+        "a penalty that grows with the norm: here on absolute values",
+        equal("outside of the span", m["sparse"], 0.0, atol=1e-3),
+    )
 
 
 @claim(
@@ -203,23 +229,29 @@ def representer(key, *, n: Size = 10, features: Size = 40, ridge: Positive = 0.3
 def representer_without_penalty(key, *, n: Size = 8, spare: Size = 12):
     r"""A minimiser of the sum of squares combines the kernel at the data.
 
-    As printed, for $\frac12\sum_i(f_\theta(x_i)-y_i)^2$ without any penalty. With more features than data there is
-    another minimiser for every direction that the data do not have.
+    As printed: "specifically, for the loss function $L(\theta)$ defined in Eq. (7.1)", which is
+    $\frac12\sum_i(f_\theta(x_i)-y_i)^2$ without a penalty, "the optimal function can be expressed as"
+    $\sum_i\alpha_iK(x,x_i)$. With more features than data there is another minimiser for every direction that the data
+    do not have, of other values away from them. The shortest minimiser has the form.
     """
     dim = n + spare
 
     @jax.jit
     def measure(key):
-        phi_key, y_key, extra_key = jax.random.split(key, 3)
-        phi = jax.random.normal(phi_key, (n, dim))
+        phi_key, new_key, y_key, extra_key = jax.random.split(key, 4)
+        phi, new = jax.random.normal(phi_key, (n, dim)), jax.random.normal(new_key, (20, dim))
         y, extra = jax.random.normal(y_key, (n,)), jax.random.normal(extra_key, (dim,))
         rows = jnp.linalg.qr(phi.T)[0]
-        theta = jnp.linalg.lstsq(phi, y)[0] + extra - rows @ (rows.T @ extra)
-        return jnp.sum((phi @ theta - y) ** 2), theta - rows @ (rows.T @ theta)
+        shortest = jnp.linalg.lstsq(phi, y)[0]
+        both = jnp.stack([shortest, shortest + extra - rows @ (rows.T @ extra)])
+        # the one combination of the kernel with these values at the data, elsewhere
+        alpha = jnp.linalg.solve(phi @ phi.T, phi @ both.T)
+        return jnp.sum((phi @ both.T - y[:, None]) ** 2, 0), both @ new.T, (new @ phi.T @ alpha).T
 
-    loss, outside = measure(key)
-    yield at_most("squared error: a minimiser", loss, 1e-20)
-    yield equal("its part outside of the span of the data", outside, 0.0, atol=1e-9)
+    losses, values, combined = measure(key)
+    yield at_most("squared error of two minimisers", losses, 1e-16)
+    yield equal("shortest minimiser at new points: a combination of the kernel", values[0], combined[0], atol=1e-7)
+    yield printed(equal("the other at new points: a combination of the kernel", values[1], combined[1], atol=1e-2))
 
 
 @claim(rows=("T03.13", "T03.14", "B07.04"))
@@ -275,7 +307,9 @@ def kernel_interpolant(key, *, n: Annotated[int, Range(2, 12)] = 8):
     yield equal("through the data", *m["through"], atol=10 * rounding)
     yield equal("shortest fit in feature space", *m["shortest"], rtol=rounding, atol=10 * rounding)
     yield equal("the same for 7 K", *m["scaled"], rtol=rounding, atol=10 * rounding)
-    yield control("a point with two labels", equal("through the data", *m["twice"], atol=1e-3))
+    yield control(
+        "an invertible Gram matrix: here a point has two labels", equal("through the data", *m["twice"], atol=1e-3)
+    )
 
 
 @claim(rows=("T03.15",))
@@ -315,7 +349,7 @@ def least_norm(key, *, n: Size = 6, extra: Size = 6, competitors: Count = 500):
     yield equal("the others pass through the data", values, y, atol=1e-11)
     yield at_least("squared norms of the others", others, norm)
     yield equal("squared norms add up", others, norm + apart, rtol=1e-9)
-    yield control("a fit with a ridge, which does not pass through", at_least("its squared norm", ridged, norm))
+    yield control("functions through the data: here a fit with a ridge", at_least("its squared norm", ridged, norm))
 
 
 @claim(rows=("B07.06",))
@@ -335,7 +369,7 @@ def separable_in_features(key, *, n: Size = 20, radius: Positive = 1.0, gap: Pos
         size = radius * jnp.array([[1.0], [1.0 + gap]]) + 0.2 * gap * radius * jax.random.uniform(noise, (2, n))
         x = (size[..., None] * jnp.stack([jnp.cos(angle), jnp.sin(angle)], -1)).reshape(-1, 2)
         y = jnp.repeat(jnp.array([-1.0, 1.0]), n)
-        phi = jax.vmap(quadratic_features)(x)
+        phi = jax.vmap(plane_features)(x)
         found = max_margin(phi, y)
         # the dual form: multipliers sum to one in each class and combine to twice the margin times w
         alpha = found.multipliers * y
@@ -343,7 +377,7 @@ def separable_in_features(key, *, n: Size = 20, radius: Positive = 1.0, gap: Pos
         length = jnp.sqrt(alpha @ g @ alpha)
         side = jnp.linspace(-2, 2, 15) * radius
         grid = jnp.stack(jnp.meshgrid(side, side), -1).reshape(-1, 2)
-        primal = jax.vmap(quadratic_features)(grid) @ found.w + found.b
+        primal = jax.vmap(plane_features)(grid) @ found.w + found.b
         dual = gram(PolynomialKernel(2), grid, x) @ alpha / length + found.b
         return {
             "plain": linearly_separable(x, y),
@@ -358,7 +392,7 @@ def separable_in_features(key, *, n: Size = 20, radius: Positive = 1.0, gap: Pos
     yield equal("a plane separates the features", m["lifted"], 1.0, rtol=0, atol=0)
     yield equal("decision from the kernel and from the features", *m["decision"], rtol=1e-7, atol=1e-7)
     yield equal("margin, measured with the kernel", m["margin"][2], m["margin"][1], rtol=1e-6)
-    yield control("a line in the plane", equal("separates", m["plain"], 1.0, rtol=0, atol=0))
+    yield control("quadratic features: here the points themselves", equal("separates", m["plain"], 1.0, rtol=0, atol=0))
     x, y = m["points"]
     rows = [
         {"a": float(p[0]), "b": float(p[1]), "ring": "outer" if s > 0 else "inner"} for p, s in zip(x, y, strict=True)

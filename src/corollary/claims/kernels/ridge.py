@@ -4,7 +4,7 @@ import altair as alt
 import jax
 import jax.numpy as jnp
 
-from corollary.evidence import Count, Positive, Size, at_most, claim, control, equal, picture
+from corollary.evidence import Count, Positive, Size, at_least, at_most, claim, control, equal, picture, printed
 from corollary.kernels import (
     FeatureKernel,
     GaussianKernel,
@@ -37,8 +37,8 @@ def dual_solution(key, *, n: Size = 30, penalty: Positive = 0.01, draws: Count =
     Let $\Lambda(w)=\frac1M\sum_m\frac12(w\cdot\psi(x_m)+b-y_m)^2+C\|w\|^2$, $C>0$, $b$ known. The minimiser is
     $w=\sum_m\alpha_m\psi(x_m)$ with $\alpha_m=-\frac1{2CM}(w\cdot\psi(x_m)+b-y_m)$, that is
     $\alpha=(G+2CMI)^{-1}(y-b)$; and for every $\alpha$,
-    $\Lambda(\sum_m\alpha_m\psi(x_m))=\frac1{2M}\|G\alpha+b-y\|^2+C\alpha^\top G\alpha$. The printed solution
-    $-(G+2CI)^{-1}b$ has neither the labels nor the factor $M$.
+    $\Lambda(\sum_m\alpha_m\psi(x_m))=\frac1{2M}\|G\alpha+b-y\|^2+C\alpha^\top G\alpha$. For $C<0$ what is
+    stationary need not be a minimum.
     """
 
     @jax.jit
@@ -53,11 +53,20 @@ def dual_solution(key, *, n: Size = 30, penalty: Positive = 0.01, draws: Count =
         w, alpha = feature_ridge(psi, y, penalty, BIAS), kernel_ridge_dual(g, y, penalty, BIAS)
         new = jax.vmap(_psi)(jnp.linspace(-1, 1, 50)[:, None])
         any_alpha = jax.random.normal(alpha_key, (n,))
-        printed = -jnp.linalg.solve(g + 2 * penalty * jnp.eye(n), jnp.full(n, BIAS))
+        # along the eigenvectors of the second derivative, in which the value is a sum of parabolas
+        axes = jnp.linalg.eigh(psi.T @ psi)[1].T
+
+        def above(c):
+            """How much more the value is beside the stationary point, for the penalty c."""
+            at = jnp.linalg.solve(psi.T @ psi + 2 * c * n * jnp.eye(psi.shape[1]), psi.T @ (y - BIAS))
+            value = lambda w: primal_objective(w, psi, y, 0.0, BIAS) + c * w @ w  # noqa: E731
+            return jax.vmap(value)(at + axes) - value(at)
+
         return {
+            "above": above(penalty),
+            "above, C < 0": above(-penalty),
             "primal": new @ w + BIAS,
             "dual": new @ (psi.T @ alpha) + BIAS,
-            "printed": new @ (psi.T @ printed) + BIAS,
             "slope in w": jax.grad(lambda w: primal_objective(w, psi, y, penalty, BIAS))(w),
             "slope in α": jax.grad(lambda a: dual_objective(a, g, y, penalty, BIAS))(alpha),
             "α": alpha,
@@ -77,7 +86,8 @@ def dual_solution(key, *, n: Size = 30, penalty: Positive = 0.01, draws: Count =
     yield equal("gradient of Λ(α) at the solution", m["slope in α"], 0.0, atol=10 * loss * n)
     yield equal("α and the residuals", m["α"], m["residuals"], atol=100 * loss)
     yield equal("Λ(α) and Λ(w)", *m["values"])
-    yield control("the printed α", equal("predictions", m["printed"], m["primal"], rtol=0, atol=0.01))
+    yield at_least("value beside the solution, above that at it", m["above"], 0.0)
+    yield control("C > 0: here it is negative", at_least("value beside, above that at it", m["above, C < 0"], 0.0))
 
 
 @claim(
@@ -87,21 +97,25 @@ def dual_solution(key, *, n: Size = 30, penalty: Positive = 0.01, draws: Count =
 def printed_dual_solution(key, *, n: Size = 30, penalty: Positive = 0.01):
     r"""The dual solution of ridge regression is minus the inverse of G + 2C I times b.
 
-    As printed: $\alpha=-(G+2CI)^{-1}\tilde b$ minimises the average loss (4.3). It does not depend on the labels, and
-    the gradient of the loss does not vanish there. With labels that are zero and the penalty $C/M$ it would be right.
+    As printed: "setting now the gradient $\nabla_\alpha\Lambda(\alpha)=0$, we subsequently obtain"
+    $\alpha=-(G+2CI)^{-1}\tilde b$ for the average loss of (4.3). It does not depend on the labels, and the gradient
+    does not vanish there; at $(G+2CMI)^{-1}(y-\tilde b)$ it does. With labels that are zero and the penalty $C/M$ the
+    printed one would be right.
     """
     x, y = _data(key, n)
     g = gram(FeatureKernel(_psi), x)
 
     @jax.jit
     def measure(g, y):
-        printed = -jnp.linalg.solve(g + 2 * penalty * jnp.eye(n), jnp.full(n, BIAS))
+        alpha = -jnp.linalg.solve(g + 2 * penalty * jnp.eye(n), jnp.full(n, BIAS))
         slope = jax.grad(dual_objective)
-        return slope(printed, g, 0 * y, penalty / n, BIAS), slope(printed, g, y, penalty, BIAS)
+        right = slope(kernel_ridge_dual(g, y, penalty, BIAS), g, y, penalty, BIAS)
+        return slope(alpha, g, 0 * y, penalty / n, BIAS), slope(alpha, g, y, penalty, BIAS), right
 
-    lucky, slope = measure(g, y)
+    lucky, slope, right = measure(g, y)
+    yield printed(equal("gradient of the average loss at the solution", slope, 0.0, atol=1e-12 * n))
+    yield equal("gradient of the average loss, with labels and 2CM", right, 0.0, atol=1e-13 * n / penalty)
     yield equal("gradient with labels zero and penalty C/M", lucky, 0.0, atol=1e-12 * n)
-    yield equal("gradient of the average loss, as printed", slope, 0.0, atol=1e-12 * n)
 
 
 @claim(rows=("M04.16",))
@@ -142,7 +156,7 @@ def kernel_predictor(key, *, n: Size = 12):
     yield at_most("distance to b at C = 1e6", jnp.abs(curves[-1] - BIAS), bound)
     yield at_most("1 / smallest eigenvalue of G, the premise", 1 / smallest, 1e4)
     yield control(
-        f"six features cannot pass through {n} points: G is singular", equal("through the data", flat, y, atol=1e-8)
+        f"G is positive definite: here {n} points have six features", equal("through the data", flat, y, atol=1e-8)
     )
     rows = [
         {"x": float(a), "prediction": float(v), "penalty": f"C = {c:g}"}

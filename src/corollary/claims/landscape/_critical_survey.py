@@ -9,10 +9,10 @@ from corollary.claims.landscape._linear_data import linear_data, other_bases
 from corollary.landscape import (
     critical_point,
     critical_value,
+    deep_linear_loss,
     hessian_inertia,
     hessian_spectrum,
     principal_directions,
-    squared_loss,
 )
 
 
@@ -27,7 +27,7 @@ def survey(sizes, sets):
         def at(points, x, y):
             def one(weights):
                 flat, unravel = ravel_pytree(weights)
-                loss = lambda v: squared_loss(unravel(v), x, y)  # noqa: E731
+                loss = lambda v: deep_linear_loss(unravel(v), x, y)  # noqa: E731
                 value, slope = jax.value_and_grad(loss)(flat)
                 return value, slope, jnp.linalg.eigvalsh(jax.hessian(loss)(flat))
 

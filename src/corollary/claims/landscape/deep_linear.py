@@ -10,14 +10,15 @@ from jax.flatten_util import ravel_pytree
 from corollary.claims.landscape._critical_survey import predictions, signs, spaced, survey
 from corollary.claims.landscape._linear_data import linear_data, normal_chain, product
 from corollary.claims.nets._pictures import curves
-from corollary.evidence import Count, Range, Size, at_least, at_most, claim, control, equal, rate
+from corollary.evidence import Count, Range, Size, at_least, at_most, claim, control, equal, printed, rate
 from corollary.landscape import (
     critical_point,
     critical_value,
+    deep_linear_loss,
     escape_direction,
     index_sets,
+    nearby,
     principal_directions,
-    squared_loss,
 )
 from corollary.optimization import chord_gap
 
@@ -53,7 +54,7 @@ def descent_finds_the_global_minimum(
 
         keys = jax.random.split(key, starts)
         ends = {
-            name: descend(lambda w: squared_loss(w, x, y), jax.vmap(lambda k, s=s: normal_chain(k, s, 0.5))(keys))
+            name: descend(lambda w: deep_linear_loss(w, x, y), jax.vmap(lambda k, s=s: normal_chain(k, s, 0.5))(keys))
             for name, s in shapes.items()
         }
 
@@ -73,10 +74,15 @@ def descent_finds_the_global_minimum(
     for name, values in ends.items():
         # the slowest direction shrinks by 1 - eta s (s - s') each step, long below the rounding at the end
         yield equal(f"{name}: final loss", values, jnp.full(starts, floor), rtol=1e-7, along="start")
-    yield control("one ReLU", equal("final loss", relu, jnp.full(starts, 0.5), rtol=1e-7, along="start"))
+    yield control(
+        "linear units: here one ReLU", equal("final loss", relu, jnp.full(starts, 0.5), rtol=1e-7, along="start")
+    )
     yield equal("weighted residuals: a critical point above the minimum", [value, slope], [0.5, 0.0], atol=1e-12)
     least = np.linalg.eigvalsh(np.asarray(hessian))[0]
-    yield control("weighted residuals", at_most("least curvature at a critical point above the minimum", least, -1e-9))
+    yield control(
+        "residuals of equal weight: here unequal",
+        at_most("least curvature at a critical point above the minimum", least, -1e-9),
+    )
 
 
 @claim(rows=("B06.11",))
@@ -105,11 +111,11 @@ def deep_saddles(key, *, inputs: Side = 3, outputs: Side = 3, first: Width = 3, 
         chosen = jnp.arange(strengths.size) < width - 1
         start = critical_point(principal, chosen, hidden)
         way = escape_direction(principal, chosen, hidden)
-        along = jax.vmap(lambda e: squared_loss([w + e * v for w, v in zip(start, way, strict=True)], x, y))(steps)
+        along = jax.vmap(lambda e: deep_linear_loss([w + e * v for w, v in zip(start, way, strict=True)], x, y))(steps)
         middle = jax.random.normal(key, (second, first))
         empty = jnp.zeros((first, inputs)), middle, jnp.zeros((outputs, second))
         flat, unravel = ravel_pytree(empty)
-        curvature = jnp.linalg.eigvalsh(jax.hessian(lambda v: squared_loss(unravel(v), x, y))(flat))
+        curvature = jnp.linalg.eigvalsh(jax.hessian(lambda v: deep_linear_loss(unravel(v), x, y))(flat))
         return along - along[0], curvature, jnp.linalg.svd(middle, compute_uv=False)
 
     along, curvature, gains = measure(key)
@@ -123,7 +129,7 @@ def deep_saddles(key, *, inputs: Side = 3, outputs: Side = 3, first: Width = 3, 
     full, leading = sets.sum(1) == width, np.all(np.diff(sets.astype(int), axis=1) <= 0, axis=1)
     yield at_least("negative eigenvalues, middle product of rank p", counts[:, full & ~leading, 0], 1, along="set")
     yield control(
-        "a middle product of lower rank",
+        "a middle product of full rank: here lower",
         at_least("negative eigenvalues", counts[:, leading & ~full, 0], 1),
     )
     best = strengths[width - 1]
@@ -157,7 +163,7 @@ def flatness_at_the_origin(key, *, dim: Annotated[int, Range(2, 5)] = 3):
             hidden = (width,) * (depth - 1)
             origin = critical_point(principal, jnp.zeros(dim, bool), hidden)
             flat, unravel = ravel_pytree(origin)
-            loss = lambda v, unravel=unravel: squared_loss(unravel(v), x, y)  # noqa: E731
+            loss = lambda v, unravel=unravel: deep_linear_loss(unravel(v), x, y)  # noqa: E731
             line = normal_chain(jax.random.fold_in(key, depth), (dim, *hidden, dim))
             overlap = jnp.sum((y.T @ x) * product(line))
             line = (line[0] * jnp.sign(overlap), *line[1:])
@@ -191,7 +197,7 @@ def flatness_at_the_origin(key, *, dim: Annotated[int, Range(2, 5)] = 3):
     yield curves("Loss along a line through the origin", np.asarray(steps), lines, "step", "change over overlap")
     hessian = np.asarray(found[1][0])
     yield control(
-        "the spectrum of depth 2 at depth 3",
+        "two layers: here three",
         equal("least curvature at the origin", np.linalg.eigvalsh(hessian)[0], -spaced(dim)[0], atol=1e-12),
     )
 
@@ -204,9 +210,11 @@ def flatness_at_the_origin(key, *, dim: Annotated[int, Range(2, 5)] = 3):
 def printed_saddles(key, *, dim: Annotated[int, Range(2, 5)] = 3):
     r"""Theorem 46 as printed: for any data and depth all other critical points have Hessians of both signs.
 
-    The loss is not convex; every critical point that is not a global minimum is a saddle, that is, its Hessian has
-    positive and negative eigenvalues (Definition 24). Looked at with two hidden layers: the origin, and inputs that are
-    all zero, for which the loss is constant.
+    "For any depth $H\ge1$ and for any layer widths and any input-output dimensions" the loss "is non-convex", and
+    "every critical point that is not a global minimum is a saddle point", that is, its Hessian "has both positive and
+    negative eigenvalues" (Definition 24). With two hidden layers the Hessian at the origin is zero, and the origin a
+    saddle only in the sense that there are lower and higher points in every ball. With inputs that are all zero, which
+    nothing excludes, the loss is constant; with inputs of full rank it is not convex.
     """
 
     @jax.jit
@@ -214,16 +222,23 @@ def printed_saddles(key, *, dim: Annotated[int, Range(2, 5)] = 3):
         x, y = linear_data(key, jnp.asarray(spaced(dim)), inputs=dim, outputs=dim, n=3 * dim)
         line = normal_chain(key, (dim, 2, 2, dim))
         flat, unravel = ravel_pytree(line)
-        slope = jax.grad(lambda v: squared_loss(unravel(v), x, y))(0 * flat)
-        hessian = jax.hessian(lambda v: squared_loss(unravel(v), x, y))(0 * flat)
-        mirrored = ravel_pytree((-line[0], line[1], -line[2]))[0]
-        excess = squared_loss(unravel(0 * flat), x, y) - critical_value(principal_directions(x, y), jnp.arange(dim) < 2)
-        return slope, hessian, excess, chord_gap(lambda v: squared_loss(unravel(v), 0 * x, y), flat, mirrored)
+        slope = jax.grad(lambda v: deep_linear_loss(unravel(v), x, y))(0 * flat)
+        hessian = jax.hessian(lambda v: deep_linear_loss(unravel(v), x, y))(0 * flat)
+        principal = principal_directions(x, y)
+        excess = deep_linear_loss(unravel(0 * flat), x, y) - critical_value(principal, jnp.arange(dim) < 2)
+        around = nearby(lambda v: deep_linear_loss(unravel(v), x, y), 0 * flat, key)
+        # between two minima that mirror each other
+        best = critical_point(principal, jnp.arange(dim) < 2, (2, 2))
+        ends = [ravel_pytree(w)[0] for w in (best, (-best[0], best[1], -best[2]))]
+        gaps = [chord_gap(lambda v, s=s: deep_linear_loss(unravel(v), s * x, y), *ends) for s in (0.0, 1.0)]
+        return slope, hessian, excess, around.saddle, gaps
 
-    slope, hessian, excess, gap = measure(key)
+    slope, hessian, excess, saddle, (empty, full) = measure(key)
     spectrum = np.linalg.eigvalsh(np.asarray(hessian))
     yield equal("slope at the origin", slope, np.zeros_like(slope), atol=1e-12)
     yield at_least("loss at the origin above the minimum", excess, 0.1)
-    yield at_most("least eigenvalue at the origin", spectrum[0], -1e-6)
-    yield at_least("largest eigenvalue at the origin", spectrum[-1], 1e-6)
-    yield at_most("chord between mirror images, above the loss, inputs zero", gap, -1e-6)
+    yield printed(at_most("least eigenvalue at the origin", spectrum[0], -1e-6))
+    yield printed(at_least("largest eigenvalue at the origin", spectrum[-1], 1e-6))
+    yield equal("lower and higher points in every ball about the origin", saddle, 1)
+    yield printed(at_most("chord between mirror images, above the loss, inputs zero", empty, -1e-6))
+    yield at_most("chord between mirror images, above the loss, inputs of full rank", full, -1e-6)

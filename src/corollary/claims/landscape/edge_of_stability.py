@@ -1,7 +1,6 @@
 """Gradient descent on the digits meets the largest sharpness that its step can bear, and stays there."""
 
 import altair
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -11,8 +10,9 @@ from corollary.evidence import Count, Size, at_least, at_most, claim, control, p
 from corollary.landscape import sharpness_path
 from corollary.nets import MLP
 
-# the last step is the contrast: over the same number of steps it stays far from its edge
-ETAS = np.array([0.7, 0.55, 0.4, 0.05])
+# The sharpness of the start is 2.5 with a standard deviation of 0.15: for the largest step it is five of them below
+# 2/0.6. The last step is the contrast: over the same number of steps it stays far from its edge.
+ETAS = np.array([0.6, 0.5, 0.4, 0.05])
 
 
 @claim(rows=("T02.37",), full={"width": 64, "points": 1000, "steps": 8000})
@@ -33,12 +33,8 @@ def edge_of_stability_on_digits(key, *, width: Size = 24, points: Size = 400, st
 
     @jax.jit
     def measure(key, data):
-        varied, fixed = eqx.partition(MLP((64, width, width, 10), jnp.tanh, key=key), eqx.is_inexact_array)
-
-        def loss(params, data):
-            return 0.5 * jnp.mean(jnp.sum((jax.vmap(eqx.combine(params, fixed))(data[0]) - data[1]) ** 2, axis=1))
-
-        return sharpness_path(loss, varied, data, ETAS, steps=steps, every=every)
+        network = MLP((64, width, width, 10), jnp.tanh, key=key)
+        return sharpness_path(network, "squared", data, ETAS, steps=steps, every=every)
 
     path = jax.tree.map(np.asarray, measure(key, data))
     ratio = path.sharpness * ETAS[:, None] / 2
@@ -51,12 +47,9 @@ def edge_of_stability_on_digits(key, *, width: Size = 24, points: Size = 400, st
     reached = np.argmax(ratio[:3] > 0.95, axis=1)
     fall = path.losses[:3, -1] / path.losses[np.arange(3), reached]
     yield at_most("final loss over the loss where the edge was met", fall, 0.8)
-    yield control(
-        "a step eight times smaller", at_least("sharpness over 2/η, median of the last quarter", late[3], 0.95)
-    )
-    yield control(
-        "a step eight times smaller", at_least("share of the steps that go uphill", path.uphill[3].mean(), 0.02)
-    )
+    small = "a step large enough for the edge to be met: here eight times smaller"
+    yield control(small, at_least("sharpness over 2/η, median of the last quarter", late[3], 0.95))
+    yield control(small, at_least("share of the steps that go uphill", path.uphill[3].mean(), 0.02))
 
 
 def _drawing(path):

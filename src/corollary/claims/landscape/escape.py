@@ -92,7 +92,7 @@ def scale_invariance(key, *, points: Size = 400, dim: Size = 3):
     # the difference quotient of 4 cos over 4e-4 about its steepest point is short of 8 by a sixth of its square
     yield equal("one cosine attains its constant", single, 8.0, rtol=1e-7)
     yield control(
-        "without scaling ε and ρ",
+        "ε and ρ are scaled with f: here they are not",
         equal("verdict on af(bx) against the verdict on f", unscaled.astype(float), plain.astype(float)),
     )
 
@@ -134,7 +134,7 @@ def gaussian_noise(key, *, runs: Size = 100, dim: Annotated[int, Range(2, 30)] =
     yield at_most("excess at the end, from both saddles", ends - lowest, 20 * eta * r**2 / 2)
     yield estimate("mean square of the noise", noise[0], r**2, wrong=2 * r**2)
     yield equal("without noise: distance from the saddles", moved, 0.0, atol=0.0)
-    yield control("without noise", at_most("excess at the end", stay - lowest, 20 * eta * r**2 / 2))
+    yield control("steps with noise: here without", at_most("excess at the end", stay - lowest, 20 * eta * r**2 / 2))
 
 
 @claim(rows=("T07.05", "T07.06"))
@@ -188,7 +188,7 @@ def finds_second_order_point(
     yield at_most("step of the first one", first, budget)
     yield rate("steps to leave, over the accuracy", accuracies, times, -0.5, tolerance=0.1, along="ε")
     yield at_most("steps to leave, against the interval of the theorem", times, interval, x=accuracies, along="ε")
-    yield control("without perturbation", at_least("distance from the saddle", moved, eps))
+    yield control("perturbed descent: here without perturbation", at_least("distance from the saddle", moved, eps))
 
 
 @claim(rows=("T07.06",))
@@ -230,7 +230,7 @@ def logarithmic_in_the_dimension(
     slope = 1 / (2 * np.log1p(gamma))
     # common draws leave only the rounding of times to whole steps and the fluctuation of a norm, 1/sqrt(2d)
     yield rate("exponential of the mean escape time", dims, jnp.exp(times), slope, tolerance=0.1 * slope, along="d")
-    yield control("without perturbation", at_most("escape time", still, steps))
+    yield control("perturbed descent: here without perturbation", at_most("escape time", still, steps))
 
 
 @claim(rows=("B06.12",))
@@ -284,6 +284,6 @@ def noise_in_a_linear_network(key, *, runs: Size = 32, eta: Positive = 0.05):
     # rank two can fit all but the last singular value
     yield equal("value at the end", ends[2:], 0.25**2 / 2, rtol=1e-4)
     yield control(
-        "a degenerate saddle",
+        "a saddle with negative curvature: here a degenerate one",
         rate("exponential of the mean escape time", 1 / sizes, jnp.exp(slow), slope, tolerance=0.1 * slope),
     )

@@ -61,7 +61,7 @@ def nearest_minimiser(key, *, dim: Size = 10, rank: Size = 3, runs: Size = 40, s
     yield at_most("critical points that are not minima: curvature along the way", curvature[200:], -2 * value[200:])
     # the slowest direction shrinks by 1 - 0.2 * 0.49 a step, after some 50 steps to leave 0; values are squares
     yield at_most("value where descent ends", ends, 1e-10)
-    yield control("without the rotation", at_most("fourth powers of the way", *plain))
+    yield control("the rotation of Z that is nearest: here Z itself", at_most("fourth powers of the way", *plain))
 
 
 @claim(rows=("T06.27",), no_control="an experiment; too few entries, where it fails, are among the checks")

@@ -57,8 +57,10 @@ def noise_decomposition(key, *, dim: Size = 5, points: Size = 20):
     yield equal("loss: half the variance and the distance of the neurons", value, parts.sum(1), rtol=1e-12)
     yield equal("gradient: that without noise", slope, clean, atol=1e-12)
     yield at_least("share of the noise in the loss", parts[:, 0] / value, 0.1)
-    yield control("noise whose mean follows the input", equal("loss", biased, apart.sum(1), rtol=1e-12))
-    yield control("noise whose mean follows the input, its gradient", equal("gradient", bent, straight, atol=1e-12))
+    yield control(
+        "noise of mean zero: here its mean follows the input", equal("loss", biased, apart.sum(1), rtol=1e-12)
+    )
+    yield control("noise of mean zero: here its mean follows the input", equal("gradient", bent, straight, atol=1e-12))
 
 
 @claim(rows=("T06.13",))
@@ -132,7 +134,10 @@ def gradient_points_away_from_the_truth(key, *, dim: Size = 5, points: Size = 40
     square, mu, L = found["path"]
     bound = secant_rate(L, mu, jnp.sqrt(square[:, :1]), k)
     yield at_most("leaky: squared distance along descent", square[:, 1:], bound, x=k, along="iteration")
-    yield control("ReLU with no unit active", at_least("correlation over squared distance", found["dead"][0], 1e-6))
+    yield control(
+        "a slope above zero: here ReLU with no unit active",
+        at_least("correlation over squared distance", found["dead"][0], 1e-6),
+    )
 
 
 @claim(rows=("T06.14",), no_control="an algorithm; the squared loss, not convex, is among the checks")

@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from corollary.evidence import Range, Size, at_least, at_most, claim, control, equal, estimate, monotone, rate
+from corollary.evidence import Range, Size, at_least, at_most, claim, control, equal, estimate, monotone, printed, rate
 from corollary.landscape import (
     delta_method_variance,
     he_variance,
@@ -55,7 +55,9 @@ def delta_method(key):
     skewed = errors(np.exp, jnp.exp, 0.0, laguerre - 1, weights)
     yield rate("exp, exponential law", s, skewed, 3.0, tolerance=0.2, along="s")
     kinked = errors(np.abs, jnp.abs, 0.0, nodes, normal)
-    yield control("the absolute value at its kink", rate("|x|, normal", s, kinked, 4.0, tolerance=0.1))
+    yield control(
+        "a smooth function: here the absolute value at its kink", rate("|x|, normal", s, kinked, 4.0, tolerance=0.1)
+    )
 
 
 @claim(rows=("M19.02",))
@@ -102,7 +104,9 @@ def deterministic_weights(key, *, layers: Size = 50, width: Annotated[int, Range
     # all inputs one and the same, all weights positive: the variance is that of the sum of the weights
     same = np.abs(weights).sum(2) ** 2 * 0.5
     right = np.array([layer_variance_bound(w, np.full(width, 0.5)) for w in weights])
-    yield control("perfectly correlated inputs", at_most("sum of squared variances", np.sum(same**2, 1), right))
+    yield control(
+        "uncorrelated inputs: here perfectly correlated", at_most("sum of squared variances", np.sum(same**2, 1), right)
+    )
 
 
 def _networks(keys, sizes, variances, activation, x):
@@ -156,7 +160,7 @@ def forward_recursion(key, *, networks: Size = 64, width: Annotated[int, Range(5
     yield equal("variance of a product", exact, product_variance(means[0], spreads[0], means[1], spreads[1]))
     dependent = u**4 @ p - (u**2 @ p) ** 2
     yield control(
-        "dependent factors, U = V",
+        "independent factors: here U = V",
         equal("variance of a product", dependent, product_variance(means[0], spreads[0], means[0], spreads[0])),
     )
 
@@ -185,6 +189,7 @@ def backward_recursion(key, *, networks: Size = 600):
         return {name: _networks(keys, sizes, v, identity, x) for name, v in choices.items()}
 
     fans = np.array(sizes, float)
+    kept = {}
     for name, (forward, backward) in measure(key).items():
         variances = np.array(choices[name])
         ahead = np.cumprod(fans[:-1] * variances)
@@ -197,10 +202,14 @@ def backward_recursion(key, *, networks: Size = 600):
             both = ahead[-1] * back[0]
             yield equal("both factors together", both, np.prod([4 * n * m / (n + m) ** 2 for n, m in pairs]))
             yield at_most("both factors together: a loss", both, 1.0)
-        elif name == "forward":
-            yield control("the forward choice", at_most("growth of the gradients", measured.mean(0)[0], 1.5))
-        else:
-            yield control("the backward choice", at_least("growth of the signals", forward.mean(0)[-1], 1 / 1.5))
+        kept[name] = forward[:, 1:], measured
+    yield control(
+        "variance 1/fan-out: here 1/fan-in",
+        estimate("mean square of the gradients", kept["forward"][1], 1.0, wrong=0.0),
+    )
+    yield control(
+        "variance 1/fan-in: here 1/fan-out", estimate("mean square of the signals", kept["backward"][0], 1.0, wrong=0.0)
+    )
 
 
 @claim(rows=("M19.05",))
@@ -226,11 +235,16 @@ def xavier_laws(key, *, fan_in: Size = 300, fan_out: Size = 100):
 def printed_uniform(key, *, fan_in: Size = 300, fan_out: Size = 100):
     r"""The uniform law on an interval that depends on the fan-in alone has Xavier's variance.
 
-    As printed: $a=\sqrt{6/(N_{\ell-1}+N_{\ell-1})}$. Its variance $\frac{a^2}3=\frac1{N_{\ell-1}}$ is not
-    $\frac2{N_\ell+N_{\ell-1}}$ unless the layer is square.
+    As printed: "if $w_{ij}$ are uniform, then we are led to choose" the law on $[-a,a]$ with
+    $a=\sqrt{6/(N_{\ell-1}+N_{\ell-1})}$, from $\frac{a^2}3=\frac2{N_\ell+N_{\ell-1}}$. Its variance is
+    $\frac1{N_{\ell-1}}$, which is not that unless the layer is square; with $a=\sqrt{6/(N_\ell+N_{\ell-1})}$ it is.
     """
-    weights = jax.random.uniform(key, (20_000,), minval=-1.0, maxval=1.0) * np.sqrt(6 / (fan_in + fan_in))
-    yield estimate("square of a weight", weights**2, xavier_variance(fan_in, fan_out), wrong=0.0)
+    unit = jax.random.uniform(key, (20_000,), minval=-1.0, maxval=1.0)
+    variance = xavier_variance(fan_in, fan_out)
+    yield printed(estimate("square of a weight, fan-in twice", 6 / (fan_in + fan_in) * unit**2, variance, wrong=0.0))
+    yield estimate(
+        "square of a weight, fan-in and fan-out", 6 / (fan_in + fan_out) * unit**2, variance, wrong=1 / fan_in
+    )
 
 
 @claim(rows=("M19.06",))
@@ -246,12 +260,11 @@ def he_scaling(key, *, networks: Size = 200, width: Annotated[int, Range(20, 200
     @jax.jit
     def measure(key):
         keys, x = jax.random.split(key, networks), jnp.ones((1, width))
-        return _networks(keys, [width] * (depth + 1), [he_variance(width, width)] * depth, relu, x)[0]
+        variances = he_variance(width, width), 1 / width
+        return [_networks(keys, [width] * (depth + 1), [v] * depth, relu, x)[0] for v in variances]
 
-    forward = measure(key)
+    forward, half = measure(key)
     halves = 0.5 ** np.arange(1, depth + 1)
     yield estimate("mean square by layer, He", forward[:, 1:], 1.0, wrong=halves)
-    # ReLU is homogeneous: with half the variance every layer is smaller by the root of 1/2
-    small = forward[:, 1:] * halves
-    yield estimate("mean square by layer, variance 1/N", small, halves, wrong=1.0)
-    yield control("variance 1/N", at_least("mean square of the last layer", small[:, -1].mean(), 0.5))
+    yield estimate("mean square by layer, variance 1/N", half[:, 1:], halves, wrong=1.0)
+    yield control("variance 2/N: here 1/N", estimate("mean square by layer", half[:, 1:], 1.0, wrong=0.0))

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from corollary.claims.landscape._linear_data import normal_chain
-from corollary.evidence import Range, Size, at_most, claim, control, equal, estimate
+from corollary.evidence import Range, Size, at_most, claim, control, equal, estimate, printed
 from corollary.landscape import classifier_passes
 
 
@@ -50,7 +50,7 @@ def backward_pass(key, *, inputs: Size = 5, classes: Annotated[int, Range(2, 10)
     yield equal("loss", loss, value[0])
     for layer, (measured, predicted) in enumerate(zip(slopes, formula, strict=True), 1):
         yield equal(f"gradient of layer {layer}", measured[0], predicted, atol=1e-11)
-    yield control("hidden units of tanh", equal("gradient of layer 1", slopes[0][1], formula[0], atol=1e-11))
+    yield control("linear hidden units: here tanh", equal("gradient of layer 1", slopes[0][1], formula[0], atol=1e-11))
     # two probability vectors are at most a diagonal of the unit square apart
     yield at_most("norm of the last error", jnp.linalg.norm(errors[-1], axis=1), np.sqrt(2.0))
 
@@ -59,8 +59,10 @@ def backward_pass(key, *, inputs: Size = 5, classes: Annotated[int, Range(2, 10)
 def printed_order(key, *, dim: Annotated[int, Range(2, 8)] = 3, examples: Size = 20):
     r"""The gradient of a deep linear classifier with the product of the earlier layers in the printed order.
 
-    $\partial\ell/\partial W^l=\delta^l(\prod_{k=1}^{l-1}W^kx)^\top$ with $\prod_{k=1}^{l-1}W^k=W^1\cdots W^{l-1}$, the
-    order in which the text multiplies the layers after $l$. All dimensions are equal, so that it exists; $l=3$.
+    As printed: $\partial\ell/\partial W^l=\delta^l(\prod_{k=1}^{l-1}W^kx)^\top$, where "the product indicates the
+    ordered multiplication" of $\prod_{k=l+1}^L(W^k)^\top=(W^{l+1})^\top\cdots(W^L)^\top$, the first factor on the left.
+    So read it is $W^1\cdots W^{l-1}x$, and not $W^{l-1}\cdots W^1x$, as in the line after. All dimensions are equal, so
+    that it exists; $l=3$.
     """
 
     @jax.jit
@@ -68,10 +70,12 @@ def printed_order(key, *, dim: Annotated[int, Range(2, 8)] = 3, examples: Size =
         weights = normal_chain(key, (dim,) * 5)
         x, y = _examples(key, examples, dim, dim)
         passes = jax.vmap(lambda x, y: classifier_passes(weights, x, y))(x, y)
-        printed = passes.errors[2].T @ (x @ (weights[0] @ weights[1]).T)
-        return jax.grad(_total)(weights, x, y)[2], printed
+        orders = weights[0] @ weights[1], weights[1] @ weights[0]
+        return jax.grad(_total)(weights, x, y)[2], [passes.errors[2].T @ (x @ w.T) for w in orders]
 
-    yield equal("gradient of layer 3", *measure(key), atol=1e-9)
+    slope, (first_left, first_right) = measure(key)
+    yield printed(equal("gradient of layer 3, the first layer on the left", slope, first_left, atol=1e-9))
+    yield equal("gradient of layer 3, the first layer on the right", slope, first_right, atol=1e-9)
 
 
 @claim(rows=("B06.22",))
@@ -110,9 +114,16 @@ def gradient_growth(
             # in pieces, so that the matrices of all draws are never there at once
             return jax.lax.map(one, jax.random.split(jax.random.fold_in(key, depth), draws), batch_size=250)
 
-        return [jnp.swapaxes(squares(depth), 0, 1) for depth in depths]
+        def lifted(key):
+            # deep, of gain 1 and small input, with weights of a mean above zero
+            weights = normal_chain(key, (width,) * depths[-1] + (classes,), 1 / jnp.sqrt(width))
+            passes = classifier_passes([w + 0.5 / jnp.sqrt(width) for w in weights], 1e-6 * x, 0)
+            return jnp.mean(jnp.stack([jnp.sum(g**2) for g in passes.gradients])) / 1e-12
 
-    for depth, (small, large) in zip(depths, measure(key), strict=True):
+        return [jnp.swapaxes(squares(depth), 0, 1) for depth in depths], jax.vmap(lifted)(jax.random.split(key, 500))
+
+    found, lifted = measure(key)
+    for depth, (small, large) in zip(depths, found, strict=True):
         growth = gains ** (depth - 1)
         # over the layers of a draw the squares differ little; the mean of the draws is what is compared
         relative = np.asarray(small).mean(2) / growth
@@ -128,7 +139,6 @@ def gradient_growth(
             mean,
             np.outer(2 * (classes - 1) * growth, np.ones(depth)),
         )
-        if depth == depths[-1]:
-            yield control(
-                "gain 2 as if it were 1", at_most("mean square", mean[2] / (2 * (classes - 1)), 1.0, along="layer")
-            )
+    yield control(
+        "weights of mean zero: here above", estimate("small input: mean square", lifted, 1 - 1 / classes, wrong=0.0)
+    )

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from corollary.claims.landscape._linear_data import linear_data, normal_chain, other_bases, product
-from corollary.evidence import Count, Range, Size, at_least, at_most, claim, control, equal, monotone
+from corollary.evidence import Count, Range, Size, at_least, at_most, claim, control, equal, monotone, printed
 from corollary.landscape import (
     MATRIX_DERIVATIVES,
     alternating_least_squares,
@@ -16,12 +16,12 @@ from corollary.landscape import (
     critical_point,
     critical_points,
     critical_value,
+    deep_linear_loss,
     index_sets,
     matrix_difference,
-    moments,
     principal_directions,
     projected_least_squares,
-    squared_loss,
+    second_moments,
     squared_loss_gradient,
     squared_loss_of_moments,
 )
@@ -63,7 +63,7 @@ def matrix_derivatives(key, *, m: Side = 3, n: Annotated[int, Range(2, 6)] = 4, 
     for row, (differences, exact) in zip(MATRIX_DERIVATIVES, found, strict=True):
         # of second degree at most: the differences have only the rounding of values of the order of 100
         yield equal(row.name, differences, exact, atol=1e-11)
-    yield control("2Ax where A is not symmetric", equal("x'Ax by x", slope, as_if_symmetric, atol=1e-11))
+    yield control("a symmetric matrix for 2Ax: here any", equal("x'Ax by x", slope, as_if_symmetric, atol=1e-11))
 
 
 @claim(
@@ -73,8 +73,9 @@ def matrix_derivatives(key, *, m: Side = 3, n: Annotated[int, Range(2, 6)] = 4, 
 def printed_factor_derivatives(key, *, dim: Size = 3):
     r"""Derivatives of the parts of the loss by the inner factor, as printed in (6.12).
 
-    $\partial_B(x^\top B^\top A^\top y)=xy^\top A$ and $\partial_B(x^\top B^\top A^\top ABx)=2AA^\top Bxx^\top$. (In
-    general not even the shapes are right; here all dimensions are equal.)
+    As printed: $\partial_B(x^\top B^\top A^\top y)=xy^\top A$ and $\partial_B(x^\top B^\top A^\top ABx)=2AA^\top
+    Bxx^\top$. (In general not even the shapes are right; here all dimensions are equal.) They are $A^\top yx^\top$, as
+    the text itself says of the equal $y^\top ABx$, and $2A^\top ABxx^\top$.
     """
 
     @jax.jit
@@ -83,11 +84,13 @@ def printed_factor_derivatives(key, *, dim: Size = 3):
         x, y = jax.random.normal(jax.random.fold_in(key, 1), (2, dim))
         linear = matrix_difference(lambda B: x @ B.T @ A.T @ y, B)
         square = matrix_difference(lambda B: jnp.sum((A @ B @ x) ** 2), B)
-        return linear, jnp.outer(x, y) @ A, square, 2 * A @ A.T @ B @ jnp.outer(x, x)
+        wrong = jnp.outer(x, y) @ A, 2 * A @ A.T @ B @ jnp.outer(x, x)
+        right = A.T @ jnp.outer(y, x), 2 * A.T @ A @ B @ jnp.outer(x, x)
+        return (linear, square), wrong, right
 
-    linear, printed_linear, square, printed_square = measure(key)
-    yield equal("linear part", linear, printed_linear, atol=1e-11)
-    yield equal("quadratic part", square, printed_square, atol=1e-11)
+    for name, found, wrong, right in zip(("linear", "quadratic"), *measure(key), strict=True):
+        yield printed(equal(f"{name} part", found, wrong, atol=1e-11))
+        yield equal(f"{name} part, corrected", found, right, atol=1e-11)
 
 
 @claim(rows=("B06.04", "B06.05", "B06.09"))
@@ -104,25 +107,27 @@ def gradients(key, *, n: Size = 12, dim: Size = 4):
     @jax.jit
     def measure(key):
         x, y = jax.random.normal(key, (2, n, dim))
-        second = moments(x, y)
+        second = second_moments(x, y)
         found = {}
         for name, sizes in shapes.items():
             weights = normal_chain(jax.random.fold_in(key, len(sizes)), sizes, 0.7)
-            slope = jax.grad(squared_loss)(weights, x, y)
+            slope = jax.grad(deep_linear_loss)(weights, x, y)
             whole = product(weights)
             of_moments = squared_loss_of_moments(whole, second)
-            found[name] = slope, squared_loss_gradient(weights, x, y), squared_loss(weights, x, y), of_moments
+            found[name] = slope, squared_loss_gradient(weights, x, y), deep_linear_loss(weights, x, y), of_moments
             if len(sizes) == 3:
-                transposed = -weights[1].T @ (second.yx.T - whole @ second.xx)
-        return found, transposed
+                bent = jax.grad(lambda w, last=weights[1]: jnp.sum((y - jnp.tanh(x @ w.T) @ last.T) ** 2) / 2)(
+                    weights[0]
+                )
+        return found, bent
 
-    found, transposed = measure(key)
+    found, bent = measure(key)
     for name, (slope, formula, value, of_moments) in found.items():
         for layer, (measured, predicted) in enumerate(zip(slope, formula, strict=True), 1):
             yield equal(f"{name}: gradient of layer {layer}", measured, predicted, atol=1e-10)
         yield equal(f"{name}: loss from the moments", value, of_moments)
-    measured = found["one hidden layer"][0][0]
-    yield control("sums of x y' for sums of y x'", equal("gradient of layer 1", measured, transposed, atol=1e-10))
+    formula = found["one hidden layer"][1][0]
+    yield control("linear units: here tanh", equal("gradient of layer 1", bent, formula, atol=1e-10))
 
 
 @claim(rows=("B06.06",))
@@ -141,14 +146,14 @@ def convex_in_each_factor(key, *, dim: Size = 5, width: Size = 2, starts: Size =
     def measure(key):
         data_key, weight_key, change_key = jax.random.split(key, 3)
         x, y = linear_data(data_key, jnp.asarray(strengths), inputs=dim, outputs=dim, n=3 * dim)
-        second = moments(x, y)
+        second = second_moments(x, y)
         inner, outer = normal_chain(weight_key, (dim, width, dim))
         # of rank one less than it could have
         flat = outer.at[:, -1].set(outer[:, 0])
         changes = jax.random.normal(change_key, (100, width, dim))
 
         def cost(a, b, da, db):
-            loss = lambda t: squared_loss((b + t * db, a + t * da), x, y)  # noqa: E731
+            loss = lambda t: deep_linear_loss((b + t * db, a + t * da), x, y)  # noqa: E731
             return loss(1.0) - loss(0.0), jnp.sum((((a + da) @ (b + db) - a @ b) @ x.T) ** 2) / 2
 
         best = {"inner": best_inner(outer, x, y), "flat": best_inner(flat, x, y), "outer": best_outer(inner, x, y)}
@@ -162,8 +167,8 @@ def convex_in_each_factor(key, *, dim: Size = 5, width: Size = 2, starts: Size =
             (best["outer"] @ inner @ second.xx @ inner.T, second.yx @ inner.T),
         )
         curvature = (
-            jax.hessian(lambda b: squared_loss((b, outer), x, y))(inner).reshape(inner.size, inner.size),
-            jax.hessian(lambda a: squared_loss((inner, a), x, y))(outer).reshape(outer.size, outer.size),
+            jax.hessian(lambda b: deep_linear_loss((b, outer), x, y))(inner).reshape(inner.size, inner.size),
+            jax.hessian(lambda a: deep_linear_loss((inner, a), x, y))(outer).reshape(outer.size, outer.size),
         )
         kronecker = jnp.kron(outer.T @ outer, second.xx), jnp.kron(jnp.eye(dim), inner @ second.xx @ inner.T)
         begin = jax.random.normal(weight_key, (starts, dim, width))
@@ -173,7 +178,7 @@ def convex_in_each_factor(key, *, dim: Size = 5, width: Size = 2, starts: Size =
         floor = critical_value(principal_directions(x, y), top)
 
         def joint(v):
-            return squared_loss((v[: inner.size].reshape(inner.shape), v[inner.size :].reshape(outer.shape)), x, y)
+            return deep_linear_loss((v[: inner.size].reshape(inner.shape), v[inner.size :].reshape(outer.shape)), x, y)
 
         point = jnp.concatenate([best["inner"].ravel(), outer.ravel()])
         return costs, equations, curvature, kronecker, descent, floor, chord_gap(joint, point, -point)
@@ -188,7 +193,7 @@ def convex_in_each_factor(key, *, dim: Size = 5, width: Size = 2, starts: Size =
     yield monotone("loss of alternating least squares", descent, "decreasing", atol=1e-13, along="half step")
     # the way to the minimum shrinks by (s'/s)^2 = 1/4 at least with every step, which leaves rounding alone
     yield equal("where it ends", descent[:, -1], jnp.full(starts, floor), rtol=1e-11)
-    yield control("both factors at once, between (A,B) and (-A,-B)", at_least("chord above the loss", gap, 0.0))
+    yield control("one factor varies: here both, between (A,B) and (-A,-B)", at_least("chord above the loss", gap, 0.0))
 
 
 @claim(rows=("B06.07", "B06.10"))
@@ -207,12 +212,12 @@ def critical_map(key, *, dim: Size = 3, starts: Size = 40):
     def measure(key):
         data_key, weight_key, basis_key, start_key = jax.random.split(key, 4)
         x, y = linear_data(data_key, jnp.asarray(strengths), inputs=dim, outputs=dim, n=3 * dim)
-        second, principal = moments(x, y), principal_directions(x, y)
+        second, principal = second_moments(x, y), principal_directions(x, y)
         anywhere, listed = {}, {}
         for name, sizes in shapes.items():
             weights = normal_chain(weight_key, sizes)
             outer, whole = product(weights[1:]), product(weights)
-            slope = jax.grad(squared_loss)(weights, x, y)[0]
+            slope = jax.grad(deep_linear_loss)(weights, x, y)[0]
             predicted = jnp.linalg.pinv(outer).T @ jnp.linalg.solve(second.xx, slope.T).T
             anywhere[name] = whole - projected_least_squares(weights, x, y), predicted
             sets = jnp.asarray(index_sets(dim, 2))
@@ -228,7 +233,7 @@ def critical_map(key, *, dim: Size = 3, starts: Size = 40):
             return v[:size].reshape(2, dim), v[size:].reshape(dim, 2)
 
         found = critical_points(
-            lambda v: squared_loss(split(v), x, y), 0.7 * jax.random.normal(start_key, (starts, 2 * size))
+            lambda v: deep_linear_loss(split(v), x, y), 0.7 * jax.random.normal(start_key, (starts, 2 * size))
         )
         maps = jax.vmap(lambda v: split(v)[1] @ split(v)[0])(found.points)
 
@@ -251,7 +256,7 @@ def critical_map(key, *, dim: Size = 3, starts: Size = 40):
     # about half of the searches get there: fewer than 5 of 40 would do so once in 10^8
     yield at_least("searches that ended at a critical point", converged.sum(), 5)
     yield control(
-        "at random points",
+        "critical points: here random ones",
         at_most("distance from the form", [jnp.abs(residual).max() for residual, _ in anywhere.values()], 1e-5),
     )
 
@@ -260,21 +265,24 @@ def critical_map(key, *, dim: Size = 3, starts: Size = 40):
 def printed_projection(key, *, dim: Size = 3):
     r"""The map at a critical point with the cross moment as printed in (6.24).
 
-    $W=P_A\Sigma_{xy}\Sigma_{xx}^{-1}$ with $\Sigma_{xy}=\sum_ix_iy_i^\top$.
+    As printed, Theorem 44: $W=P_A\Sigma_{xy}\Sigma_{xx}^{-1}$, where $\Sigma_{xy}=\sum_ix_iy_i^\top$ was defined for
+    it. The proof has $\Sigma_{yx}$, and with that it is right.
     """
 
     @jax.jit
     def measure(key):
         x, y = linear_data(key, 1.0 / jnp.arange(1, dim + 1), inputs=dim, outputs=dim, n=3 * dim)
         inner, outer = critical_point(principal_directions(x, y), jnp.arange(dim) < 2, (2,))
-        second = moments(x, y)
-        printed = jnp.linalg.solve(second.xx, second.yx).T
+        second = second_moments(x, y)
+        # Σxy and Σyx times the inverse of Σxx, projected on the columns of A
+        forms = [outer @ jnp.linalg.pinv(outer) @ jnp.linalg.solve(second.xx, m.T).T for m in (second.yx.T, second.yx)]
         slope = jnp.concatenate([g.ravel() for g in squared_loss_gradient((inner, outer), x, y)])
-        return outer @ inner, outer @ jnp.linalg.pinv(outer) @ printed, slope
+        return outer @ inner, forms, slope
 
-    whole, printed, slope = measure(key)
+    whole, (wrong, right), slope = measure(key)
     yield equal("the point is critical", slope, jnp.zeros_like(slope), atol=1e-12)
-    yield equal("map at the global minimum", whole, printed, atol=1e-9)
+    yield printed(equal("map at the global minimum, sums of x y'", whole, wrong, atol=1e-9))
+    yield equal("map at the global minimum, sums of y x'", whole, right, atol=1e-9)
 
 
 @claim(
@@ -284,8 +292,10 @@ def printed_projection(key, *, dim: Size = 3):
 def printed_inverse(key, *, dim: Size = 3):
     r"""The map of a deep linear network at a critical point with the inverse as printed in (6.25).
 
-    $W_{H+1}\cdots W_1=C(C^\top C)^{-1}C^\top YX^\top(XX^\top)^{-1}$ at every critical point, for which $C^\top C$ must
-    have an inverse: here at the global minimum of a network whose second hidden layer is narrower than its first.
+    As printed: "if $\mathbf W$ is a critical point of the loss, then" $W_{H+1}\cdots W_1=C(C^\top C)^{-1}C^\top YX^\top
+    (XX^\top)^{-1}$, $C=W_{H+1}\cdots W_2$, for which $C^\top C$ must have an inverse. It has none at the global minimum
+    of a network whose second hidden layer is narrower than its first. With the pseudo-inverse the formula is right
+    there.
     """
 
     @jax.jit
@@ -293,8 +303,10 @@ def printed_inverse(key, *, dim: Size = 3):
         x, y = linear_data(key, 1.0 / jnp.arange(1, dim + 1), inputs=dim, outputs=dim, n=3 * dim)
         weights = critical_point(principal_directions(x, y), jnp.arange(dim) < 2, (dim, 2))
         slope = jnp.concatenate([g.ravel() for g in squared_loss_gradient(weights, x, y)])
-        return slope, jnp.linalg.svd(weights[2] @ weights[1], compute_uv=False)
+        values = jnp.linalg.svd(weights[2] @ weights[1], compute_uv=False)
+        return slope, values, product(weights), projected_least_squares(weights, x, y, 1e-9)
 
-    slope, values = measure(key)
+    slope, values, whole, projected = measure(key)
     yield equal("the point is critical", slope, jnp.zeros_like(slope), atol=1e-12)
-    yield at_least("least singular value of C over its largest", values[-1] / values[0], 1e-8)
+    yield printed(at_least("C'C has an inverse: least singular value over its largest", values[-1] / values[0], 1e-8))
+    yield equal("map with the pseudo-inverse", whole, projected, atol=1e-9)

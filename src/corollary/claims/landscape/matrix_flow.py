@@ -9,7 +9,7 @@ import numpy as np
 
 from corollary.claims.landscape._linear_data import product
 from corollary.claims.nets._pictures import curves
-from corollary.evidence import Range, Size, at_most, claim, control, equal, estimate, rate
+from corollary.evidence import Range, Size, at_most, claim, control, equal, estimate, printed, rate
 from corollary.landscape import (
     balanced_factors,
     balanced_velocity,
@@ -68,7 +68,9 @@ def conserved_differences(key, *, dim: Dim = 3, depth: Depth = 3):
     yield at_most("imbalance at time 2 of balanced factors", m["balanced"], 1e-7)
     # the largest step is short against the fastest rate, but not so short that the next order does not show
     yield rate("drift in one step", lengths, m["once"], 5.0, tolerance=0.7, side="at least", along="step")
-    yield control("gradient descent with a large step", equal("difference of Gram matrices", *m["descent"], atol=1e-7))
+    yield control(
+        "gradient flow: here descent with a large step", equal("difference of Gram matrices", *m["descent"], atol=1e-7)
+    )
 
 
 @claim(
@@ -77,17 +79,23 @@ def conserved_differences(key, *, dim: Dim = 3, depth: Depth = 3):
 def printed_balance(key, *, dim: Dim = 3, depth: Depth = 3):
     r"""Neighbouring factors have equal Gram matrices at all times, from any start, as printed in (6.48).
 
-    $W_{k+1}^\top(t)W_{k+1}(t)=W_k(t)W_k^\top(t)$ for all $t\ge0$.
+    As printed: (6.47), "and hence" $W_{k+1}^\top(t)W_{k+1}(t)=W_k(t)W_k^\top(t)$ for all $t\ge0$. What follows is that
+    the difference of the two sides does not change; it is zero if it is so at the start.
     """
 
     @jax.jit
     def measure(key):
         factors = jax.random.normal(key, (depth, dim, dim)) / jnp.sqrt(dim)
         target = jax.random.normal(jax.random.fold_in(key, 1), (dim, dim)) / jnp.sqrt(dim)
-        return imbalance(factor_flow(factors, target, jnp.array([2.0]), substeps=100)[-1])
+        starts = jnp.stack([factors, balanced_factors(product(factors), depth, key=key)])
+        ends = jax.vmap(lambda w: imbalance(factor_flow(w, target, jnp.array([2.0]), substeps=800)[-1]))(starts)
+        return imbalance(factors), ends
 
-    found = measure(key)
-    yield equal("difference of Gram matrices at time 2", found, jnp.zeros_like(found), atol=1e-6)
+    before, (found, balanced) = measure(key)
+    yield printed(equal("difference of Gram matrices at time 2: zero", found, 0.0, atol=1e-6))
+    # the integrator as in `conserved_differences`
+    yield equal("difference of Gram matrices at time 2: that of the start", found, before, atol=1e-7)
+    yield equal("balanced start: difference of Gram matrices at time 2", balanced, 0.0, atol=1e-7)
 
 
 def _bases(factors):
@@ -153,15 +161,18 @@ def flow_of_the_product(key, *, dim: Dim = 3, depth: Depth = 4):
     yield equal("velocity of the product from the product alone", *m["start"], atol=1e-10)
     # balanced up to the error of the integrator, 1e-10; powers with exponents below 1 magnify it
     yield equal("velocity of the product, later", *m["later"], atol=1e-5)
-    yield control("unbalanced factors", equal("velocity of the product", *m["loose"], atol=1e-5))
-    yield control("unbalanced factors", equal("singular values of all factors", *m["loose values"], atol=1e-5))
+    yield control("balanced factors: here others", equal("velocity of the product", *m["loose"], atol=1e-5))
+    yield control(
+        "balanced factors: here others", equal("singular values of all factors", *m["loose values"], atol=1e-5)
+    )
 
 
 @claim(rows=("B06.23",), erratum="The velocity of the k-th factor ends with V of k - 1 transposed; it must be V of k.")
 def printed_factor_velocity(key, *, dim: Dim = 3, depth: Depth = 4):
     r"""The velocity of balanced factors with the last basis as printed in part d).
 
-    $\dot W_k=\frac1LV_{k+1}\Sigma^{L-k}U_L^\top(W^*-U_L\Sigma^LV_1^\top)V_1\Sigma^{k-1}V_{k-1}^\top$ for $k\ge2$.
+    As printed: $\dot W_k=\frac1LV_{k+1}\Sigma^{L-k}U_L^\top(W^*-U_L\Sigma^LV_1^\top)V_1\Sigma^{k-1}V_{k-1}^\top$,
+    looked at for $k\ge2$, where there is a $V_{k-1}$. It ends with $V_k^\top$.
     """
 
     @jax.jit
@@ -170,10 +181,17 @@ def printed_factor_velocity(key, *, dim: Dim = 3, depth: Depth = 4):
         factors = balanced_factors(start, depth, key=key)
         s, bases = _bases(factors)
         error = bases[-1].T @ (target - start) @ bases[0]
-        printed = [bases[k] * s ** (depth - k) @ error * s ** (k - 1) @ bases[k - 2].T for k in range(2, depth + 1)]
-        return factor_velocity(factors, target)[1:], jnp.stack(printed) / depth
 
-    yield equal("velocity of the factors", *measure(key), atol=1e-8)
+        def formula(last):
+            parts = [bases[k] * s ** (depth - k) @ error * s ** (k - 1) @ bases[last(k)].T for k in range(2, depth + 1)]
+            return jnp.stack(parts) / depth
+
+        # V of k is the basis before the factor k, the one with index k - 1
+        return factor_velocity(factors, target)[1:], formula(lambda k: k - 2), formula(lambda k: k - 1)
+
+    velocity, wrong, right = measure(key)
+    yield printed(equal("velocity of the factors, V of k - 1 at the end", velocity, wrong, atol=1e-8))
+    yield equal("velocity of the factors, V of k at the end", velocity, right, atol=1e-8)
 
 
 @claim(rows=("B06.23",))
@@ -224,6 +242,6 @@ def learning_in_stages(key, *, dim: Annotated[int, Range(2, 4)] = 3, draws: Size
     behind = {depth: t[-1] - t[0] for depth, t in half.items()}
     yield at_most("time from the first to the last, depth 2 against depth 4", behind[2], behind[4])
     yield estimate("sensing: mean square of a measurement", sensed, np.sum(goals**2), wrong=1.2 * np.sum(goals**2))
-    yield control("four factors that are not balanced", compare(paths[4][0][1], paths[4][1][1]))
+    yield control("balanced factors: here four others", compare(paths[4][0][1], paths[4][1][1]))
     lines = {f"depth {d}, goal {g:.2g}": v[0, :, i] for d, (v, _, _) in paths.items() for i, g in enumerate(goals)}
     yield curves("Singular values of the product", times, lines, "time", "singular value")

@@ -76,4 +76,7 @@ def linear_around_the_start(
     closest = found["softplus"][0].max(1) * 2 * np.sqrt(widths) / (SMOOTHNESS["softplus"] * radius**2)
     # the second derivative of softplus falls by less than radius^2 / 4 over the move
     yield equal("softplus: how much of the bound is used", closest, 1.0, rtol=radius**2 / 4, x=widths, along="m")
-    yield control("ReLU, a small move across its kink", at_most("distance, β = 1", kinked, kinked_bound))
+    yield control(
+        "a smooth activation: here a small move across the kink of ReLU",
+        at_most("distance, β = 1", kinked, kinked_bound),
+    )

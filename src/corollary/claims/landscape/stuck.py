@@ -145,7 +145,7 @@ def thin_pancake(key, *, draws: Size = 10_000, resolution: Annotated[int, Range(
         along="steps",
     )
     across = jnp.max(jnp.sum(region.stuck, axis=0)) * cell
-    yield control("the extent across the direction of escape", at_most("extent", across, region.width))
+    yield control("along the direction of escape: here across it", at_most("extent", across, region.width))
     yield _disc(region, ("along the direction of escape", "across"))
 
 
@@ -207,7 +207,7 @@ def coupled_sequences_separate(key, *, eps: Positive = 0.01, gamma_over_root: An
         along="1/ω",
     )
     yield control(
-        "a difference along a direction of positive curvature",
+        "a difference along negative curvature: here positive",
         at_least("largest distance of the two runs", merging.max(), 2 * reach),
     )
 
@@ -276,6 +276,6 @@ def quadratic_part_dominates(key, *, instances: Size = 16, iota: Annotated[float
     yield at_most("error over quadratic part, both near", local, 0.5, along="iteration")
     yield at_least("steps with both near", length, 3)
     yield control(
-        "runs that have left the neighbourhood",
+        "runs near the saddle: here also those that left",
         at_most("error over quadratic part", jnp.where(near, ratio[:, :-1], 0.0), 0.5),
     )

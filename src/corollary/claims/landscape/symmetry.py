@@ -78,8 +78,8 @@ def symmetry_forbids_convexity(key, *, units: Size = 3, dim: Size = 4, n: Size =
         yield equal(f"{name}: loss of the average is that of one neuron", value, single)
         yield at_least(f"{name}: loss of the average", value, 0.01)
         yield at_least(f"{name}: highest point between two minima", m["path"].max(), 0.01)
-    yield control("linear units", at_least("loss of the average", linear["mean"][1], 0.01))
-    yield control("linear units, between two minima", at_least("highest point", linear["path"].max(), 0.01))
+    yield control("units that are not linear: here linear", at_least("loss of the average", linear["mean"][1], 0.01))
+    yield control("units that are not linear: here linear", at_least("highest point", linear["path"].max(), 0.01))
 
 
 @claim(rows=("T06.17",))
@@ -134,7 +134,7 @@ def symmetric_saddle(key, *, units: Size = 3, dim: Size = 4, n: Size = 200, step
     yield at_most("with noise: loss at the end over that of the saddle", end / bent["level"], 0.5)
     yield at_least("with noise: loss on the plateau over that of the saddle", plateau / bent["level"], 0.5)
     yield equal("without noise: loss at the end", bent["path"][-1, 0], bent["level"], rtol=1e-6)
-    yield control("linear units", at_most("least curvature", linear["least"], -1e-3))
+    yield control("units that are not linear: here linear", at_most("least curvature", linear["least"], -1e-3))
     t = np.unique(np.geomspace(1, steps, 80).astype(int)) - 1
     rows = [
         {"step": int(i) + 1, "loss": float(bent["path"][i, j]), "start": name}

@@ -1,1 +1,1 @@
-"""Linear and logistic regression."""
+"""Linear models: regression, classification, perceptrons and margins."""

@@ -11,11 +11,11 @@ from corollary.data import (
     book_scored_table,
     logistic_data,
 )
-from corollary.evidence import Positive, Size, at_least, at_most, claim, control, equal
+from corollary.evidence import Positive, Size, at_least, at_most, claim, control, equal, printed
 from corollary.linear import (
     Standardiser,
     fit_newton,
-    logistic,
+    logistic_function,
     logistic_gradient,
     logistic_hessian,
     logistic_loss,
@@ -54,7 +54,7 @@ def table_of_scores(key, *, n: Size = 60):
         "printed scores, deviation with n", plain.transform(features[:5]), book_scored_table().x, rtol=0, atol=0.005
     )
     yield control(
-        "the scores of other data with these statistics have another mean",
+        "the statistics are those of other data than the scored ones",
         equal(
             "mean and variance",
             jnp.stack([m := bessel.transform(features[:25]).mean(), m * 0 + 1]),
@@ -72,10 +72,15 @@ def printed_scores(key):
     r"""The scores of Table 3.2 are (x - 7.04)/2.30.
 
     As printed in (3.14) and the definition above it, with Bessel's correction. The fourth row would be 3.20, not 3.24.
+    The printed scores are those of the deviation 2.2745, without the correction.
     """
-    scores = Standardiser.fit(book_logistic_features(), ddof=1).transform(book_logistic_table().x)
+    bessel, plain = (
+        Standardiser.fit(book_logistic_features(), ddof).transform(book_logistic_table().x) for ddof in (1, 0)
+    )
     # half a unit of the last printed digit of the score, and of the feature divided by the deviation
-    yield equal("printed scores", scores, book_scored_table().x, rtol=0, atol=0.005 + 0.005 / 2.29)
+    digits = 0.005 + 0.005 / 2.27
+    yield equal("scores of Table 3.2: division by n", plain, book_scored_table().x, rtol=0, atol=digits)
+    yield printed(equal("scores of Table 3.2: division by n - 1", bessel, book_scored_table().x, rtol=0, atol=digits))
 
 
 @claim(rows=("M03.15",))
@@ -97,7 +102,9 @@ def equivariance(key, *, n: Size = 150, sets: Size = 8, ridge: Positive = 0.1):
         soft, soft_scored = fit_newton(x, y, ridge=ridge), fit_newton(u, y, ridge=ridge)
         moved = theta_in_scores(raw.theta, score.mean, score.scale)
         soft_moved = theta_in_scores(soft.theta, score.mean, score.scale)
-        gap = logistic(x @ raw.theta[:-1] + raw.theta[-1]) - logistic(u @ scored.theta[:-1] + scored.theta[-1])
+        gap = logistic_function(x @ raw.theta[:-1] + raw.theta[-1]) - logistic_function(
+            u @ scored.theta[:-1] + scored.theta[-1]
+        )
         return scored.theta, moved, gap, soft_scored.theta, soft_moved, raw.converged & scored.converged
 
     scored, moved, gap, soft, soft_moved, converged = jax.vmap(measure)(jax.random.split(key, sets))
@@ -110,7 +117,7 @@ def equivariance(key, *, n: Size = 150, sets: Size = 8, ridge: Positive = 0.1):
     yield at_least("Table 3.3, upper ends that the digits allow", ends[1], jnp.array([5.06, 0.17]) - 0.005)
     yield at_most("Table 3.3, lower ends that the digits allow", ends[0], jnp.array([5.06, 0.17]) + 0.005)
     yield control(
-        "a ridge penalises the coordinates themselves",
+        "there is a ridge, which penalises the coordinates themselves",
         equal("optimum for scored features", soft, soft_moved, rtol=1e-3, atol=1e-3),
     )
 
@@ -122,9 +129,18 @@ def equivariance(key, *, n: Size = 150, sets: Size = 8, ridge: Positive = 0.1):
 def printed_scaling(key):
     r"""The scored slope 5.06 of Table 3.3 is the original slope 2.22 times the printed deviation 2.30.
 
-    Each factor is known to half a unit of its last digit: the product is at least $2.215\cdot2.295=5.083$.
+    As printed: $w_z^*=w_o^*\sigma$, "the combination of (3.14) and Table 3.3 confirm this". The slope is known to half
+    a unit of its last digit: times the deviation by division by $n-1$, of which (3.14) prints two decimals, it is at
+    least $2.215\cdot2.2976=5.089$. With the deviation 2.2745, by division by $n$, the digits of 5.06 are among those
+    that 2.22 allows.
     """
-    yield at_most("least product that the digits allow", 2.215 * 2.295, 5.06 + 0.005, rtol=0)
+    features = book_logistic_features()
+    lowest, highest = 2.22 - 0.005, 2.22 + 0.005
+    bessel, plain = features.std(ddof=1), features.std()
+    yield equal("deviation by division by n - 1, printed as 2.30", bessel, 2.30, rtol=0, atol=0.005)
+    yield at_most("least scored slope, division by n", lowest * plain, 5.06 + 0.005, rtol=0)
+    yield at_least("greatest scored slope, division by n", highest * plain, 5.06 - 0.005, rtol=0)
+    yield printed(at_most("least scored slope, division by n - 1", lowest * bessel, 5.06 + 0.005, rtol=0))
 
 
 @claim(rows=("M03.16",))
@@ -166,7 +182,7 @@ def conditioning(key, *, target: Positive = 1e-6):
     yield at_most("condition number, scored", scored, 20.0)
     shifted = Standardiser.fit(x).transform(x) + 20.0
     yield control(
-        "scale 1 alone, without mean 0, does not help",
+        "the features have scale 1, but not mean 0",
         at_least("condition number, raw over shifted", raw / condition(shifted)[1], 100.0),
     )
     for name, features, centre, radius in (

@@ -8,7 +8,7 @@ import numpy as np
 import optax
 
 from corollary.claims.nets._pictures import curves
-from corollary.evidence import Count, Size, at_least, at_most, claim, control, equal, rate
+from corollary.evidence import Count, Size, at_least, at_most, claim, control, equal, printed, rate
 from corollary.nets import (
     ACTIVATIONS,
     MLP,
@@ -70,9 +70,10 @@ def slopes_and_limits(key, *, points: Size = 4001, order: Count = 8):
     yield equal(
         "σ of its inverse", logistic(logistic.inverse(jnp.linspace(0.01, 0.99, 99))), jnp.linspace(0.01, 0.99, 99)
     )
+    yield at_most("slope of the logistic function", slopes["logistic"], 0.25, x=z, along="z")
     yield control(
-        "tanh is not Lipschitz with the constant of the logistic function",
-        at_most("slope of tanh", slopes["tanh"], logistic.lipschitz, x=z, along="z"),
+        "the function is the logistic one, not tanh",
+        at_most("slope", slopes["tanh"], 0.25, x=z, along="z"),
     )
 
 
@@ -95,9 +96,12 @@ def _derivatives_by_contour(z, order):
 def quarter_slope_at_zero(key):
     r"""arctan and tanh have the derivative 1/4 at zero.
 
-    As printed in section 5.4. Both have the slope 1 at 0.
+    As printed in section 5.4: "both arctan and tanh have derivative 1/4 at the origin". Both have the slope 1 there;
+    $\frac14$ is that of the logistic function.
     """
-    yield equal("slope of arctan and tanh at 0", [jax.grad(jnp.arctan)(0.0), jax.grad(jnp.tanh)(0.0)], 0.25)
+    slopes = [jax.grad(phi)(0.0) for phi in (jnp.arctan, jnp.tanh, jax.nn.sigmoid)]
+    yield equal("slope of arctan, tanh and the logistic function at 0", slopes, [1.0, 1.0, 0.25])
+    yield printed(equal("slope of arctan and tanh at 0", slopes[:2], 0.25))
 
 
 @claim(rows=("M05.20", "B02.14"))
@@ -129,7 +133,7 @@ def tanh_is_a_logistic_function(key, *, units: Size = 12, points: Size = 100):
     yield equal("and back again", back, out)
     t = jnp.linspace(-5, 5, 101)
     yield equal("5 σ(6x+8) + 7", 5 * logistic(6 * t + 8) + 7, 2.5 * jnp.tanh(3 * t + 4) + 9.5, x=t, along="x")
-    yield control("without the constants of the outer map", equal("tanh networks", careless, out))
+    yield control("half the row sums are added to the biases: here not", equal("tanh networks", careless, out))
 
 
 def _without_constants(network):
@@ -153,10 +157,13 @@ def _without_constants(network):
 def worked_line_of_equivalence(key, *, points: Size = 101):
     r"""5 S(6x+8) + 7 equals 10 tanh(3x+4) + 2.
 
-    As printed in section 5.4. The factor 5 must be halved, not doubled, and half of it goes into the constant.
+    As printed in section 5.4. The factor 5 must be halved, not doubled, and half of it goes into the constant:
+    $\frac52\tanh(3x+4)+\frac{19}2$.
     """
     x = jnp.linspace(-5.0, 5.0, points)
-    yield equal("5 S(6x+8) + 7", 5 * logistic(6 * x + 8) + 7, 10 * jnp.tanh(3 * x + 4) + 2, x=x, along="x")
+    left, bend = 5 * logistic(6 * x + 8) + 7, jnp.tanh(3 * x + 4)
+    yield equal("5 S(6x+8) + 7, corrected", left, 2.5 * bend + 9.5, x=x, along="x")
+    yield printed(equal("5 S(6x+8) + 7, as printed", left, 10 * bend + 2, x=x, along="x"))
 
 
 @claim(rows=("M05.21",))
@@ -176,7 +183,7 @@ def arctan_against_scaled_tanh(key, *, points: Size = 200_001):
     yield equal("largest difference", gap.max(), 0.25689, rtol=0, atol=5e-6)
     yield equal("where", x[jnp.argmax(gap)], 2.7006, rtol=0, atol=5e-5 + 40 / points)
     yield control(
-        "tanh without the scaling has smaller limits",
+        "tanh is scaled to the limits of arctan: here not",
         at_least("difference in modulus", jnp.tanh(x) - jnp.arctan(x), 0.0, atol=1e-15),
     )
     t = np.linspace(-10, 10, 201)
@@ -211,7 +218,8 @@ def dead_units(key, *, points: Size = 40, steps: Count = 400):
     recovered = jnp.stack([soft.losses[-1], leaky.losses[-1]]) / dead.losses[0]
     yield at_most("loss left by Softplus and leaky ReLU", recovered, 0.1)
     yield control(
-        "with a pre-activation above zero the unit moves", equal("parameters", alive.record, start, rtol=0, atol=0)
+        "all pre-activations are negative: here shifted above zero",
+        equal("parameters", alive.record, start, rtol=0, atol=0),
     )
     names = {"ReLU, dead": dead, "Softplus": soft, "leaky ReLU": leaky}
     yield curves(
@@ -255,7 +263,7 @@ def softplus_bound(key, *, points: Size = 20_001):
     yield rate("largest difference against β", betas, gaps.max(1), -1.0, tolerance=0.01, along="β")
     yield equal("slope", slopes, logistic(betas[:, None] * x), x=x, along="x")
     yield control(
-        "x S(βx), also smooth, dips below ReLU", at_least("difference", swish, 0.0, atol=1e-14, x=x, along="x")
+        "the smooth function is Softplus, not x S(βx)", at_least("difference", swish, 0.0, atol=1e-14, x=x, along="x")
     )
     t = np.linspace(-2, 2, 161)
     shown = {"ReLU": np.maximum(t, 0)} | {f"β = {b}": np.log1p(np.exp(b * t)) / b for b in (1, 2, 5, 10)}

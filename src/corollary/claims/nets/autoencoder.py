@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 import optax
 
-from corollary.evidence import Count, Size, at_least, at_most, claim, control, equal
+from corollary.evidence import Count, Size, at_least, at_most, claim, control, equal, printed
 from corollary.nets import (
     LinearAutoencoder,
     autoencoder_gradients,
@@ -44,6 +44,9 @@ def gradients(key, *, dim: Size = 7, code: Size = 3, n: Size = 30):
         def loss(model):
             return 0.5 * jnp.sum((x - model.decoder @ (model.encoder @ x)) ** 2)
 
+        def bent(model):
+            return 0.5 * jnp.sum((x - model.decoder @ jnp.tanh(model.encoder @ x)) ** 2)
+
         def sums(c, d):
             y = d @ (c @ x)
             by_c = jnp.array([[x[i] * jnp.sum(d[:, k] * (y - x)) for i in range(dim)] for k in range(code)])
@@ -60,7 +63,8 @@ def gradients(key, *, dim: Size = 7, code: Size = 3, n: Size = 30):
             "autodiff": jax.flatten_util.ravel_pytree(jax.grad(loss)(model))[0],
             "sums": sums(model.encoder, model.decoder),
             "central": central,
-            "no chain": jnp.concatenate([jnp.outer(model.decoder.T @ -x, x).ravel(), formula.decoder.ravel()]),
+            # the same formulas where the code is bent by tanh: the chain rule then has one more factor
+            "bent": jax.flatten_util.ravel_pytree(jax.grad(bent)(model))[0],
             "scale": loss(model),
         }
 
@@ -72,7 +76,7 @@ def gradients(key, *, dim: Size = 7, code: Size = 3, n: Size = 30):
     yield equal("by central differences", m["central"], m["formula"], atol=allowed)
     total = 0.5 * jnp.linalg.norm(data.T - model.decoder @ model.encoder @ data.T) ** 2 / n
     yield equal("loss of the data set", reconstruction_loss(model, data), total)
-    yield control("without the reconstruction in the residual", equal("gradient", m["no chain"], m["formula"]))
+    yield control("the encoder is linear: here followed by tanh", equal("gradient", m["bent"], m["formula"]))
 
 
 @claim(
@@ -83,14 +87,17 @@ def printed_forms_of_the_loss(key, *, dim: Size = 7, code: Size = 3, n: Size = 3
     r"""The training loss of a linear autoencoder in the three printed forms.
 
     As printed: $L=\frac1{2n}\sum_i\ell_{x_i}=\frac1{2n}\sum_i\|x_i-DCx_i\|^2=\frac12\|X-Y\|_F^2$ with
-    $\ell_x=\frac12\|x-DCx\|^2$. They differ by constants; the minimisers are the same.
+    $\ell_x=\frac12\|x-DCx\|^2$. They differ by constants, so that the minimisers are the same; equal are
+    $\frac1n\sum_i\ell_{x_i}=\frac1{2n}\sum_i\|x_i-DCx_i\|^2=\frac1{2n}\|X-Y\|_F^2$.
     """
     model = LinearAutoencoder(dim, code, key=key)
     x = jax.random.normal(jax.random.fold_in(key, 1), (n, dim))
     single = 0.5 * jnp.sum((x - jax.vmap(model)(x)) ** 2, axis=1)
-    middle = jnp.sum(2 * single) / (2 * n)
-    yield equal("first and second form", jnp.sum(single) / (2 * n), middle)
-    yield equal("third and second form", 0.5 * jnp.linalg.norm(x - jax.vmap(model)(x)) ** 2, middle)
+    middle = sum(jnp.linalg.norm(row - model.decoder @ (model.encoder @ row)) ** 2 for row in x) / (2 * n)
+    whole = jnp.linalg.norm(x - x @ model.encoder.T @ model.decoder.T) ** 2
+    yield equal("first and third form with the right factors", jnp.stack([single.sum() / n, whole / (2 * n)]), middle)
+    yield printed(equal("first and second form", single.sum() / (2 * n), middle))
+    yield printed(equal("third and second form", whole / 2, middle))
 
 
 @claim(rows=("B02.08",))
@@ -113,7 +120,8 @@ def rank_constraint(key, *, dim: Size = 10, code: Size = 3, n: Size = 40, steps:
     yield at_least("singular value m, against the first", values[:, code - 1], 1e3 * rounding)
     curved = jnp.linalg.svd(jnp.tanh(jax.vmap(result.model)(x)), compute_uv=False)
     yield control(
-        "with tanh after the decoder", at_most("singular values beyond m", curved[code:] / curved[0], rounding, rtol=0)
+        "the decoder is linear: here followed by tanh",
+        at_most("singular values beyond m", curved[code:] / curved[0], rounding, rtol=0),
     )
 
 
@@ -165,9 +173,9 @@ def eckart_young(key, *, rows: Size = 12, columns: Size = 9, rank: Count = 3, tr
     # power iteration: the error above the least falls by (σ(r+1)/σ(r))^4 a sweep, 0.32 for r = 3
     yield equal("alternating least squares, at the end", runs[:, -1], least)
     yield at_least("neighbours of the same rank", moves, least)
-    yield control("keeping the smallest singular values instead", equal("error", smallest, least))
+    yield control("the largest singular values are kept: here the smallest", equal("error", smallest, least))
     yield control(
-        "in the largest-entry norm a matrix of the same rank does better",
+        "the norm is Frobenius's: in that of the largest entry another matrix is nearer",
         at_least("largest entry of the error of a competitor", worst[1], worst[0]),
     )
 
@@ -219,7 +227,9 @@ def optimum(key, *, dim: Size = 8, code: Size = 2, n: Size = 100, steps: Count =
     yield at_least("loss during training", result.losses, floor, along="iteration")
     yield equal("loss after training", result.record[0][-1], floor, rtol=1e-4)
     yield at_most("sine of the angle between the planes after training", result.record[1][-1], 1e-3)
-    yield control("other directions are critical but not optimal", equal("loss", reconstruction_loss(other, x), floor))
+    yield control(
+        "the directions are the leading ones: here the next", equal("loss", reconstruction_loss(other, x), floor)
+    )
     yield equal(
         "their loss",
         reconstruction_loss(other, x),
@@ -234,10 +244,11 @@ def optimum(key, *, dim: Size = 8, code: Size = 2, n: Size = 100, steps: Count =
 def printed_proof_line(key, *, dim: Size = 6, code: Size = 2):
     r"""The first m principal directions times all of them give the identity of size m.
 
-    As printed in the proof of Theorem 13: $U_m(U_m^\top U)=U_mI_m$. The factor $U_m^\top U=[I_m\ 0]$ has as many
-    columns as there are directions, and so has the product.
+    As printed in the proof of Theorem 13: $U_m(U_m^\top U)\Sigma V^\top=U_mI_m\Sigma V^\top$. The factor
+    $U_m^\top U=[I_m\ 0]$ has as many columns as there are directions, which is what makes the product with $\Sigma$
+    possible.
     """
     u = jnp.linalg.qr(jax.random.normal(key, (dim, dim)))[0]
     product = u[:, :code].T @ u
-    yield equal("its first m columns", product[:, :code], jnp.eye(code))
-    yield equal("number of its columns", product.shape[1], code, rtol=0, atol=0)
+    yield equal("the product", product, jnp.eye(code, dim))
+    yield printed(equal("number of its columns", product.shape[1], jnp.eye(code).shape[1], rtol=0, atol=0))

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from corollary.claims.nets._regions import heat_maps, square
-from corollary.evidence import Size, at_least, claim, control, equal
+from corollary.evidence import Size, at_least, claim, control, equal, printed
 from corollary.nets import book_feedforward, parameter_count
 
 FIRST, FIRST_BIAS = [[1, -3], [2, 4], [-6, 0]], [-2, 0, -1]
@@ -13,14 +13,19 @@ SECOND, SECOND_BIAS = [[-1, -2, 0], [6, 7, -1], [5, 6, -2], [0, 1, -2]], [4, 1, 
 THIRD = [5, -1, 1, 0]
 
 
-def _unit_by_unit(x, last_bias, inside=0.0):
-    """The network one unit at a time in NumPy; `inside` is added within the outer tanh, where it does not belong."""
+def _last_argument(x, last_bias, inside=0.0):
+    """What ReLU is applied to, one unit at a time; `inside` is added within the outer tanh, where it is wrong."""
     hidden = [np.tanh(w[0] * x[:, 0] + w[1] * x[:, 1] + b) for w, b in zip(FIRST, FIRST_BIAS, strict=True)]
     outer = [
         np.tanh(sum(a * h for a, h in zip(w, hidden, strict=True)) + b + inside)
         for w, b in zip(SECOND, SECOND_BIAS, strict=True)
     ]
-    return np.maximum(sum(c * h for c, h in zip(THIRD, outer, strict=True)) + last_bias, 0.0)
+    return sum(c * h for c, h in zip(THIRD, outer, strict=True)) + last_bias
+
+
+def _unit_by_unit(x, last_bias, inside=0.0):
+    """The network one unit at a time in NumPy."""
+    return np.maximum(_last_argument(x, last_bias, inside), 0.0)
 
 
 @claim(rows=("M05.01", "M05.02"))
@@ -45,7 +50,11 @@ def written_out(key, *, points: Size = 500):
     yield equal("output at five points", outputs(corners, 6.0), five, rtol=1e-14)
     yield equal("parameters", parameter_count(book_feedforward()), 30, rtol=0, atol=0)
     yield at_least("argument of ReLU", values, 4 + 5 * jnp.tanh(1.0))
-    yield control("with the last bias -10 ReLU acts", at_least("output", shifted, 1e-300, rtol=0))
+    yield equal("ReLU leaves its argument alone", values, _last_argument(np.asarray(x), 6.0))
+    yield control(
+        "the last bias is 6: with -10 ReLU acts",
+        equal("ReLU leaves its argument alone", shifted, _last_argument(np.asarray(x), -10.0)),
+    )
     u, v = square(3.0)
     grid = jnp.stack([u, v], 1)
     fields = {"last bias 6": outputs(grid, 6.0), "last bias -10": outputs(grid, -10.0) + 10.0}
@@ -63,5 +72,7 @@ def printed_parenthesis(key, *, points: Size = 100):
     then moves every unit of the second layer instead of the output.
     """
     x = jax.random.normal(key, (points, 2))
-    printed = _unit_by_unit(np.asarray(x), 0.0, inside=6.0)
-    yield equal("(5.3) as printed against the network", printed, jax.jit(jax.vmap(book_feedforward()))(x)[:, 0])
+    network = jax.jit(jax.vmap(book_feedforward()))(x)[:, 0]
+    yield equal("(5.3) with the parenthesis, against the network", _unit_by_unit(np.asarray(x), 6.0), network)
+    literal = _unit_by_unit(np.asarray(x), 0.0, inside=6.0)
+    yield printed(equal("(5.3) as printed, against the network", literal, network))

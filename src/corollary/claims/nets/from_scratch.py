@@ -7,8 +7,9 @@ import optax
 from jax.flatten_util import ravel_pytree
 
 from corollary.claims.nets._pictures import curves, scatter
-from corollary.evidence import Count, Size, at_least, at_most, claim, control, equal, estimate
-from corollary.linear import binary_cross_entropy, logistic
+from corollary.evidence import Count, Size, at_least, at_most, claim, control, equal, estimate, printed
+from corollary.foundations import binary_cross_entropy
+from corollary.linear import logistic_function
 from corollary.nets import MLP, bayes_logit, book_two_gaussians, logistic_cross_entropy, parameter_count, relu
 from corollary.nets.from_scratch import backward, bce_backward, bce_forward, forward, gd_step, initial_parameters, run
 from corollary.nets.two_gaussians import COVARIANCES, MEANS, two_gaussians
@@ -52,10 +53,12 @@ def backward_pass(key, *, n: Size = 20, hidden: Size = 7):
     @jax.jit
     def measure(parameters, x, y):
         flat, back = ravel_pytree(parameters)
+        squared = lambda p: jnp.mean((logistic_function(forward(p, x)[0]) - y) ** 2)  # noqa: E731
         moves = jax.vmap(lambda e: (_loss(back(flat + h * e), x, y) - _loss(back(flat - h * e), x, y)) / (2 * h))
         return {
             "once": _gradients(parameters, x, y, divide_again=False),
-            "twice": _gradients(parameters, x, y, divide_again=True),
+            # another loss of the same outputs
+            "squared": ravel_pytree(jax.grad(squared)(parameters))[0],
             "autodiff": (ravel_pytree(jax.grad(_loss)(parameters, x, y))[0], jax.grad(_loss, 1)(parameters, x, y)),
             "central": moves(jnp.eye(flat.size)),
             "losses": (bce_forward(forward(parameters, x)[0], y)[0], _loss(parameters, x, y)),
@@ -71,7 +74,8 @@ def backward_pass(key, *, n: Size = 20, hidden: Size = 7):
     yield equal("parameters of [2, 200, 200, 1]", count, 41001, rtol=0, atol=0)
     yield equal("the listing's own count", parameter_count(initial_parameters(SIZES, key=key)), count, rtol=0, atol=0)
     yield control(
-        "divided by N in the layers as well", equal("gradient by all parameters", m["autodiff"][0], m["twice"][0])
+        "the loss is the cross-entropy: here the squared error",
+        equal("gradient by all parameters", m["squared"], m["once"][0]),
     )
 
 
@@ -90,8 +94,9 @@ def backward_pass_as_printed(key, *, n: Size = 20, hidden: Size = 7):
     parameters = initial_parameters((2, hidden, 1), key=net_key)
     measured, _ = _gradients(parameters, x, y, divide_again=True)
     exact = ravel_pytree(jax.grad(_loss)(parameters, x, y))[0]
+    yield equal("divided once, corrected", _gradients(parameters, x, y, divide_again=False)[0], exact)
     yield equal("printed gradient times N", 2 * n * measured, exact)
-    yield equal("printed gradient", measured, exact)
+    yield printed(equal("printed gradient", measured, exact))
 
 
 @claim(
@@ -103,8 +108,10 @@ def hidden_layers_of_the_example(key):
     As printed in the listing. Three is the number of linear layers.
     """
     parameters = initial_parameters((2, 10, 5, 1), key=key)
-    yield equal("linear layers", len(parameters), 3)
-    yield equal("hidden layers", len(forward(parameters, jnp.ones((1, 2)))[1]) - 1, 3)
+    hidden = [a.shape[1] for a in forward(parameters, jnp.ones((1, 2)))[1][1:]]  # what enters all layers but the first
+    yield equal("units of the hidden layers", hidden, [10, 5], rtol=0, atol=0)
+    yield equal("linear layers", len(parameters), 3, rtol=0, atol=0)
+    yield printed(equal("hidden layers", len(hidden), 3, rtol=0, atol=0))
 
 
 @claim(rows=("B02.25",))
@@ -130,16 +137,25 @@ def weight_decay(key, *, hidden: Size = 6, steps: Count = 40):
 
         slopes = jax.grad(_loss)(parameters, x, y)
         updates, _ = (plain := optax.sgd(eta)).update(slopes, plain.init(parameters))
-        return repeat(False), repeat(True), gd_step(parameters, slopes, eta), optax.apply_updates(parameters, updates)
 
-    listing, usual, stepped, plain = measure(parameters)
+        def descend(p, _):
+            return (gd_step(p, jax.grad(_loss)(p, x, y), eta, decay),) * 2
+
+        driven = jax.lax.scan(descend, parameters, length=steps)[1]
+        ends = gd_step(parameters, slopes, eta), optax.apply_updates(parameters, updates)
+        return repeat(False), repeat(True), *ends, driven
+
+    listing, usual, stepped, plain, driven = measure(parameters)
     k = jnp.arange(1, steps + 1)[:, None, None]
     weight = parameters[0].weight
     yield equal("weights without a gradient", listing[0].weight, (1 - decay) ** k * weight, along="step")
     yield equal("biases without a gradient", listing[0].bias, parameters[0].bias, rtol=0, atol=0)
     yield equal("weights, decay times the step", usual[0].weight, (1 - eta * decay) ** k * weight)
     yield equal("without decay", ravel_pytree(stepped)[0], ravel_pytree(plain)[0], rtol=1e-14)
-    yield control("the usual decay is slower", equal("weights", usual[0].weight, (1 - decay) ** k * weight))
+    yield control(
+        "there is no gradient: here there is that of the loss",
+        equal("weights", driven[0].weight, (1 - decay) ** k * weight, along="step"),
+    )
 
 
 @claim(rows=("B02.26", "B02.28"), full={"n": 1_000_000})
@@ -156,9 +172,10 @@ def two_gaussian_classes(key, *, n: Size = 100_000):
     # the quoted values are themselves averages of four million points: good to about 1e-4
     yield estimate("accuracy of the posterior", right, 0.9461, wrong=0.9361)
     yield estimate("cross-entropy of the posterior", logistic_cross_entropy(y, logit), 0.1416, wrong=0.1516)
+    wide = jnp.asarray(MEANS)[y] + 1.5 * (x - jnp.asarray(MEANS)[y])
     yield control(
-        "half the logit is another posterior",
-        estimate("cross-entropy", logistic_cross_entropy(y, logit / 2), 0.1416, wrong=0.1516),
+        "the points have these covariances: here 1.5 squared times as large",
+        estimate("cross-entropy", logistic_cross_entropy(y, bayes_logit(wide)), 0.1416, wrong=0.1516),
     )
     book = book_two_gaussians()
     classes = np.asarray(book.x).reshape(2, 1000, 2)
@@ -182,30 +199,41 @@ def training_run(key, *, n: Size = 150, steps: Count = 60):
     parameters = initial_parameters(SIZES, key=key)
 
     @jax.jit
-    def measure(parameters, x, y):
+    def measure(parameters, x, y, shuffled):
         fixed = run(parameters, x, y, step=0.5, steps=steps)
-        printed = run(parameters, x, y, step=0.5, steps=steps, divide_again=True)
-        slow = run(parameters, x, y, step=0.5 / (2 * n), steps=steps)
-        p = logistic(forward(fixed.parameters, x)[0])
-        bayes = logistic(bayes_logit(x))[:, None]
-        return fixed, printed, slow, p, jnp.mean(binary_cross_entropy(y, bayes)), jnp.mean((bayes > 0.5) == (y > 0.5))
+        literal = run(parameters, x, y, step=0.5, steps=steps, divide_again=True)
+        blind = run(parameters, x, shuffled, step=0.5, steps=steps)
 
-    fixed, printed, slow, p, best_loss, best_accuracy = measure(parameters, x, y)
-    yield equal("run as printed, against the step divided by N", printed.losses, slow.losses, rtol=1e-10, along="step")
-    ends = ravel_pytree(printed.parameters)[0], ravel_pytree(slow.parameters)[0]
+        # the same descent by automatic differentiation of an independent network
+        def descend(p, _):
+            loss, slopes = jax.value_and_grad(_loss)(p, x, y)
+            return jax.tree.map(lambda a, g: a - 0.5 / (2 * n) * g, p, slopes), loss
+
+        slow, slow_losses = jax.lax.scan(descend, parameters, length=steps)
+        p = logistic_function(forward(fixed.parameters, x)[0])
+        bayes = logistic_function(bayes_logit(x))[:, None]
+        best = jnp.mean(binary_cross_entropy(y, bayes)), jnp.mean((bayes > 0.5) == (y > 0.5))
+        return fixed, literal, blind.losses[-1], (slow, slow_losses), p, *best
+
+    shuffled = jax.random.permutation(key, y)
+    fixed, literal, blind, (slow, slow_losses), p, best_loss, best_accuracy = measure(parameters, x, y, shuffled)
+    yield equal("run as printed, against the step divided by N", literal.losses, slow_losses, rtol=1e-10, along="step")
+    ends = ravel_pytree(literal.parameters)[0], ravel_pytree(slow)[0]
     yield equal("its parameters at the end", *ends, atol=1e-10)
     # 0.015 is a choice: near enough to the cross-entropy of the posterior to tell the two runs apart
     yield at_most("loss at the end, corrected", fixed.losses[-1], best_loss + 0.015)
     yield at_least("accuracy at the end, corrected", fixed.accuracies[-1], best_accuracy - 0.015)
-    yield at_least("loss at the end, as printed", printed.losses[-1], 2 * best_loss)
-    yield control("with the gradient as printed", at_most("loss at the end", printed.losses[-1], best_loss + 0.015))
+    yield at_least("loss at the end, as printed", literal.losses[-1], 2 * best_loss)
+    yield control(
+        "the labels belong to the points: here shuffled", at_most("loss at the end", blind, best_loss + 0.015)
+    )
     steps_of = np.arange(steps)
     flat = np.full(steps, float(best_loss))
-    lines = {"corrected": fixed.losses, "as printed": printed.losses, "posterior": flat}
+    lines = {"corrected": fixed.losses, "as printed": literal.losses, "posterior": flat}
     yield curves("training loss", steps_of, lines, "iteration", "loss")
     lines = {
         "corrected": fixed.accuracies,
-        "as printed": printed.accuracies,
+        "as printed": literal.accuracies,
         "posterior": 0 * flat + float(best_accuracy),
     }
     yield curves("training accuracy", steps_of, lines, "iteration", "accuracy")

@@ -37,9 +37,10 @@ def logistic_step(key, *, points: Size = 200):
         # beyond 40 eps the integrand is below the rounding of the integral
         lengths = jax.vmap(lambda e: _distance(lambda t: smooth_step(t, e), 40 * e))(eps)
         near = jax.vmap(lambda e: smooth_step(-1e-6 * e, e))(eps)
-        return jnp.abs(step - (x > 0)), step + mirrored, lengths, near
+        away = jax.vmap(lambda e: smooth_step(-0.1 - jnp.abs(x), e).max())(eps)
+        return jnp.abs(step - (x > 0)), step + mirrored, lengths, near, away
 
-    error, total, lengths, near = measure(x)
+    error, total, lengths, near, away = measure(x)
     exact = 1 / (1 + jnp.exp(jnp.abs(x) / eps[:, None]))
     # near 1 the step itself is rounded at 1.1e-16
     yield equal("error", error, exact, rtol=1e-12, atol=3e-16)
@@ -47,9 +48,10 @@ def logistic_step(key, *, points: Size = 200):
     yield equal("step and mirrored step add up to 1", total, 1.0, rtol=1e-15)
     yield equal("distance in L1 over ε", lengths / eps, 2 * jnp.log(2.0), rtol=1e-8)
     order = jnp.argsort(x)
+    yield at_most("largest error of points 0.1 and more from 0", away, jnp.exp(-0.1 / eps), x=1 / eps, along="1/ε")
     yield control(
-        "no uniform convergence: near 0 the error stays at one half",
-        at_most("error, at most the smallest ε", near, eps[-1]),
+        "the points keep their distance from 0: here they come closer as ε falls",
+        at_most("largest error", near, jnp.exp(-0.1 / eps), x=1 / eps, along="1/ε"),
     )
     yield equal(
         "the step for ε = 0.1 from its points",
@@ -99,11 +101,10 @@ def depth_sharpens(key):
         )
     # with the floor the value at x = 1 is 1 up to S(-1/(2ε)) < 1e-10
     yield at_least("value at 1, depth 3", results[2][1], 1 - 2 * jnp.exp(-1 / (2 * eps)))
-    flat = jax.jit(lambda e: _distance(lambda x: nested_step(x, e, 3), 1.0))
-    yield control(
-        "for ε = 0.4 nesting blurs instead",
-        at_most("distance of three layers, at most that of one", flat(0.4), 2 * jnp.log(2.0) * 0.4),
-    )
+    yield at_most("distance of three layers, at most that of one", results[2][0], results[0][0], x=eps, along="ε")
+    flat = jax.jit(lambda e: jnp.stack([_distance(lambda x, d=d: nested_step(x, e, d), 1.0) for d in (1, 3)]))
+    one, three = flat(0.4)
+    yield control("ε is below 1/4: here 0.4", at_most("distance of three layers, at most that of one", three, one))
 
 
 @claim(rows=("M05.09",))
@@ -135,7 +136,7 @@ def clipping(key, *, starts: Size = 64, iterations: Size = 600):
     blurred = iterate(0.3, z)
     yield equal("limit for ε = 0.3", blurred, 0.5, rtol=1e-10)
     yield control(
-        "for ε = 0.3 above 1/4 there is nothing to sort into",
+        "ε is below 1/4: here 0.3",
         at_least("distance of the limit from 1/2", jnp.abs(blurred - 0.5), 0.5 - fixed[-1]),
     )
 
@@ -166,4 +167,4 @@ def logistic_slope(key, *, curves: Size = 16, points: Size = 201, reach: Positiv
     yield equal("largest slope over c, at 0", slopes[:, points // 2] / c, 0.25, rtol=1e-14)
     # a secant divides the rounding of S by the spacing of x
     yield at_most("steepness of secants over c", secants / c[:, None], 0.25, atol=4e-16 * points / reach)
-    yield control("with c < 0 the function falls", at_least("slope", jax.vmap(measure)(-c)[0], 0.0))
+    yield control("c is positive: here negative", at_least("slope", jax.vmap(measure)(-c)[0], 0.0))

@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 import optax
 
-from corollary.evidence import Count, Positive, Size, at_least, at_most, claim, control, equal
+from corollary.evidence import Count, Positive, Size, at_least, at_most, claim, control, equal, printed
 from corollary.optimization import (
     adagrad,
     adagrad_full,
@@ -72,7 +72,7 @@ def full_matrix_turns_along(key, *, dim: Size = 5, steps: Count = 30, eta: Posit
     yield equal("length of the first step", jnp.linalg.norm(exact[1] - exact[0]), eta)
     yield equal("gradient at the point that is returned", returned, least)
     yield control(
-        "diagonal AdaGrad",
+        "the diagonal in place of the full matrix",
         equal("iterates for the turned function, turned back", diagonal_turned, diagonal, rtol=1e-7, atol=1e-8),
     )
 
@@ -134,7 +134,8 @@ def scale_free_by_coordinate(key, *, dim: Size = 6, steps: Count = 60, eta: Posi
     for name, pair in zip(("M", "T"), found["separate"], strict=True):
         yield equal(f"separable function, coordinates together and alone: {name}", *pair)
     yield control(
-        "gradient descent", equal("steps when coordinates of the gradients are scaled", *found["plain"][::-1])
+        "no division by past gradients: gradient descent",
+        equal("steps when coordinates of the gradients are scaled", *found["plain"][::-1]),
     )
 
 
@@ -145,14 +146,17 @@ def scale_free_by_coordinate(key, *, dim: Size = 6, steps: Count = 60, eta: Posi
 def diagonal_of_the_inverse_root(key, *, dim: Size = 4, steps: Count = 40):
     r"""The adaptive rate of AdaGrad by coordinate is the diagonal of the inverse root of G.
 
-    As printed in 18.5.1: the diagonal form of AdaGrad has the rates $\eta\cdot\mathrm{diag}(G_k^{-1/2})$, equivalent to
-    those of Remark 18.14, $\eta/\sqrt{(G_k)_{jj}}$. For gradients that are correlated these are different numbers.
+    As printed in 18.5.1: the diagonal form of AdaGrad has the rates $\eta\cdot\mathrm{diag}(G_k^{-1/2})$, and that of
+    Remark 18.14, with the rates $\eta/\sqrt{(G_k)_{jj}}$, is called "equivalent". For gradients that are correlated
+    these are different numbers. Corrected: $\eta\cdot\mathrm{diag}(G_k)^{-1/2}$.
     """
     g = jax.random.normal(key, (steps, dim)) @ (jnp.eye(dim) + 1.0)
-    values, vectors = jnp.linalg.eigh(g.T @ g)
-    printed = ((vectors / jnp.sqrt(values)) * vectors).sum(1)
-    meant = jnp.abs(_steps_under(adagrad(1.0, eps=0.0), g)[-1] / g[-1])
-    yield equal("rate of each coordinate", meant, printed)
+    total = g.T @ g
+    values, vectors = jnp.linalg.eigh(total)
+    taken = jnp.abs(_steps_under(adagrad(1.0, eps=0.0), g)[-1] / g[-1])
+    yield equal("rate of each coordinate: inverse root of the diagonal", taken, 1 / jnp.sqrt(jnp.diagonal(total)))
+    root = ((vectors / jnp.sqrt(values)) * vectors).sum(1)
+    yield printed(equal("rate of each coordinate: diagonal of the inverse root", taken, root))
 
 
 @claim(rows=("M18.27",))
@@ -216,7 +220,7 @@ def norm_is_free_of_scale(key, *, dim: Size = 6, steps: Count = 60):
     yield equal("iterates for a multiple of the function", scaled, plain)
     moved = jnp.linalg.norm(descent_scaled[1] - descent_scaled[0])
     yield control(
-        "gradient descent",
+        "no division by past gradients: gradient descent",
         equal("way in the first step for a multiple", moved, jnp.linalg.norm(descent[1] - descent[0])),
     )
 

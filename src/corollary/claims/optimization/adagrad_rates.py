@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 import optax
 
-from corollary.evidence import Count, Size, at_least, at_most, claim, control, equal
+from corollary.evidence import Count, Size, at_least, at_most, claim, control, equal, printed
 from corollary.optimization import (
     adagrad_norm,
     adagrad_shifted,
@@ -76,11 +76,15 @@ def harmonic_series_as_printed(key, *, length: Size = 200):
 
     As printed in the proof of Theorem 2.5.4: $\sum_{t\le T}\frac{\|\nabla_t\|^2}{\sum_{i\le t}\|\nabla_i\|^2}\le\log
     GT$ where $\|\nabla_t\|\le G$. For gradients of constant norm $G$ the left-hand side is $1+\frac12+\dots+\frac1T$.
+    Corrected: at most $1+\ln(A_T/A_1)$ with the sums $A_t$ themselves, here $1+\ln T$.
     """
     G = 10 ** jax.random.uniform(key, (3,), minval=-2.0, maxval=0.0)
     a = jnp.broadcast_to(G[:, None] ** 2, (3, length))
     T = jnp.arange(1, length + 1)
-    yield at_most("sum over terms", jnp.cumsum(a / jnp.cumsum(a, 1), 1), jnp.log(G[:, None] * T), x=T, along="T")
+    total = jnp.cumsum(a, 1)
+    sums = jnp.cumsum(a / total, 1)
+    yield at_most("sum over terms, corrected bound", sums, rates.adagrad.harmonic(total, a[:, :1]), x=T, along="T")
+    yield printed(at_most("sum over terms, printed bound", sums, jnp.log(G[:, None] * T), x=T, along="T"))
 
 
 def _accumulated(problem, steps, start=None):
@@ -127,13 +131,14 @@ def norm_rate(key, *, instances: Size = 400, dim: Size = 3, log2_steps: Size = 1
             return _accumulated(quadratic(beta[None], start[None]), steps)
 
         tight = jax.vmap(lambda b: bowl(b, jnp.ones(())))(betas)
+        sharper = jax.vmap(lambda b: bowl(2 * b, jnp.ones(())))(betas)
         far = jax.vmap(lambda b: bowl(b, 3 + jnp.ones(())))(betas)
         descent = jax.vmap(
             lambda b: minimize(quadratic(b[None], jnp.ones(1)), optax.sgd(1.0), steps=20).gradient_norm[-1] / b
         )(betas)
-        return waves, sums, tight, far, descent
+        return waves, sums, tight, sharper, far, descent
 
-    waves, sums, (total, value), (far, _), descent = measure(key)
+    waves, sums, (total, value), (sharp_total, sharp_value), (far, _), descent = measure(key)
     for name, (mean, bound, ahead) in (("waves on the line", waves), (f"sums of waves, d = {dim}", sums)):
         yield at_most(f"{name}: mean squared gradient", mean, bound, x=T, along="T")
         yield at_most(f"{name}: bound in advance", mean, ahead, x=T, along="T")
@@ -146,9 +151,15 @@ def norm_rate(key, *, instances: Size = 400, dim: Size = 3, log2_steps: Size = 1
     yield equal("parabola from 1: bound in advance attained", mean, ahead, rtol=1e-5, x=T, along="T")
     # from a distance of 4, the last squared gradient relative to the first
     yield at_most("last squared gradient, seven smoothnesses", far[:, -1] - far[:, -2], 1e-20 * far[:, 0], x=betas)
-    half = rates.adagrad.norm(betas[:, None] / 2, value[:, :1] - value[:, T], total[:, :1], total[:, T - 1], T)
-    yield control("half the smoothness", at_most("parabola from 1: mean squared gradient", mean, half, x=T, along="T"))
-    yield control("gradient descent, step 1", at_most("last gradient over the first", descent, 1.0, x=betas))
+    fall = sharp_value[:, :1] - sharp_value[:, T]
+    allowed = rates.adagrad.norm(betas[:, None], fall, sharp_total[:, :1], sharp_total[:, T - 1], T)
+    yield control(
+        "a parabola with twice the curvature",
+        at_most("mean squared gradient", sharp_total[:, T - 1] / T, allowed, x=T, along="T"),
+    )
+    yield control(
+        "a fixed step of 1 in place of AdaGrad's", at_most("last gradient over the first", descent, 1.0, x=betas)
+    )
 
 
 @claim(
@@ -161,13 +172,16 @@ def norm_rate_as_printed(key, *, steps: Count = 50):
     As printed in Theorem 2.5.4: for a $\beta$-smooth $f$ with $f(w_1)-f(w)\le M$ and $\|\nabla_t\|\le G$,
     $\frac1T\sum_t\|\nabla_t\|^2\le\frac1T(\beta+M\log GT)\big(\sum_{t\le T}\|\nabla_t\|^2\big)^{1/2}$. On
     $\frac\beta2w^2$ with a small $\beta$, true gradients, $G$ the first of them and $M=f(w_1)$, the right-hand side is
-    negative as long as $GT$ is small.
+    negative as long as $GT$ is small. Corrected: the bracket is $M+\frac\beta2(1+\ln\frac{A_T}{A_1})$.
     """
     beta = 10 ** jax.random.uniform(key, (1,), minval=-4.0, maxval=-3.0)
     total, value = _accumulated(quadratic(beta, jnp.array([4.0])), steps)
     T = jnp.arange(1, steps + 1)
-    printed = (beta + value[0] * jnp.log(jnp.sqrt(total[0]) * T)) * jnp.sqrt(total) / T
-    yield at_most("mean squared gradient", total / T, printed, x=T, along="T")
+    mean = total / T
+    corrected = rates.adagrad.norm(beta, value[0], total[0], total, T)
+    yield at_most("mean squared gradient, corrected bound", mean, corrected, x=T, along="T")
+    bound = (beta + value[0] * jnp.log(jnp.sqrt(total[0]) * T)) * jnp.sqrt(total) / T
+    yield printed(at_most("mean squared gradient, printed bound", mean, bound, x=T, along="T"))
 
 
 @claim(rows=("T02.35",))
@@ -257,7 +271,8 @@ def diagonal_rate_as_printed(key, *, dim: Size = 5, steps: Count = 20):
     As printed in Theorem 2.5.5: $\frac1T\sum_t\|\nabla_t\|^2\le\frac1T(M+\beta\log
     GT)\sum_j\big(\sum_{t\le T}\nabla_t(j)^2\big)^{1/2}$ for a $\beta$-smooth $f$ with $f(w_1)-f(w)\le M$ and
     $\|\nabla_t\|\le G$. On $\frac\beta2\|w\|^2$ with a small $\beta$, true gradients and $\sigma$ the largest partial
-    derivative, the right-hand side is negative as long as $GT$ is small.
+    derivative, the right-hand side is negative as long as $GT$ is small. Corrected: the bracket is
+    $M+\frac{d\beta}2\log_2(1+T)$, and $\sigma^2$ is added to the sums up to $T-1$ inside the roots.
     """
     beta_key, start_key = jax.random.split(key)
     beta = 10 ** jax.random.uniform(beta_key, (), minval=-4.0, maxval=-3.0)
@@ -267,5 +282,8 @@ def diagonal_rate_as_printed(key, *, dim: Size = 5, steps: Count = 20):
     gradients = jax.vmap(problem.gradient)(path.theta[:-1])
     sums = jnp.cumsum(gradients**2, 0)
     T = jnp.arange(1, steps + 1)
-    printed = (path.value[0] + beta * jnp.log(path.gradient_norm[0] * T)) * jnp.sqrt(sums).sum(1) / T
-    yield at_most("mean squared gradient", sums.sum(1) / T, printed, x=T, along="T")
+    mean = sums.sum(1) / T
+    corrected = rates.adagrad.diagonal(beta, path.value[0], beta * start.max(), sums - gradients**2, T)
+    yield at_most("mean squared gradient, corrected bound", mean, corrected, x=T, along="T")
+    bound = (path.value[0] + beta * jnp.log(path.gradient_norm[0] * T)) * jnp.sqrt(sums).sum(1) / T
+    yield printed(at_most("mean squared gradient, printed bound", mean, bound, x=T, along="T"))

@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 import optax
 
-from corollary.evidence import Count, Positive, Size, at_least, at_most, claim, control, equal, estimate
+from corollary.evidence import Count, Positive, Size, at_least, at_most, claim, control, equal, estimate, printed
 from corollary.optimization import (
     adam,
     adamax,
@@ -94,7 +94,7 @@ def two_moving_averages(key, *, dim: Size = 5, steps: Count = 60, eta: Positive 
     yield equal("gradient 1e-6, offset inside: step over the learning rate", -inside / eta, 1e-6 / jnp.sqrt(1.0001e-8))
     yield equal("gradient 1e-6, offset beside: step over the learning rate", -beside / eta, 1 / 1.01)
     yield control(
-        "no correction",
+        "no bias correction",
         equal("constant gradient: every step", found["biased"], jnp.broadcast_to(-eta * jnp.sign(g), (steps, dim))),
     )
 
@@ -106,13 +106,15 @@ def two_moving_averages(key, *, dim: Size = 5, steps: Count = 60, eta: Positive 
 def update_without_learning_rate(key, *, dim: Size = 5, steps: Count = 40, eta: Positive = 0.01):
     r"""Adam subtracts the averaged gradient divided by the root of the averaged squares, with no other factor.
 
-    As printed in 3.3: $\theta_{t+1}=\theta_t-\eta_t\odot g_t$ with $\eta_t=\frac1{\sqrt{\gamma_t}+\delta}$, $g_t$ and
-    $\gamma_t$ the moving averages of the gradients and of their squares. Adam has $\eta_t=\frac\eta{\sqrt{\gamma_t}+
-    \delta}$ with a learning rate $\eta$.
+    As printed in 3.3: Adam is $\theta_{t+1}=\theta_t-\eta_t\odot g_t$ with $\eta_t=\frac1{\sqrt{\gamma_t}+\delta}$,
+    $g_t$ and $\gamma_t$ the moving averages of the gradients and of their squares. Corrected, and as the text itself
+    has it for AdaGrad a few lines before: $\eta_t=\frac\eta{\sqrt{\gamma_t}+\delta}$ with a learning rate $\eta$.
     """
     g = jax.random.normal(key, (steps, dim))
-    printed = -(_weights(steps, DELTA1) @ g) / (jnp.sqrt(_weights(steps, DELTA2) @ g**2) + 1e-8)
-    yield equal("steps", _steps_under(adam(eta, eps_inside=False, bias_correction=False), g)[0], printed)
+    taken = _steps_under(adam(eta, eps_inside=False, bias_correction=False), g)[0]
+    direction = -(_weights(steps, DELTA1) @ g) / (jnp.sqrt(_weights(steps, DELTA2) @ g**2) + 1e-8)
+    yield equal("steps of Adam, with the learning rate", taken, eta * direction)
+    yield printed(equal("steps of Adam, as printed", taken, direction))
 
 
 @claim(rows=("M18.34", "M18.36"))
@@ -137,11 +139,12 @@ def longest_steps(key, *, steps: Count = 2000, instances: Size = 100):
         worst_adam = (DELTA2 / DELTA1) ** i  # grows to 1e90, and its square to 1e180
         worst_adamax = DELTA2**i
         gradients = jnp.concatenate([random, worst_adam[:, None], worst_adamax[:, None]], axis=1)
-        return jnp.abs(_steps_under(adam(1.0, eps=0.0), gradients)[0]).T, jnp.abs(
-            _steps_under(adamax(1.0), gradients)[0]
-        ).T
+        methods = (adam(1.0, eps=0.0), adamax(1.0), adam(1.0, eps=0.0, bias_correction=False))
+        found = [jnp.abs(_steps_under(method, gradients)[0]).T for method in methods]
+        slow = _steps_under(adamax(1.0, delta1=0.99, delta2=0.9), 0.9**i)[0]
+        return *found, jnp.abs(slow)
 
-    by_adam, by_adamax = measure(key)
+    by_adam, by_adamax, biased, slow = measure(key)
     adam_bound = rates.adam.adam_step(DELTA1, DELTA2, k)
     adamax_bound = rates.adam.adamax_step(DELTA1, DELTA2, k)
     # the first step is the learning rate in any case
@@ -152,8 +155,15 @@ def longest_steps(key, *, steps: Count = 2000, instances: Size = 100):
     yield at_most("AdaMax, random gradients", by_adamax[:-2, 1:], adamax_bound[1:], x=k[1:], along="step")
     yield equal("AdaMax, worst gradients", by_adamax[-1], adamax_bound, x=k, along="step")
     yield at_most("AdaMax, bound for all steps", adamax_bound, 1.0091, x=k, along="step")
-    yield control("the learning rate as a bound for Adam", at_most("worst gradients", by_adam[-2, 1:], 1.0))
-    yield control("the learning rate as a bound for AdaMax", at_most("worst gradients", by_adamax[-1, 1:], 1.0))
+    yield control(
+        "no bias correction", at_most("Adam, random gradients", biased[:-2, 1:], adam_bound[1:], x=k[1:], along="step")
+    )
+    # beyond a few hundred steps the smallest gradients are no longer numbers of ours
+    early = k <= 100
+    yield control(
+        "an average of the gradients that is longer than that of their sizes",
+        at_most("AdaMax, worst gradients", slow[early], 1.0091, x=k[early], along="step"),
+    )
 
 
 @claim(rows=("M18.35",))
@@ -235,7 +245,9 @@ def worst_point_of_a_convex_loss(key, *, cycles: Count = 3000, C: Positive = 3.0
     loss = jnp.where(jnp.arange(1, 3 * cycles + 1) % 3 == 1, C, -1.0)
     before = jnp.concatenate([by_adam[:1], by_adam[:-1]])
     yield at_least("Adam: mean regret in the last cycles", (loss * (before + 1))[3 * last :].mean(), 0.3 * (C - 2))
-    yield control("AMSGrad", equal("end of the last cycles", by_amsgrad[2::3][last:], 1.0))
+    yield control(
+        "a divisor that does not forget, AMSGrad's", equal("end of the last cycles", by_amsgrad[2::3][last:], 1.0)
+    )
 
 
 @claim(rows=("M18.36",))
@@ -286,11 +298,18 @@ def adamax_divisor_as_printed(key, *, dim: Size = 5):
     r"""AdaMax divides its step k+1 by the maximum with index k, which starts at zero.
 
     As printed in the summary of 18.5.4: $m_0=u_0=0$, $u_k=\max\{\delta_2u_{k-1},\|\nabla f(\theta_k)\|_\infty\}$ and
-    $\theta_{k+1}=\theta_k-\eta\frac1{1-\delta_1^{k+1}}\frac{m_{k+1}}{u_k}$. The first step, $k=0$, divides by $u_0=0$.
+    $\theta_{k+1}=\theta_k-\eta\frac1{1-\delta_1^{k+1}}\frac{m_{k+1}}{u_k}$. The first step, $k=0$, would divide by
+    $u_0=0$, and no step would see the gradient at $\theta_0$. Corrected: $u_{k+1}=\max\{\delta_2u_k,\|\nabla
+    f(\theta_k)\|_\infty\}$ in the place of $u_k$. What AdaMax divides by is found from its steps.
     """
-    size = jnp.abs(jax.random.normal(key, (3, dim))).max(1)  # of the gradients at iterates 0, 1, 2
-    u = [jnp.zeros(())]
+    g = jax.random.normal(key, (3, dim)) * jnp.array([[2.0], [1.0], [1.0]])  # at iterates 0, 1, 2
+    size = jnp.abs(g).max(1)
+    steps, states = _steps_under(adamax(1.0, mode="global"), g)
+    count = jnp.arange(1, 4)
+    divisors = jnp.abs(states.first[:, 0] / ((1 - DELTA1**count) * steps[:, 0]))
+    at_k, after_k = [jnp.zeros(())], [size[0]]
     for k in (1, 2):
-        u.append(jnp.maximum(DELTA2 * u[-1], size[k]))
-    # any divisor smaller than the gradient that it stands for makes a step longer than the bound
-    yield at_least("divisor of the steps 1, 2, 3", jnp.stack(u), size, x=jnp.arange(1, 4), along="step")
+        at_k.append(jnp.maximum(DELTA2 * at_k[-1], size[k]))
+        after_k.append(jnp.maximum(DELTA2 * after_k[-1], size[k]))
+    yield equal("divisor of the steps 1, 2, 3, corrected", divisors, jnp.stack(after_k), x=count, along="step")
+    yield printed(equal("divisor of the steps 1, 2, 3, as printed", divisors, jnp.stack(at_k), x=count, along="step"))

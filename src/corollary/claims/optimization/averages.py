@@ -186,5 +186,5 @@ def power_means_to_maximum(key, *, dim: Size = 8, steps: Size = 20, delta: Proba
     yield at_least("the same: share of the upper bound, p from 512 on", share[8:], 0.99, x=p[8:], along="p")
     yield rate("logarithm of that, p from 512 on", p[8:], jnp.log(even[8:]), -1.0, tolerance=0.01, along="p")
     yield control(
-        "the mean square, p = 2", equal("root of the power average", roots[0], largest, rtol=0.003, x=k, along="step")
+        "a small power, p = 2", equal("root of the power average", roots[0], largest, rtol=0.003, x=k, along="step")
     )

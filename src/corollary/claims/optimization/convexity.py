@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 import optax
 
-from corollary.evidence import Count, Size, at_least, at_most, claim, control, equal
+from corollary.evidence import Count, Size, at_least, at_most, claim, control, equal, printed
 from corollary.optimization import (
     Problem,
     chord_gap,
@@ -70,6 +70,9 @@ def characterisations(key, *, dim: Size = 4, pairs: Count = 2000):
             "fourth powers": lambda t: jnp.sum(t**4),
             "rank one": lambda t: t.sum() ** 2,
         }
+        # half as curved as mu along the flat axis
+        weaker = hessian - 0.5 * form.mu * jnp.outer(flat, flat)
+        along = share(lambda t: 0.5 * t @ weaker @ t, form.mu, strong["its flat axis"][1])
         broken = {
             "cosines": lambda t: jnp.cos(t).sum(),
             "logarithms": lambda t: jnp.log1p(t**2).sum(),
@@ -79,9 +82,10 @@ def characterisations(key, *, dim: Size = 4, pairs: Count = 2000):
             {name: (share(p, p.mu, v), p.mu) for name, (p, v) in strong.items()},
             jnp.stack([share(f, 0.0, y) for f in merely.values()]),
             {name: share(f, 0.0, y) for name, f in broken.items()},
+            along,
         )
 
-    strong, merely, broken = measure(key)
+    strong, merely, broken, along = measure(key)
     # in units of the squared distance the differences of values lose eps |f| / |x - y|^2, with |f| up to 1e4
     rounding = 1e-9
     for name, (spare, _) in strong.items():
@@ -90,8 +94,8 @@ def characterisations(key, *, dim: Size = 4, pairs: Count = 2000):
     yield at_least("convex functions: all four", merely, 0.0, atol=rounding)
     for name, spare in broken.items():
         yield at_most(f"{name}: all four fail together", spare, -1e-3)
-    spare, mu = strong["its flat axis"]
-    yield control("twice the constant mu", at_least("chord, tangent, gradient", spare[:3] - mu, 0.0, atol=rounding))
+    name = "chord, tangent, gradient, curvature above mu"
+    yield control("a curvature of half of mu along one axis", at_least(name, along, 0.0, atol=rounding))
     yield control("a function that is not convex", at_least("all four", broken["cosines"], 0.0, atol=rounding))
 
 
@@ -260,13 +264,34 @@ def optimality_conditions(key, *, dim: Size = 5, count: Size = 50):
 def semidefinite_suffices(key):
     r"""As printed: where the gradient vanishes and the Hessian is positive semidefinite there is a local minimum.
 
-    $\nabla f(w)=0$ and $\nabla^2f(w)\succeq0$ would make $f$ no smaller nearby. The condition is necessary, not
-    sufficient.
+    Definition 2.1.5: a stationary point is called a local minimum "if in addition $\nabla^2f$ is positive-semidefinite
+    at $w$". In Definition 6.1.1 of the same text $w$ is a local minimum if $f(w)\le f(w')$ for all $w'$ within some
+    radius, and a singular Hessian leaves it open. At 0 the function $cw^3$ has the first and not the second: it is
+    smaller within every one of six radii. Corrected: semidefinite is necessary, and definite is sufficient, as for
+    $cw^3+w^2$.
     """
-    verdict = classify_critical_point(lambda w: w**3, 0.0)
-    yield equal("w^3 at 0 satisfies the definition", verdict.second_order, 1)
-    near = jnp.linspace(-0.01, 0.01, 101) + 0.0 * jax.random.normal(key, ())
-    yield at_least("w^3 nearby", near**3, 0.0, x=near, along="w")
+    c = jax.random.uniform(key, (), minval=0.5, maxval=2.0)
+    radii = 10.0 ** -jnp.arange(1, 7)
+
+    def lowest(f):
+        """The least value within each radius, less that at 0, over the cube of the radius."""
+        return jax.vmap(lambda r: (jax.vmap(f)(r * jnp.linspace(-1, 1, 101)) - f(0.0)).min() / r**3)(radii)
+
+    def flat(w):
+        return c * w**3
+
+    def bowl(w):
+        return c * w**3 + w**2
+
+    verdict, definite = classify_critical_point(flat, 0.0), classify_critical_point(bowl, 0.0)
+    yield equal("cw^3 at 0 satisfies Definition 2.1.5", verdict.second_order, 1)
+    yield equal("cw^3 + w^2 at 0: gradient zero and definite Hessian", definite.minimum, 1)
+    yield at_least(
+        "cw^3 + w^2: least value within a radius, less that at 0", lowest(bowl), 0.0, x=radii, along="radius"
+    )
+    yield printed(
+        at_least("cw^3: least value within a radius, less that at 0", lowest(flat), 0.0, x=radii, along="radius")
+    )
 
 
 @claim(rows=("T02.03",))

@@ -5,7 +5,6 @@ import jax.numpy as jnp
 import optax
 
 from corollary.evidence import Count, Size, at_most, claim, control, equal, monotone, rate
-from corollary.linear import quadratic_flow
 from corollary.optimization import (
     Problem,
     cosine_wells,
@@ -14,6 +13,7 @@ from corollary.optimization import (
     log_squares,
     minimize,
     quadratic,
+    quadratic_flow,
     random_cosines,
     random_quadratic,
     rates,
@@ -186,7 +186,9 @@ def least_squares_flow(key, *, dim: Size = 5):
     yield equal("full rank: the normal equations", rows[0][3], normal, rtol=1e-9, atol=1e-10)
     yield equal("fewer equations, a preconditioned flow: a solution too", residual, 0.0, atol=1e-8)
     limit = rows[1][3]
-    yield control("but preconditioned", equal("the solution nearest to the start", other, limit, rtol=1e-7, atol=1e-8))
+    yield control(
+        "a preconditioned flow", equal("the solution nearest to the start", other, limit, rtol=1e-7, atol=1e-8)
+    )
     yield control(
         "columns that are not independent",
         equal("one limit for all starts, the shortest solution", rows[1][2], shortest, rtol=1e-7, atol=1e-8),

@@ -125,10 +125,10 @@ def convex_rate(key, *, dim: Size = 40, steps: Count = 300):
     r"""Gradient descent on a smooth convex function comes within O(1/k) of the minimum.
 
     Let $f$ be convex and $L$-smooth with a minimiser and $0<\eta\le1/L$. Then
-    $f(\theta_k)-f^*\le\frac{\|\theta_0-\theta^*\|^2}{2\eta k}$ (B, Theorem 37; M, Lemma 17.11, which omits
-    convexity). The best constant is $\frac{L\|\theta_0-\theta^*\|^2}{4\eta Lk+2}$, attained at step $k$ by the Huber
-    function with threshold $\frac R{2\eta Lk+1}$ started at $R$: for many steps the texts are off by the factor 2, and
-    never by less.
+    $f(\theta_k)-f^*\le\frac{\|\theta_0-\theta^*\|^2}{2\eta k}$ (B, Theorem 37; M, Lemma 17.11, which leaves the
+    convexity to the title of its section: without it descent may stay near a maximum for long). The best constant is
+    $\frac{L\|\theta_0-\theta^*\|^2}{4\eta Lk+2}$, attained at step $k$ by the Huber function with threshold $\frac
+    R{2\eta Lk+1}$ started at $R$: for many steps the texts are off by the factor 2, and never by less.
     """
     k = jnp.arange(1, steps + 1)
     horizons, shares = jnp.array([1, 5, 20, 100, steps]), jnp.array([1.0, 0.3])
@@ -144,9 +144,11 @@ def convex_rate(key, *, dim: Size = 40, steps: Count = 300):
 
         worst = jax.vmap(lambda s: jax.vmap(lambda h: slowest(s, h))(horizons))(shares)
         steep = minimize(quadratic(jnp.ones(1)), optax.sgd(1.9), steps=1)
-        return path.value[1:] - problem.minimum, problem.L, distance, worst, steep.value[1]
+        top = jnp.pi - 10.0 ** -jax.random.uniform(key, (1,), minval=4.0, maxval=6.0)
+        hill = minimize(cosine_wells(top), optax.sgd(1.0), steps=12).value[1:]
+        return path.value[1:] - problem.minimum, problem.L, distance, worst, steep.value[1], hill, top[0]
 
-    gap, L, distance, worst, steep = measure(key)
+    gap, L, distance, worst, steep, hill, top = measure(key)
     yield at_most(
         "ill-conditioned quadratic", gap, rates.gradient_descent.convex(L, distance, k), x=k, along="iteration"
     )
@@ -170,27 +172,7 @@ def convex_rate(key, *, dim: Size = 40, steps: Count = 300):
     yield at_most("the same, bound of the texts", worst, printed, x=horizons, along="horizon")
     yield at_least("share of the texts' bound, longest horizon", worst[:, -1] / printed[:, -1], 0.495)
     yield control("a step of 1.9/L", at_most("value after one step", steep, 1 / (2 * 1.9)))
-
-
-@claim(
-    rows=("M17.11",),
-    erratum="Lemma 17.11 assumes smoothness alone; without convexity descent may stay near a maximum for long.",
-)
-def convexity_left_out(key, *, steps: Count = 12):
-    r"""As printed: gradient descent on every smooth function comes within O(1/k) of the minimum.
-
-    Lemma 17.11: under Assumption 17.6 ($\nabla\Lambda$ is $L$-Lipschitz) and $\eta L\le1$,
-    $\Lambda(\theta_k)-\Lambda(\theta^*)\le\frac{\|\theta_0-\theta^*\|^2}{2\eta k}$. For $1-\cos\theta$, $L=1$, from a
-    start close to $\pi$ the value stays near 2, while $\frac{\pi^2}{2k}$ is less for $k\ge3$. Lemma 17.9, from which it
-    follows, has the convexity.
-    """
-    k = jnp.arange(1, steps + 1)
-
-    @jax.jit
-    def measure(key):
-        start = jnp.pi - 10.0 ** -jax.random.uniform(key, (1,), minval=4.0, maxval=6.0)
-        path = minimize(cosine_wells(start), optax.sgd(1.0), steps=steps)
-        return path.value[1:], start[0]
-
-    value, start = measure(key)
-    yield at_most("excess value", value, rates.gradient_descent.convex(1.0, start, k), x=k, along="iteration")
+    yield control(
+        "not convex, from near a maximum of the cosine",
+        at_most("excess value", hill, rates.gradient_descent.convex(1.0, top, k[:12]), x=k[:12], along="iteration"),
+    )

@@ -7,7 +7,19 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
-from corollary.evidence import Count, Positive, Probability, Size, at_least, at_most, claim, control, equal, rate
+from corollary.evidence import (
+    Count,
+    Positive,
+    Probability,
+    Size,
+    at_least,
+    at_most,
+    claim,
+    control,
+    equal,
+    printed,
+    rate,
+)
 from corollary.optimization import (
     Problem,
     damped_oscillator,
@@ -89,24 +101,27 @@ def printed_intermediate(key, *, dim: Size = 10, step: Positive = 0.1, momentum:
 
     As printed: $u_{k+1}=(1+\rho)\theta_k-\rho\theta_{k-1}$, $\theta_{k+1}=u_k-\eta\nabla f(\theta_k)$, said to be
     equivalent to $\theta_{k+1}=\theta_k-\eta\nabla f(\theta_k)+\rho(\theta_k-\theta_{k-1})$. It lags one step behind
-    (here $u_0=\theta_0$, the kindest start).
+    (here $u_0=\theta_0$, the kindest start). Corrected: $\theta_{k+1}=u_{k+1}-\eta\nabla f(\theta_k)$.
     """
 
     @jax.jit
     def measure(key):
         problem = random_quadratic(key, dim, 50.0)
 
-        def advance(state, _):
-            theta, last, u = state
-            new = u - step * problem.gradient(theta)
-            return (new, theta, (1 + momentum) * theta - momentum * last), new
+        def walk(late):
+            def advance(state, _):
+                theta, last, u = state
+                ahead = (1 + momentum) * theta - momentum * last
+                new = (u if late else ahead) - step * problem.gradient(theta)
+                return (new, theta, ahead), new
 
-        start = problem.start
-        printed = jax.lax.scan(advance, (start, start, start), length=20)[1]
-        return printed, minimize(problem, heavy_ball(step, momentum), steps=20).theta[1:]
+            return jax.lax.scan(advance, (problem.start,) * 3, length=20)[1]
 
-    printed, right = measure(key)
-    yield equal("printed form against the heavy ball", printed[:, 0], right[:, 0], along="iteration")
+        return walk(True), walk(False), minimize(problem, heavy_ball(step, momentum), steps=20).theta[1:]
+
+    late, corrected, right = measure(key)
+    yield equal("corrected form against the heavy ball", corrected[:, 0], right[:, 0], atol=1e-10, along="iteration")
+    yield printed(equal("printed form against the heavy ball", late[:, 0], right[:, 0], atol=1e-10, along="iteration"))
 
 
 @claim(
@@ -116,23 +131,26 @@ def printed_intermediate(key, *, dim: Size = 10, step: Positive = 0.1, momentum:
 def printed_momentum_term(key, *, dim: Size = 10, step: Positive = 0.1, momentum: Probability = 0.9):
     r"""The momentum term of the heavy ball is β times the difference of the next and the current point.
 
-    As printed: "$\beta(w_{t+1}-w_t)$ is the so-called momentum term", below the right recursion
-    $w_{t+1}=w_t-\eta\nabla f(w_t)+\beta(w_t-w_{t-1})$. With the printed term the equation for $w_{t+1}$ has the
-    solution $w_t-\frac\eta{1-\beta}\nabla f(w_t)$: gradient descent with a longer step, without memory.
+    As printed: "$\beta(w_{t+1}-w_t)$ is the so-called momentum term", below the right recursion $w_{t+1}=w_t-\eta\nabla
+    f(w_t)+\beta(w_t-w_{t-1})$. Measured along the heavy ball in its form with a velocity: what a step adds to the
+    gradient step, $w_{t+1}-w_t+\eta\nabla f(w_t)$. Corrected: it is $\beta(w_t-w_{t-1})$, as in the recursion. (With
+    the printed term the equation for $w_{t+1}$ has the solution $w_t-\frac\eta{1-\beta}\nabla f(w_t)$: gradient descent
+    with a longer step, without memory.)
     """
 
     @jax.jit
     def measure(key):
         problem = random_quadratic(key, dim, 50.0)
-        printed = minimize(problem, optax.sgd(step / (1 - momentum)), steps=30).theta
-        slopes = jax.vmap(problem.gradient)(printed[:-1])
-        moved = jnp.diff(printed, axis=0)
-        residual = moved + step * slopes - momentum * moved
-        return residual, printed[1:], minimize(problem, heavy_ball(step, momentum), steps=30).theta[1:]
+        path = minimize(problem, heavy_ball(step, momentum, form="velocity"), steps=30).theta
+        moved = jnp.diff(path, axis=0)
+        added = moved + step * jax.vmap(problem.gradient)(path[:-1])
+        return added[1:, 0], momentum * moved[:-1, 0], momentum * moved[1:, 0]
 
-    residual, printed, right = measure(key)
-    yield equal("residual of the recursion with the printed term", residual[:, 0], 0.0, along="iteration")
-    yield equal("first coordinate, against the heavy ball", printed[:, 0], right[:, 0], along="iteration")
+    added, before, being_made = measure(key)
+    yield equal("what a step adds: momentum times the step before", added, before, atol=1e-10, along="iteration")
+    yield printed(
+        equal("what a step adds: momentum times the step itself", added, being_made, atol=1e-10, along="iteration")
+    )
 
 
 @claim(rows=("T02.16", "M17.18"))
@@ -232,11 +250,12 @@ def printed_constant_gradient(key, *, steps: Count = 60, momentum: Probability =
     r"""Under a constant gradient the effective step is the sum of the powers of β from 1 to t - 1.
 
     As printed: $\theta^{t+1}=\theta^t-\eta\bigl(\sum_{\tau=1}^{t-1}\beta^\tau\bigr)\delta$, which would not move at
-    all in the first two steps.
+    all in the first two steps, wherever $t$ begins to count. Corrected: $\sum_{\tau=0}^t$.
     """
-    powers = momentum ** np.arange(steps)
-    printed = np.concatenate([[0, 0], np.cumsum(powers[1:])])[:steps]
-    yield equal("effective step over η", _lengths(key, steps, momentum, 0.0), printed, along="iteration")
+    powers, lengths = momentum ** np.arange(steps), _lengths(key, steps, momentum, 0.0)
+    yield equal("effective step over η, from 0 to t", lengths, np.cumsum(powers), along="iteration")
+    short = np.concatenate([[0, 0], np.cumsum(powers[1:])])[:steps]
+    yield printed(equal("effective step over η, from 1 to t - 1", lengths, short, along="iteration"))
 
 
 @partial(jax.jit, static_argnames="steps")
@@ -258,7 +277,8 @@ def stability(key, *, steps: Count = 400):
 
     On $\frac\lambda2\theta^2$ the pair $(\theta^t,\theta^{t-1})$ is multiplied by
     $\begin{pmatrix}1+\beta-\eta\lambda&-\beta\\1&0\end{pmatrix}$ in every step, whose spectral radius is below 1 if
-    and only if $0<\eta\lambda<2(1+\beta)$ and $\beta<1$.
+    and only if $0<\eta\lambda<2(1+\beta)$ and $\beta<1$. (E has $\beta\in[0,1]$: at $\beta=1$, without friction, the
+    determinant of the matrix is 1 and the iterates swing for ever.)
     """
     betas = jnp.array([0.0, 0.5, 0.9])
     share = jnp.array([0.01, 0.5, 0.99, 1.01])
@@ -276,9 +296,12 @@ def stability(key, *, steps: Count = 400):
 
         ends = jax.vmap(lambda b: jax.vmap(lambda s: run(b, s))(share))(betas)
         steps_, beta = jnp.meshgrid(jnp.linspace(0.03, 4.5, 150), jnp.linspace(0.0, 0.95, 20))
-        return ends, heavy_ball_matrix(steps_, beta, 1.0), steps_ / (2 * (1 + beta))
+        free = jax.random.uniform(jax.random.fold_in(key, 1), (8,), minval=0.1, maxval=3.5)
+        swing = jax.vmap(lambda s: minimize(quadratic(jnp.ones(1)), heavy_ball(s, 1.0), steps=steps).theta)(free)
+        swing = jnp.abs(swing[:, -100:, 0]).max(1)
+        return ends, heavy_ball_matrix(steps_, beta, 1.0), steps_ / (2 * (1 + beta)), swing
 
-    (final, at_40, predicted), matrices, relative = measure(key)
+    (final, at_40, predicted), matrices, relative, swing = measure(key)
     yield equal("the 40th iterate is the 40th power of the matrix", at_40, predicted, rtol=1e-7)
     radius, relative = np.abs(np.linalg.eigvals(np.asarray(matrices))).max(-1), np.asarray(relative)
     clear = np.abs(relative - 1) > 1e-6  # at the limit itself rounding decides
@@ -288,20 +311,4 @@ def stability(key, *, steps: Count = 400):
     yield at_most("final distance, steps up to 99 % of the limit", final[:, :3], small)
     yield at_least("final distance, at 101 % of the limit", final[:, 3], large)
     yield control("a step 1 % above the limit", at_most("final distance", final[:, 3], small))
-
-
-@claim(rows=("E03.12",), erratum="β = 1 is allowed as printed; without friction the ball never comes to rest.")
-def closed_range(key, *, steps: Count = 2000):
-    r"""The heavy ball works for every β from 0 to 1, both ends included.
-
-    As printed: $\beta\in[0,1]$. With $\beta=1$ the determinant of the iteration matrix is 1, and on a quadratic the
-    iterates swing for ever, whatever the step.
-    """
-
-    @jax.jit
-    def measure(key):
-        steps_ = jax.random.uniform(key, (8,), minval=0.1, maxval=3.5)
-        path = jax.vmap(lambda s: minimize(quadratic(jnp.ones(1)), heavy_ball(s, 1.0), steps=steps).theta)(steps_)
-        return jnp.abs(path[:, -100:, 0]).max(1)
-
-    yield at_most("largest distance in the last 100 steps", measure(key), 1e-3, along="step size")
+    yield control("no friction, β = 1", at_most("largest distance in the last 100 steps", swing, small))

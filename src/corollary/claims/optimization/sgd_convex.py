@@ -6,7 +6,7 @@ import numpy as np
 import optax
 
 from corollary.claims.optimization._regression import regression
-from corollary.evidence import Count, Positive, Size, at_least, at_most, claim, control, equal, estimate, rate
+from corollary.evidence import Count, Positive, Size, at_least, at_most, claim, control, equal, estimate, printed, rate
 from corollary.optimization import (
     averaged,
     averaged_error,
@@ -87,13 +87,18 @@ def constant_step_printed(key, *, dim: Size = 4):
 
     Lemma 18.6: $\mathbb E\Lambda(\theta_{k+1})-\Lambda^*\le F+(1-\eta\gamma)^k(\Lambda(\theta_0)-\Lambda^*-F)$ with
     $F=\frac{\eta L\kappa_1}{2\gamma}$. From $\theta_0=\theta^*$ with $k=0$ the right side is 0: the first step would
-    not be allowed to raise the value, which noise always does.
+    not be allowed to raise the value, which noise always does. Corrected: the exponent is $k+1$.
     """
     spectrum = jnp.sort(jax.random.uniform(key, (dim,), minval=0.5, maxval=2.0))
     step = 0.5 / spectrum[-1]
     moments = quadratic_moments(spectrum, jnp.ones(dim), jnp.zeros(dim), jnp.full(5, step))
-    bound = rates.sgd.strongly_convex(spectrum[-1], spectrum[0], 0.0, jnp.arange(5), kappa1=float(dim), step=step)
-    yield at_most("expected excess value after step k + 1", expected_value(spectrum, moments)[1:], bound, along="k")
+    k, values = jnp.arange(5), expected_value(spectrum, moments)[1:]
+
+    def bound(exponent):
+        return rates.sgd.strongly_convex(spectrum[-1], spectrum[0], 0.0, exponent, kappa1=float(dim), step=step)
+
+    yield at_most("expected excess value after step k + 1, exponent k + 1", values, bound(k + 1), x=k, along="k")
+    yield printed(at_most("expected excess value after step k + 1, exponent k", values, bound(k), x=k, along="k"))
 
 
 @claim(rows=("M18.13",))
@@ -145,7 +150,8 @@ def decreasing_step(key, *, dim: Size = 6, instances: Count = 20, steps: Count =
             f"too small a constant, {value} over the curvature", k[late] + 1.0, curve[late], -2 * value, tolerance=0.05
         )
     yield control(
-        "too small a constant", rate("slope", k[late] + 1.0, slow[0, late], -1.0, tolerance=0.1, side="at most")
+        "a constant below one over the curvature",
+        rate("slope", k[late] + 1.0, slow[0, late], -1.0, tolerance=0.1, side="at most"),
     )
 
 
@@ -195,21 +201,44 @@ def batches(key, *, dim: Size = 3, n: Size = 60, steps: Count = 1500):
     erratum="The second moment of a batch is bounded by (kappa1 + kappa2 |gradient|^2) / batch, so that the step may "
     "grow with the batch; but it is never below |gradient|^2, and steps beyond 2/L diverge.",
 )
-def batches_printed(key, *, dim: Size = 3, batch: Size = 8, steps: Count = 30):
+def batches_printed(key, *, dim: Size = 3, batch: Size = 8, steps: Count = 30, draws: Count = 4000):
     r"""As printed: a batch of B allows a step that is B times as long.
 
-    M, after Lemma 18.7: $\mathbb E\|G\|^2\le\frac{\kappa_1}{B}+\frac{\kappa_2}{B}\|\nabla\Lambda\|^2$ and the condition
-    $\eta\le\frac{B}{L\kappa_2}$. For quadratics with additive noise $\kappa_2=1$: with $B=8$ the step $8/L$ is
-    allowed, and the iterates grow sevenfold in every step.
+    M, after Lemma 18.7: $\mathbb E\|G\|^2\le\frac{\kappa_1}{B}+\frac{\kappa_2}{B}\|\nabla\Lambda\|^2$, hence Lemma 18.6
+    with the floor $F=\frac{\eta L\kappa_1}{2\gamma B}$ under the condition $\eta\le\frac{B}{L\kappa_2}$. A quadratic
+    with noise $\pm1$ in every coordinate has $\kappa_1=d$, $\kappa_2=1$: with $B=8$ the step $8/L$ is allowed, and the
+    iterates grow sevenfold in every step. Corrected: $\mathbb
+    E\|G\|^2\le\frac{\kappa_1}B+(1+\frac{\kappa_2-1}B)\|\nabla \Lambda\|^2$, so that the lemma holds for the same
+    function up to the step $\frac1L$.
     """
-    spectrum = jnp.sort(jax.random.uniform(key, (dim,), minval=0.5, maxval=2.0))
-    L, mu, start = spectrum[-1], spectrum[0], jnp.ones(dim)
-    kappa1, step = dim / batch, batch / L
-    values = expected_value(spectrum, quadratic_moments(spectrum, jnp.ones(dim) / batch, start, jnp.full(steps, step)))
-    yield at_most("the step meets the printed condition", step, batch / L)
-    # whatever the factor (1 - step mu)^k is taken to be, a bound that stays finite is exceeded
-    floor = step * L * kappa1 / (2 * mu)
-    yield at_most("expected excess value", values[1:], floor + values[0], along="iteration")
+
+    @jax.jit
+    def measure(key):
+        spectrum_key, draw_key = jax.random.split(key)
+        spectrum = jnp.sort(jax.random.uniform(spectrum_key, (dim,), minval=0.5, maxval=2.0))
+        slope = 3 * spectrum  # at the start, three in every coordinate
+        noise = jax.random.rademacher(draw_key, (draws, batch, dim), float).mean(1)
+
+        def values(step):
+            law = quadratic_moments(spectrum, jnp.full(dim, 1 / batch), jnp.full(dim, 3.0), jnp.full(steps, step))
+            return expected_value(spectrum, law)
+
+        top = spectrum[-1]
+        return spectrum, slope @ slope, jnp.sum((slope + noise) ** 2, 1), values(batch / top), values(1 / top)
+
+    spectrum, square, sample, long, short = measure(key)
+    L, mu, k = spectrum[-1], spectrum[0], jnp.arange(1, steps + 1)
+    right, wrong = dim / batch + square, (dim + square) / batch
+    yield estimate("second moment of a batch gradient, corrected", sample, right, wrong=wrong)
+    lower = sample.mean() - 5 * sample.std() / draws**0.5
+    yield printed(at_most("second moment of a batch gradient, mean less 5 errors, as printed", lower, wrong))
+    bound = rates.sgd.strongly_convex(L, mu, short[0], k, kappa1=dim / batch)
+    yield at_most("expected excess value, step 1/L", short[1:], bound, x=k, along="iteration")
+    floor = batch / L * L * dim / (2 * mu * batch)
+    allowed = floor + (1 - batch / L * mu) ** (k - 1) * (long[0] - floor)
+    yield printed(
+        at_most(f"expected excess value, step {batch}/L, as printed", long[1:], allowed, x=k, along="iteration")
+    )
 
 
 @claim(rows=("B05.27",))

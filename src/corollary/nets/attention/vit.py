@@ -17,7 +17,7 @@ from corollary.nets.layers import FullyConnected
 
 
 @implements("B10.64", "E06.19")
-def patches(image, size: int):
+def image_patches(image, size: int):
     """The patches (count, channels * size * size) of an image (channels, height, width), row after row.
 
     Nothing is lost: `from_patches` puts them together again.
@@ -80,7 +80,7 @@ class ViT(eqx.Module):
     ):
         self.shape, self.patch = tuple(whole("shape", a) for a in shape), whole("patch", patch)
         # the patches of a blank image tell how many there are, and whether they fit
-        count, entries = jax.eval_shape(lambda: patches(jnp.zeros(self.shape), self.patch)).shape
+        count, entries = jax.eval_shape(lambda: image_patches(jnp.zeros(self.shape), self.patch)).shape
         keys = jax.random.split(key, 5)
         self.embedding = FullyConnected(entries, width, key=keys[0], initialisation=initialisation)
         self.cls = normal(0.02)(keys[1], (1, width), jnp.result_type(float))
@@ -109,7 +109,7 @@ class ViT(eqx.Module):
     def tokens(self, image):
         """[CLS] and the embedded patches with their positions: what the encoder gets, (count + 1, width)."""
         image = real("image", image, " ".join(map(str, self.shape)), finite=False)
-        x = jnp.concatenate([self.cls, jax.vmap(self.embedding)(patches(image, self.patch))])
+        x = jnp.concatenate([self.cls, jax.vmap(self.embedding)(image_patches(image, self.patch))])
         return x if self.places is None else self.places(x)
 
     def kernel(self):

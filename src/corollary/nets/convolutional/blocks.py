@@ -12,7 +12,7 @@ from jax import lax
 
 from corollary._validate import real, whole
 from corollary.nets.initialisations import he_normal, uniform_fan_in
-from corollary.nets.normalisation import BatchNorm, Moments
+from corollary.nets.normalisation import BatchMoments, BatchNorm
 
 
 class ConvNorm(eqx.Module):
@@ -33,7 +33,7 @@ class ConvNorm(eqx.Module):
         self.norm = BatchNorm(outputs)
         self.stride = whole("stride", stride)
 
-    def state(self) -> Moments:
+    def state(self) -> BatchMoments:
         return self.norm.state()
 
     def __call__(self, x, state, training: bool):
@@ -56,7 +56,7 @@ class NormConv(eqx.Module):
         self.norm = BatchNorm(inputs)
         self.kernel = draw_kernel(key, inputs, outputs, window)
 
-    def state(self) -> Moments:
+    def state(self) -> BatchMoments:
         return self.norm.state()
 
     def __call__(self, x, state, training: bool):

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 
 from corollary._validate import labels, positive, real, whole
 from corollary.catalog import implements
-from corollary.nets.activations import Activation, tanh
+from corollary.nets.activations import ActivationFunction, tanh
 from corollary.nets.convolutional.operator import convolve, cross_correlate
 from corollary.nets.losses import softmax_cross_entropy
 
@@ -59,15 +59,15 @@ class ConvClassifier(eqx.Module):
     filter_bias: jax.Array
     weight: jax.Array
     bias: jax.Array
-    activation: Activation = eqx.field(static=True)
+    activation: ActivationFunction = eqx.field(static=True)
 
-    def __init__(self, shape, window, maps: int, classes: int, activation: Activation = tanh, *, key):
+    def __init__(self, shape, window, maps: int, classes: int, activation: ActivationFunction = tanh, *, key):
         rows, columns = (whole("shape", n) for n in shape)
         ky, kx = (whole("window", n) for n in window)
         maps, classes = whole("maps", maps), whole("classes", classes, 2)
         if ky > rows or kx > columns:
             raise ValueError(f"window must fit into the image {(rows, columns)}, got {(ky, kx)}.")
-        if not isinstance(activation, Activation):
+        if not isinstance(activation, ActivationFunction):
             raise TypeError(f"activation must be an Activation, which knows its derivative, got {activation!r}.")
         r_key, w_key = jax.random.split(key)
         size = (rows - ky + 1) * (columns - kx + 1) * maps

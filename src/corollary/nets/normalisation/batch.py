@@ -23,7 +23,7 @@ from corollary._validate import concrete, real, whole, within
 from corollary.catalog import implements
 
 
-class Moments(NamedTuple):
+class BatchMoments(NamedTuple):
     r"""$\mu$ and $\sigma^2$ of every feature."""
 
     mean: jax.Array
@@ -34,7 +34,7 @@ class NormalisedBatch(NamedTuple):
     r"""$\hat z$, and the moments of the batch (the variance without $\delta$)."""
 
     values: jax.Array
-    moments: Moments
+    moments: BatchMoments
 
 
 @implements("B10.28")
@@ -95,27 +95,27 @@ class BatchNorm(eqx.Module):
         self.delta = float(within("delta", delta, 0.0))
         self.momentum = float(within("momentum", momentum, 0.0, 1.0, open="high"))
 
-    def state(self) -> Moments:
+    def state(self) -> BatchMoments:
         """Mean 0 and variance 1: what the running statistics start from."""
-        return Moments(jnp.zeros_like(self.scale), jnp.ones_like(self.scale))
+        return BatchMoments(jnp.zeros_like(self.scale), jnp.ones_like(self.scale))
 
-    def __call__(self, z, state: Moments):
+    def __call__(self, z, state: BatchMoments):
         z = real("z", z, f"... {self.scale.shape[0]}", finite=False)
         return _apply(z, state, self.scale, self.shift, self.delta)
 
-    def batch(self, z, state: Moments) -> tuple:
+    def batch(self, z, state: BatchMoments) -> tuple:
         z = real("z", z, f"... {self.scale.shape[0]}", finite=False)
         size = z.size // z.shape[-1]
         if size < 2:
             raise ValueError(f"z must hold at least two examples to normalise over, got shape {z.shape}.")
         moments = _moments(z, False)
-        seen = Moments(moments.mean, moments.variance * (size / (size - 1)))
+        seen = BatchMoments(moments.mean, moments.variance * (size / (size - 1)))
         mix = lambda old, new: self.momentum * old + (1 - self.momentum) * new.astype(old.dtype)  # noqa: E731
         state = jax.tree.map(mix, state, jax.lax.stop_gradient(seen))
         return _apply(z, moments, self.scale, self.shift, self.delta), state
 
 
-def _moments(z, unbiased) -> Moments:
+def _moments(z, unbiased) -> BatchMoments:
     examples = tuple(range(z.ndim - 1))
     size = z.size // z.shape[-1]
     wide = z.astype(jnp.promote_types(z.dtype, jnp.float32))
@@ -125,7 +125,7 @@ def _moments(z, unbiased) -> Moments:
         variance = jnp.maximum(jnp.mean(wide * wide, axis=examples) - mean * mean, 0)
     else:
         variance = jnp.mean((wide - mean) ** 2, axis=examples)
-    return Moments(mean, variance * (size / (size - 1)) if unbiased else variance)
+    return BatchMoments(mean, variance * (size / (size - 1)) if unbiased else variance)
 
 
 def _apply(z, moments, scale, shift, delta):

@@ -10,7 +10,7 @@ from corollary._validate import one_of, real, whole
 from corollary.catalog import implements
 from corollary.nets.activations import relu
 from corollary.nets.initialisations import he_normal
-from corollary.nets.normalisation.batch import Moments, batch_normalise
+from corollary.nets.normalisation.batch import BatchMoments, batch_normalise
 from corollary.nets.normalisation.layer import layer_normalise
 
 KINDS = ("batch", "layer", "none")
@@ -74,7 +74,7 @@ class NormalisedMLP(eqx.Module):
             h = self.activation(h)
         return h @ self.weights[-1].T, tuple(statistics)
 
-    def __call__(self, x, statistics: tuple[Moments, ...] = ()):
+    def __call__(self, x, statistics: tuple[BatchMoments, ...] = ()):
         """The output of one example (d,) under the given statistics of the hidden layers."""
         h = real("x", x, str(self.weights[0].shape[1]), finite=False)
         if self.kind == "batch" and len(statistics) != len(self.weights) - 1:

@@ -16,7 +16,7 @@ from corollary._validate import whole
 from corollary.catalog import implements
 from corollary.nets.recurrent.network import Recurrent
 from corollary.nets.recurrent.unroll import sequence, unroll
-from corollary.nets.recurrent.uses import labelling_loss, squared_error
+from corollary.nets.recurrent.uses import labelling_loss, step_error
 
 
 class ThroughTime(NamedTuple):
@@ -28,7 +28,7 @@ class ThroughTime(NamedTuple):
 
 
 @implements("M13.10", "M13.49", "E05.04")
-def bptt(model: Recurrent, xs, ys, state=None, *, loss: Callable = squared_error) -> ThroughTime:
+def bptt(model: Recurrent, xs, ys, state=None, *, loss: Callable = step_error) -> ThroughTime:
     r"""One pass back through the sequence, at a cost and with a memory of the order of $T$.
 
     $D_t=\partial_Z\ell_t+D_{t+1}\,\partial_Zm_Z(X_{t+1},Z_t)$ with $D_{T+1}=0$, and the gradient is
@@ -51,7 +51,7 @@ def bptt(model: Recurrent, xs, ys, state=None, *, loss: Callable = squared_error
 
 
 @implements("M13.11", "E05.04")
-def bptt_window(model: Recurrent, xs, ys, window: int, state=None, *, loss: Callable = squared_error) -> ThroughTime:
+def bptt_window(model: Recurrent, xs, ys, window: int, state=None, *, loss: Callable = step_error) -> ThroughTime:
     r"""Sliding truncation: the error of a step goes back through that step and the `window` $-1$ before it.
 
     Exact for a window of $T$ or more. What is left out of a stable linear recurrence is of the order $\rho^{window}$.
@@ -75,7 +75,7 @@ def bptt_window(model: Recurrent, xs, ys, window: int, state=None, *, loss: Call
 
 
 @implements("M13.11", "M13.48")
-def bptt_blocks(model: Recurrent, xs, ys, block: int, state=None, *, loss: Callable = squared_error) -> ThroughTime:
+def bptt_blocks(model: Recurrent, xs, ys, block: int, state=None, *, loss: Callable = step_error) -> ThroughTime:
     r"""Truncation in blocks of `block` steps, which must divide $T$: the mean of the gradients of the blocks.
 
     Every block starts from the true state, taken as a constant: what earlier steps contributed to it is left out, so
@@ -109,7 +109,7 @@ def train_truncated(
     *,
     block: int = 1,
     state=None,
-    loss: Callable = squared_error,
+    loss: Callable = step_error,
 ) -> Streamed:
     r"""Learning from one long sequence as it comes, a step of `optimiser` for every block of it.
 

@@ -90,7 +90,7 @@ def diagonalise(system: LinearSystem) -> Diagonalised:
 
 
 @implements("E05.17")
-def impulse_response(system: LinearSystem, steps: int):
+def impulse_states(system: LinearSystem, steps: int):
     r"""$B,AB,\dots,A^{T-1}B$, (T, m, n): the states after an impulse at each input."""
     _system(system)
     steps = whole("steps", steps)
@@ -110,7 +110,7 @@ def response(system: LinearSystem, xs):
     _system(system)
     xs = real("xs", xs, f"T {system.inputs.shape[1]}")
     length = len(xs)
-    kernel = jnp.fft.rfft(impulse_response(system, length), 2 * length, axis=0)
+    kernel = jnp.fft.rfft(impulse_states(system, length), 2 * length, axis=0)
     product = jnp.einsum("fmn,fn->fm", kernel, jnp.fft.rfft(xs, 2 * length, axis=0))
     return jnp.fft.irfft(product, 2 * length, axis=0)[:length]
 

@@ -11,7 +11,7 @@ from corollary._validate import one_of, real, whole, within
 from corollary.catalog import implements
 from corollary.nets.activations import tanh
 from corollary.nets.initialisations import orthogonal, uniform_fan_in
-from corollary.nets.normalisation.batch import BatchNorm, Moments
+from corollary.nets.normalisation.batch import BatchMoments, BatchNorm
 from corollary.nets.recurrent.unroll import scan_states
 
 PLACES = ("inputs", "all")
@@ -63,12 +63,12 @@ class BatchNormalised(eqx.Module):
         self.steps = None if steps is None else whole("steps", steps)
         self.cell, self.norm = cell, BatchNorm(cell.inputs.shape[0], delta=delta, momentum=momentum)
 
-    def state(self) -> Moments:
+    def state(self) -> BatchMoments:
         """What the running statistics start from; along a leading axis of steps where each has its own."""
         one = self.norm.state()
         return one if self.steps is None else jax.tree.map(lambda a: jnp.broadcast_to(a, (self.steps, *a.shape)), one)
 
-    def batch(self, xs, state: Moments) -> tuple:
+    def batch(self, xs, state: BatchMoments) -> tuple:
         """The states (B, T, ...) of a batch of sequences (B, T, n), by its own statistics, and the running ones."""
         xs = real("xs", xs, f"B T {self.cell.inputs.shape[1]}", finite=False)
         time_first = jnp.swapaxes(xs, 0, 1)
@@ -102,7 +102,7 @@ class BatchNormalised(eqx.Module):
         )
         return states, running if shared else each
 
-    def __call__(self, xs, state: Moments):
+    def __call__(self, xs, state: BatchMoments):
         """The states (T, ...) of one sequence (T, n), by the running statistics."""
         xs = real("xs", xs, f"T {self.cell.inputs.shape[1]}", finite=False)
         drives, seen = xs @ self.cell.inputs.T, self._for(xs.shape[0], state)

@@ -11,7 +11,7 @@ from corollary.catalog import implements
 from corollary.nets.recurrent.bptt import ThroughTime
 from corollary.nets.recurrent.network import Recurrent
 from corollary.nets.recurrent.unroll import sequence
-from corollary.nets.recurrent.uses import labelling_loss, squared_error
+from corollary.nets.recurrent.uses import labelling_loss, step_error
 
 
 @implements("M13.07")
@@ -27,7 +27,7 @@ def sensitivities(model: Recurrent, xs, state=None):
 
 
 @implements("M13.07")
-def rtrl(model: Recurrent, xs, ys, state=None, *, loss: Callable = squared_error) -> ThroughTime:
+def rtrl(model: Recurrent, xs, ys, state=None, *, loss: Callable = step_error) -> ThroughTime:
     r"""The gradient of $\frac1T\sum_t\ell(Y_t,\hat Y_t)$ in one pass forward; no adjoints.
 
     Carries units times parameters numbers from step to step, whatever the length of the sequence, at a cost of units

@@ -14,7 +14,7 @@ from corollary.catalog import implements
 from corollary.nets.recurrent.unroll import sequence
 
 
-def squared_error(y, prediction):
+def step_error(y, prediction):
     r"""$\|\hat y-y\|^2$ of one step."""
     y, prediction = real("y", y), real("prediction", prediction, finite=False)
     if y.shape != prediction.shape:
@@ -23,14 +23,14 @@ def squared_error(y, prediction):
 
 
 @implements("E05.02", "M13.05")
-def labelling_loss(model: Callable, xs, ys, loss: Callable = squared_error):
+def labelling_loss(model: Callable, xs, ys, loss: Callable = step_error):
     r"""$\frac1T\sum_{t=1}^T\ell(y_t,\hat y_t)$: an answer to every input, such as (13.5)."""
     xs, ys = sequence(xs), sequence(ys, "ys")
     return jnp.mean(jax.vmap(loss)(_as_long(xs, ys), model(xs)))
 
 
 @implements("E05.02")
-def autoregression_loss(model: Callable, xs, loss: Callable = squared_error, targets=None):
+def autoregression_loss(model: Callable, xs, loss: Callable = step_error, targets=None):
     r"""$\frac1{T-1}\sum_{t=1}^{T-1}\ell(x_{t+1},\hat y_t)$: every output predicts the next input.
 
     `targets` are the inputs in the form that the loss takes, such as classes, where that is not `xs` itself.
@@ -43,7 +43,7 @@ def autoregression_loss(model: Callable, xs, loss: Callable = squared_error, tar
 
 
 @implements("E05.02")
-def classification_loss(model: Callable, xs, y, loss: Callable = squared_error):
+def classification_loss(model: Callable, xs, y, loss: Callable = step_error):
     r"""$\ell(y,\hat y_T)$: the last output is the answer to the whole sequence."""
     return loss(y, model(sequence(xs))[-1])
 

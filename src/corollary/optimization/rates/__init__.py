@@ -5,29 +5,6 @@ of Polyak and Łojasiewicz, `distance` the distance of the start to a minimiser,
 minimum, `k` the number of steps (an array gives the whole curve). What a text prints with other constants says so.
 """
 
-import inspect
-from typing import NamedTuple
+from lazy_loader import attach_stub
 
-from corollary.optimization.rates import adagrad, adam, flow, gradient_descent, momentum, sgd, variance_reduction
-
-__all__ = ["adagrad", "adam", "flow", "gradient_descent", "listing", "momentum", "sgd", "variance_reduction"]
-
-
-class Rate(NamedTuple):
-    """One line of the listing: the constants that a promise takes, and the promise with its premises in words."""
-
-    arguments: tuple[str, ...]
-    promise: str
-
-
-def listing() -> dict[str, Rate]:
-    """Every rate by name, such as `gradient_descent.convex`: its arguments, and its promise with the premises."""
-    families = (adagrad, adam, flow, gradient_descent, momentum, sgd, variance_reduction)
-    found = {}
-    for family in families:
-        for name, function in inspect.getmembers(family, inspect.isfunction):
-            if function.__module__ == family.__name__ and not name.startswith("_"):
-                promise = " ".join(inspect.getdoc(function).split("\n\n")[0].split())
-                arguments = tuple(inspect.signature(function).parameters)
-                found[f"{family.__name__.rsplit('.', 1)[-1]}.{name}"] = Rate(arguments, promise)
-    return found
+__getattr__, __dir__, __all__ = attach_stub(__name__, __file__)

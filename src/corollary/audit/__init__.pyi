@@ -1,0 +1,9 @@
+from ._errors import SubjectError as SubjectError
+from .finding import Finding as Finding
+from .finding import Premise as Premise
+from .finding import Section as Section
+from .npz import read_npz as read_npz
+from .run import Report as Report
+from .run import audit as audit
+from .subject import Objective as Objective
+from .subject import Subject as Subject

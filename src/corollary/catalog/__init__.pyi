@@ -1,0 +1,12 @@
+from ._coverage import Covered as Covered
+from ._coverage import Summary as Summary
+from ._coverage import coverage as coverage
+from ._coverage import summary as summary
+from ._coverage import unknown_rows as unknown_rows
+from ._registry import IMPLEMENTED as IMPLEMENTED
+from ._registry import implements as implements
+from ._rows import KINDS as KINDS
+from ._rows import TEXTS as TEXTS
+from ._rows import Row as Row
+from ._rows import rows as rows
+from ._rows import waived as waived

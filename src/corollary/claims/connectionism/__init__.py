@@ -1,1 +1,0 @@
-"""Neurons, perceptrons, margins and associative memories: the part of `corollary.linear` that came before gradients."""

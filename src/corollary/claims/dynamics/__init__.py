@@ -1,0 +1,1 @@
+"""Wide networks in training: their limits, and how they get there."""

@@ -1,0 +1,1 @@
+"""Hopfield networks, dense memories, and the elements of parallel distributed processing."""

@@ -1,0 +1,13 @@
+from .ntk_bounds import ball_complexity as ball_complexity
+from .ntk_bounds import flow_movement as flow_movement
+from .ntk_bounds import kernel_change_bound as kernel_change_bound
+from .ntk_bounds import kernel_deviation as kernel_deviation
+from .ntk_bounds import label_energy as label_energy
+from .ntk_bounds import ntk_complexity as ntk_complexity
+from .ntk_bounds import ntk_generalisation_bound as ntk_generalisation_bound
+from .ntk_bounds import polynomial_teacher_norm as polynomial_teacher_norm
+from .ntk_bounds import relu_ntk_coefficients as relu_ntk_coefficients
+from .ntk_bounds import relu_ntk_series as relu_ntk_series
+from .ntk_bounds import sufficient_width as sufficient_width
+from .ntk_bounds import teacher_bound as teacher_bound
+from .ntk_bounds import weight_movement_bound as weight_movement_bound

@@ -1,0 +1,11 @@
+from .batch import BatchMoments as BatchMoments
+from .batch import BatchNorm as BatchNorm
+from .batch import NormalisedBatch as NormalisedBatch
+from .batch import batch_normalise as batch_normalise
+from .batch import batch_normalise_backward as batch_normalise_backward
+from .coupling import ScalarProductNetwork as ScalarProductNetwork
+from .coupling import UpdatedOutput as UpdatedOutput
+from .coupling import updated_output as updated_output
+from .layer import layer_normalise as layer_normalise
+from .layer import layer_normalise_jacobian as layer_normalise_jacobian
+from .mlp import NormalisedMLP as NormalisedMLP

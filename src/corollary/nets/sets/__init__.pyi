@@ -1,0 +1,12 @@
+from .deep_sets import DeepSets as DeepSets
+from .deep_sets import DeepSetsEquivariant as DeepSetsEquivariant
+from .deep_sets import code as code
+from .deep_sets import decode as decode
+from .deep_sets import from_power_sums as from_power_sums
+from .deep_sets import power_sums as power_sums
+from .pointnet import PointFeatures as PointFeatures
+from .pointnet import PointNet as PointNet
+from .pointnet import PointNetClassifier as PointNetClassifier
+from .pointnet import PointNetSegmenter as PointNetSegmenter
+from .pointnet import TNet as TNet
+from .pointnet import orthogonality_penalty as orthogonality_penalty

@@ -1,0 +1,9 @@
+from .loss import BatchLoss as BatchLoss
+from .losses import LOSSES as LOSSES
+from .losses import absolute as absolute
+from .losses import cross_entropy as cross_entropy
+from .losses import hinge as hinge
+from .losses import huber as huber
+from .losses import logistic as logistic
+from .losses import squared as squared
+from .network import Network as Network

@@ -1,0 +1,87 @@
+r"""Losses of one example, `loss(output, target)`, by name: `"cross_entropy"`, `"squared"` and the rest of `LOSSES`.
+
+The loss of a data set is the mean over its examples. Outputs and targets of one example have no axis of examples.
+"""
+
+from collections.abc import Callable
+
+import jax
+import jax.numpy as jnp
+
+from corollary.catalog import implements
+
+
+@implements("E02.11")
+def squared(output, target):
+    r"""$\frac12\|f-y\|^2$; its gradient in $f$ is $f-y$."""
+    return 0.5 * jnp.sum(_difference(output, target) ** 2)
+
+
+def absolute(output, target):
+    r"""$\|f-y\|_1$."""
+    return jnp.sum(jnp.abs(_difference(output, target)))
+
+
+def huber(output, target):
+    r"""$\sum_ih(f_i-y_i)$ with $h(r)=\frac12r^2$ for $|r|\le1$ and $|r|-\frac12$ beyond."""
+    size = jnp.abs(_difference(output, target))
+    return jnp.sum(jnp.where(size <= 1, 0.5 * size**2, size - 0.5))
+
+
+@implements("B02.16", "B02.21", "E02.05", "E02.12")
+def cross_entropy(output, target):
+    r"""$-\sum_iy_i\ln\mathrm{softmax}_i(f)$, from logits; with a single logit $-y\ln\sigma(f)-(1-y)\ln(1-\sigma(f))$.
+
+    The target of logits $(k,)$ is a class, a whole number, or a probability vector $(k,)$; that of a single logit is 0
+    or 1, or a probability. Logits $(t,\dots,k)$ at many places, one class each, are averaged over the places. Gradient:
+    $\mathrm{softmax}(f)-y$, or $\sigma(f)-y$.
+    """
+    output, target = jnp.asarray(output), jnp.asarray(target)
+    if output.size == 1 and target.size == 1:
+        logit, share = output.reshape(()), target.reshape(()).astype(output.dtype)
+        # softplus(f) - yf without the difference of two large numbers
+        return share * jax.nn.softplus(-logit) + (1 - share) * jax.nn.softplus(logit)
+    logs = jax.nn.log_softmax(output)
+    if jnp.issubdtype(target.dtype, jnp.integer) and target.shape == output.shape[:-1]:
+        return -jnp.mean(jnp.take_along_axis(logs, target[..., None], axis=-1))
+    if target.shape != output.shape:
+        raise ValueError(
+            f"cross_entropy takes a class or a probability vector for logits of shape {output.shape}, "
+            f"got a target of shape {target.shape} and dtype {target.dtype}."
+        )
+    return -jnp.mean(jnp.sum(target * logs, axis=-1))
+
+
+def logistic(output, target):
+    r"""$\ln(1+e^{-yf})$ for the label $y=\pm1$ and one output."""
+    return jax.nn.softplus(-_margin("logistic", output, target))
+
+
+def hinge(output, target):
+    r"""$\max(0,1-yf)$ for the label $y=\pm1$ and one output."""
+    return jnp.maximum(0, 1 - _margin("hinge", output, target))
+
+
+#: The losses that have a name.
+LOSSES: dict[str, Callable] = {
+    "cross_entropy": cross_entropy,
+    "squared": squared,
+    "absolute": absolute,
+    "huber": huber,
+    "logistic": logistic,
+    "hinge": hinge,
+}
+
+
+def _difference(output, target):
+    output, target = jnp.asarray(output), jnp.asarray(target)
+    if output.size != target.size or (output.ndim > 1 and output.shape != target.shape):
+        raise ValueError(f"the target must have the shape of the output, {output.shape}, got {target.shape}.")
+    return output - target.reshape(output.shape)
+
+
+def _margin(name, output, target):
+    output, target = jnp.asarray(output), jnp.asarray(target)
+    if output.size != 1 or target.size != 1:
+        raise ValueError(f"{name} takes one output and one label, got shapes {output.shape} and {target.shape}.")
+    return target.reshape(()) * output.reshape(())

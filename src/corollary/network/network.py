@@ -1,0 +1,112 @@
+r"""A network is a callable pytree of one example: `network(x)`. Any Equinox module is one; `Network` makes one.
+
+corollary.Network(apply, params)                           # apply(params, x) for one example
+corollary.Network(apply, params, batched=True)             # apply(params, x) for a batch
+corollary.Network.from_flax(module, example, variables=variables)
+corollary.Network.from_torch(module, example)
+corollary.Network.from_onnx("model.onnx", example)
+corollary.Network.from_sklearn(estimator)
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from corollary.network._code import by_code
+
+
+def _arrays(name, tree):
+    """`tree` with its numbers as arrays; functions and the like stay as they are."""
+
+    def leaf(path, value):
+        if isinstance(value, str | bytes) or value is None:
+            where = name + jax.tree_util.keystr(path)
+            raise TypeError(f"{where} must be an array of numbers, got {type(value).__name__}.")
+        return jnp.asarray(value) if isinstance(value, np.ndarray | np.generic | float | complex) else value
+
+    return jax.tree_util.tree_map_with_path(leaf, tree)
+
+
+class Network(eqx.Module):
+    """A function of parameters and an example, with its parameters: `network(x)` is `apply(params, x)`.
+
+    With `buffers` (stored statistics, fixed tables) it is `apply(params, buffers, x)`: they are never trained. A
+    `batched` function takes a batch and returns a batch; `network(x)` still takes one example. `notes` are sentences
+    about what was taken for what when the network was read.
+    """
+
+    params: Any
+    buffers: Any
+    apply: Callable = eqx.field(static=True)
+    batched: bool = eqx.field(static=True)
+    notes: tuple[str, ...] = eqx.field(static=True)
+
+    def __init__(
+        self, apply: Callable, params: Any, buffers: Any = None, *, batched: bool = False, notes: tuple[str, ...] = ()
+    ):
+        if not callable(apply):
+            raise TypeError(f"apply must be a function of parameters and an example, got {type(apply).__name__}.")
+        self.apply = by_code(apply)
+        self.params, self.buffers = _arrays("params", params), _arrays("buffers", buffers)
+        self.batched, self.notes = bool(batched), tuple(notes)
+
+    def __call__(self, x):
+        """The output for one example."""
+        if not self.batched:
+            return self.on_batch(x)
+        return jax.tree.map(lambda a: a[0], self.on_batch(jax.tree.map(lambda a: a[None], x)))
+
+    def on_batch(self, x):
+        """`apply` as it is: on a batch, if the function is `batched`."""
+        return self.apply(self.params, x) if self.buffers is None else self.apply(self.params, self.buffers, x)
+
+    def with_params(self, params) -> "Network":
+        """The same network with other parameters of the same structure."""
+        if jax.tree.structure(params) != jax.tree.structure(self.params):
+            raise ValueError(
+                f"params must have the structure of the network's own, {jax.tree.structure(self.params)}, "
+                f"got {jax.tree.structure(params)}."
+            )
+        return Network(self.apply, params, self.buffers, batched=self.batched, notes=self.notes)
+
+    @classmethod
+    def from_equinox(cls, module, state) -> "Network":
+        """An Equinox module with a state, `module(x, state)`, as after training with `equinox.nn.BatchNorm`.
+
+        A module without a state is a network already.
+        """
+        from corollary.network._equinox import from_equinox
+
+        return from_equinox(module, state)
+
+    @classmethod
+    def from_flax(cls, module, example, *, variables=None) -> "Network":
+        """A Flax module, NNX or Linen, in inference mode; a Linen module comes with its `variables`."""
+        from corollary.network._flax import from_flax
+
+        return from_flax(module, example, variables)
+
+    @classmethod
+    def from_onnx(cls, path, example, *, output: str | None = None, parameters=None) -> "Network":
+        """The network in an ONNX file; `output` and `parameters` name tensors where there is a choice."""
+        from corollary.network._onnx import from_onnx
+
+        return from_onnx(path, example, output, parameters)
+
+    @classmethod
+    def from_sklearn(cls, estimator, example=None) -> "Network":
+        """A fitted `MLPClassifier` or `MLPRegressor`; a classifier's outputs are logits."""
+        from corollary.network._sklearn import from_sklearn
+
+        return from_sklearn(estimator, example)
+
+    @classmethod
+    def from_torch(cls, module, example) -> "Network":
+        """A PyTorch module in its `eval` mode, called on batches; parameters are those that require gradients."""
+        from corollary.network._torch import from_torch
+
+        return from_torch(module, example)

@@ -1,0 +1,9 @@
+from . import adagrad as adagrad
+from . import adam as adam
+from . import flow as flow
+from . import gradient_descent as gradient_descent
+from . import momentum as momentum
+from . import sgd as sgd
+from . import variance_reduction as variance_reduction
+from .listing import Rate as Rate
+from .listing import listing as listing

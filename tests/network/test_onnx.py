@@ -1,0 +1,292 @@
+"""ONNX graphs: what is a parameter, what can be run, what is refused."""
+
+import jax
+import numpy as np
+import pytest
+
+onnx = pytest.importorskip("onnx", reason="onnx is not installed: pip install 'corollary[onnx]'")
+pytest.importorskip("jaxonnxruntime", reason="jaxonnxruntime is not installed: pip install 'corollary[onnx]'")
+
+from onnx import TensorProto, helper, numpy_helper  # noqa: E402
+
+from corollary import Network, Subject  # noqa: E402
+from corollary.audit.load import load  # noqa: E402
+from corollary.network import _graph as graphs  # noqa: E402
+from corollary.network._rewrite import RULES  # noqa: E402
+
+N, D, H, K = 12, 4, 5, 3
+RNG = np.random.default_rng(0)
+W, B = RNG.normal(size=(H, D)), RNG.normal(size=H)
+V, C = RNG.normal(size=(H, K)), RNG.normal(size=K)
+X, Y = RNG.normal(size=(N, D)).astype(np.float32), np.arange(N) % K
+# float32 sums of a few numbers of size one
+CLOSE = dict(rtol=1e-4, atol=1e-5)
+
+
+def model(nodes, tensors, *, shape=("n", D), outputs=("out",), opset=17, kind=TensorProto.FLOAT):
+    """A model of nodes `(operator, inputs, outputs, attributes)` and of stored tensors by name."""
+    graph = helper.make_graph(
+        [helper.make_node(op, inputs, outputs, **more) for op, inputs, outputs, more in nodes],
+        "net",
+        [helper.make_tensor_value_info("x", kind, list(shape))],
+        [helper.make_tensor_value_info(name, TensorProto.FLOAT, ["n", "k"]) for name in outputs],
+        [
+            numpy_helper.from_array(np.asarray(t, np.float32 if np.asarray(t).dtype.kind == "f" else None), name)
+            for name, t in tensors.items()
+        ],
+    )
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=8)
+
+
+def mlp(last=(), **more):
+    """Gemm, tanh, product and sum; scaled by a number, which is no parameter."""
+    nodes = [
+        ("Gemm", ["x", "W", "B"], ["a"], dict(transB=1)),
+        ("Tanh", ["a"], ["h"], {}),
+        ("Mul", ["h", "scale"], ["s"], {}),
+        ("MatMul", ["s", "V"], ["m"], {}),
+        ("Add", ["m", "C"], ["logits" if last else "out"], {}),
+        *last,
+    ]
+    return model(nodes, dict(W=W, B=B, V=V, C=C, scale=np.array(0.5)), **more)
+
+
+def expected(x=X):
+    return 0.5 * np.tanh(x @ W.T + B) @ V + C
+
+
+def test_a_file(tmp_path):
+    onnx.save(mlp(), tmp_path / "net.onnx")
+    network = Network.from_onnx(tmp_path / "net.onnx", X[0].astype(float))
+    assert set(network.params) == {"W", "B", "V", "C"}
+    assert network.notes == ("parameters: W, B, V, C.",)
+    again = Network.from_onnx(str(tmp_path / "net.onnx"), X[0])
+    subject = Subject(network, "cross_entropy", (X.astype(float), Y), initial=again)
+    np.testing.assert_allclose(subject.outputs(), expected(), **CLOSE)
+    jax.tree.map(np.testing.assert_array_equal, subject.initial_params, subject.params)
+    p = np.exp(expected()) / np.exp(expected()).sum(axis=1, keepdims=True)
+    delta = (p - np.eye(K)[Y]) / N
+    gradient = jax.grad(subject.objective)(subject.params, subject.train).params
+    np.testing.assert_allclose(gradient["C"], delta.sum(axis=0), **CLOSE)
+    hidden = np.tanh(X @ W.T + B)
+    np.testing.assert_allclose(gradient["V"], 0.5 * hidden.T @ delta, **CLOSE)
+    np.testing.assert_allclose(gradient["W"], (0.5 * delta @ V.T * (1 - hidden**2)).T @ X, **CLOSE)
+
+
+def test_any_number_of_examples_and_one_by_one():
+    network = Network.from_onnx(mlp(shape=(1, D)), X[0])
+    np.testing.assert_allclose(jax.vmap(network)(X[:5]), expected(X[:5]), **CLOSE)
+    np.testing.assert_allclose(network(X[3]), expected(X[3]), **CLOSE)
+
+
+@pytest.mark.parametrize("op", ["Softmax", "Sigmoid"])
+def test_probabilities_are_taken_off_for_the_cross_entropy_alone(op, tmp_path):
+    onnx.save(mlp([(op, ["logits"], ["out"], {})]), tmp_path / "net.onnx")
+    np.savez(tmp_path / "labels.npz", x=X, y=Y)
+    np.savez(tmp_path / "targets.npz", x=X, y=np.eye(K)[Y])
+    subject = load(str(tmp_path / "net.onnx"), tmp_path / "labels.npz", loss="cross_entropy")
+    np.testing.assert_allclose(subject.outputs(), expected(), **CLOSE)
+    assert op in subject.notes[0]
+    kept = load(str(tmp_path / "net.onnx"), tmp_path / "targets.npz", loss="squared").outputs()
+    assert np.abs(kept).max() <= 1
+
+
+def test_parameters_by_name():
+    assert set(Network.from_onnx(mlp(), X[0], parameters=["V"]).params) == {"V"}
+    with pytest.raises(ValueError, match="the parameter 'Q' is no floating-point initialiser"):
+        Network.from_onnx(mlp(), X[0], parameters=["Q"])
+
+
+def test_constants_are_told_from_parameters():
+    """Statistics, bounds, exponents and shapes are constants; what is only turned before use is a parameter."""
+    nodes = [
+        ("Transpose", ["W"], ["turned"], dict(perm=[1, 0])),
+        ("MatMul", ["x", "turned"], ["a"], {}),
+        ("BatchNormalization", ["a", "scale", "shift", "mean", "variance"], ["b"], {}),
+        ("Clip", ["b", "low"], ["c"], {}),
+        ("Pow", ["c", "two"], ["d"], {}),
+        ("Constant", [], ["V"], dict(value=numpy_helper.from_array(V.astype(np.float32)))),
+        ("Constant", [], ["shape"], dict(value_ints=[0, -1])),
+        ("Reshape", ["d", "shape"], ["e"], {}),
+        ("MatMul", ["e", "V"], ["out"], {}),
+    ]
+    tensors = dict(W=W, scale=B + 3, shift=B, mean=B / 2, variance=B**2, low=np.array(-0.5), two=np.array([2.0]))
+    network = Network.from_onnx(model(nodes, tensors), X[0])
+    assert set(network.params) == {"W", "scale", "shift", "V"}
+    b = (X @ W.T - B / 2) / np.sqrt(B**2 + 1e-5) * (B + 3) + B
+    np.testing.assert_allclose(jax.vmap(network)(X), np.maximum(b, -0.5) ** 2 @ V, rtol=1e-3, atol=1e-4)
+
+
+def test_shapes_computed_in_the_graph_and_bytes_as_inputs():
+    nodes = [
+        ("Cast", ["x"], ["f"], dict(to=TensorProto.FLOAT)),
+        ("Shape", ["f"], ["shape"], {}),
+        ("Gather", ["shape", "zero"], ["n"], {}),
+        ("Concat", ["n", "rest"], ["new"], dict(axis=0)),
+        ("Reshape", ["f", "new"], ["flat"], {}),
+        ("Gemm", ["flat", "W"], ["out"], dict(transB=1)),
+    ]
+    net = model(nodes, dict(W=W, zero=np.array([0]), rest=np.array([-1])), shape=("n", 2, 2), kind=TensorProto.UINT8)
+    pixels = RNG.integers(0, 255, size=(N, 2, 2))
+    network = Network.from_onnx(net, pixels[0].astype(float))
+    np.testing.assert_allclose(
+        jax.vmap(network)(pixels.astype(np.float32)), pixels.reshape(N, 4) @ W.T, rtol=1e-4, atol=1e-2
+    )
+
+
+def rules():
+    """One graph for every operator that is written by others; ONNX's own evaluator is the reference."""
+    positive = dict(W=W, scale=B, shift=C)
+    for opset in (17, 18):
+        yield "LayerNormalization", ["a", "B", "B"], dict(axis=-1, epsilon=1e-3), opset, dict(W=W, B=B)
+        yield "LayerNormalization", ["a", "B"], {}, opset, dict(W=W, B=B)
+    yield "HardSigmoid", ["a"], dict(alpha=0.3), 17, positive
+    yield "Clip", ["a", "low", "high"], {}, 17, dict(W=W, low=np.array(-0.2), high=np.array(0.3))
+    yield "Clip", ["a", "", "high"], {}, 17, dict(W=W, high=np.array(0.3))
+    yield "Clip", ["a"], {}, 17, positive
+    yield "Clip", ["a"], dict(min=-0.2, max=0.1), 9, positive
+    yield "Sum", ["a", "scale", "a"], {}, 17, positive
+    yield "Sum", ["a"], {}, 17, positive
+    for op in ("Greater", "GreaterOrEqual"):
+        yield op, ["a", "scale"], {}, 17, positive
+    yield "Gelu", ["a"], {}, 20, positive
+    yield "HardSwish", ["a"], {}, 17, positive
+    yield "Elu", ["a"], {}, 22, positive
+
+
+@pytest.mark.parametrize("rule", list(rules()), ids=lambda r: f"{r[0]}-{r[3]}-{len(r[1])}")
+def test_operators_written_by_others(rule):
+    op, inputs, attributes, opset, tensors = rule
+    nodes = [("Gemm", ["x", "W"], ["a"], dict(transB=1)), (op, inputs, ["b"], attributes)]
+    # comparisons have truth values, which are summed with the numbers that were compared
+    nodes += [("Cast", ["b"], ["c"], dict(to=TensorProto.FLOAT)), ("Add", ["a", "c"], ["out"], {})]
+    net = model(nodes, {k: v for k, v in tensors.items() if k in ("W", *inputs)}, opset=opset)
+    np.testing.assert_allclose(jax.vmap(Network.from_onnx(net, X[0]))(X), graphs.reference(net, "x", "out", X), **CLOSE)
+
+
+def test_every_rule_is_tried():
+    assert set(RULES) <= {op for op, *_ in rules()}
+
+
+def test_a_graph_of_newer_or_older_operators_is_converted():
+    net = mlp(opset=23)
+    assert graphs.unsupported(mlp([("Flatten", ["logits"], ["out"], {})], opset=23))
+    np.testing.assert_allclose(jax.vmap(Network.from_onnx(net, X[0]))(X), expected(), **CLOSE)
+    newer = mlp([("Flatten", ["logits"], ["out"], {})], opset=23)
+    np.testing.assert_allclose(jax.vmap(Network.from_onnx(newer, X[0]))(X), expected(), **CLOSE)
+
+
+def from_bytes(raw):
+    def attempt(path):
+        path.write_bytes(raw)
+        return path
+
+    return attempt
+
+
+def too_short(path):
+    net = mlp()
+    net.graph.initializer[0].dims[0] -= 1
+    path.write_bytes(net.SerializeToString())
+    return path
+
+
+def two_outputs():
+    return mlp([("Identity", ["logits"], ["out"], {}), ("Relu", ["logits"], ["more"], {})], outputs=("out", "more"))
+
+
+def two_inputs():
+    net = mlp()
+    net.graph.input.append(helper.make_tensor_value_info("z", TensorProto.FLOAT, ["n"]))
+    return net
+
+
+REFUSED = {
+    "no file": (lambda path: path, X, {}, "net.onnx is not a file"),
+    "empty": (from_bytes(b""), X, {}, "not a readable ONNX file"),
+    "corrupt": (from_bytes(b"\x08\x08" + bytes(range(200))), X, {}, "not a readable ONNX file"),
+    "cut off": (from_bytes(mlp().SerializeToString()[:150]), X, {}, "not a readable ONNX file"),
+    "a tensor that does not fill its shape": (too_short, X, {}, "not a readable ONNX file"),
+    "a normalisation by what is computed": (
+        lambda path: mlp([("LayerNormalization", ["logits", "m"], ["out"], {})]),
+        X,
+        {},
+        "the ONNX graph cannot be brought into a form to be run: KeyError",
+    ),
+    "unsupported": (
+        lambda path: mlp([("Det", ["logits"], ["d"], {}), ("GlobalLpPool", ["d"], ["out"], {})]),
+        X,
+        {},
+        "the ONNX operators Det, GlobalLpPool of version 17 of the operator set are not supported",
+    ),
+    "foreign": (
+        lambda path: mlp([("Strange", ["logits"], ["out"], dict(domain="somewhere"))]),
+        X,
+        {},
+        "the ONNX operator Strange of version 17 of the operator set is not supported",
+    ),
+    "no parameters": (
+        lambda path: model([("Relu", ["x"], ["out"], {})], {}),
+        X,
+        {},
+        "the ONNX graph has no parameters",
+    ),
+    "two outputs": (lambda path: two_outputs(), X, {}, "has the outputs out, more: name one with output="),
+    "unknown output": (lambda path: mlp(), X, dict(output="q"), "output must be one of out, got 'q'"),
+    "words as input": (
+        lambda path: mlp(kind=TensorProto.STRING),
+        X,
+        {},
+        "'x' of the ONNX graph must be of numbers",
+    ),
+    "two inputs": (lambda path: two_inputs(), X, {}, "must have one input, got x, z"),
+    "other shape": (
+        lambda path: mlp(),
+        X[:, 1:],
+        {},
+        r"example must have the shape \(4\) of one input of the graph, got \(3,\)",
+    ),
+    "other rank": (lambda path: mlp(), X[:, :, None], {}, r"must have the shape \(4\) of one input"),
+    "wrong without a declared shape": (
+        lambda path: mlp(shape=("n", "d")),
+        X[:, 1:],
+        {},
+        r"the ONNX graph does not run on one example of shape \(3,\): ",
+    ),
+    "a fixed batch": (
+        lambda path: model(
+            [("Reshape", ["x", "shape"], ["f"], {}), ("Gemm", ["f", "W"], ["out"], dict(transB=1))],
+            dict(W=W, shape=np.array([6, 4])),
+            shape=(6, 2, 2),
+        ),
+        X.reshape(N, 2, 2),
+        {},
+        "it was exported for a fixed batch of 6, export it for one or any number",
+    ),
+    "words": (lambda path: mlp(), X.astype(str), {}, "example must hold numbers"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_one_sentence(case, tmp_path):
+    source, x, more, sentence = REFUSED[case]
+    with pytest.raises(ValueError, match=sentence) as caught:
+        Network.from_onnx(source(tmp_path / "net.onnx"), x[0], **more)
+    assert "\n" not in str(caught.value)
+
+
+def test_one_output_of_several():
+    network = Network.from_onnx(two_outputs(), X[0], output="more")
+    np.testing.assert_allclose(jax.vmap(network)(X), np.maximum(expected(), 0), **CLOSE)
+
+
+def test_an_operator_that_is_run_otherwise_than_the_standard_says(monkeypatch):
+    monkeypatch.setattr(graphs, "reference", lambda model, name, output, x: 1.1 * expected(np.asarray(x)))
+    with pytest.raises(ValueError, match="not run as the ONNX standard says"):
+        Network.from_onnx(mlp(), X[0])
+
+
+def test_without_the_extra(monkeypatch, tmp_path):
+    monkeypatch.setitem(__import__("sys").modules, "jaxonnxruntime", None)
+    with pytest.raises(ValueError, match=r"pip install 'corollary\[onnx\]'"):
+        Network.from_onnx(tmp_path / "net.onnx", X[0])
