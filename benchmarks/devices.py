@@ -16,6 +16,7 @@ import optax
 
 from corollary import data
 from corollary.nets import Classifier, mean_loss, relu, train_epochs
+from corollary.network import BatchLoss
 
 OPTIMISER = optax.sgd(0.1)
 
@@ -27,14 +28,16 @@ def epoch(device, width, x, y, batches):
         seconds = []
         for _ in range(2):
             began = time.perf_counter()
-            trained = train_epochs(model, loss, examples, OPTIMISER, epochs=1, batch=100, key=jax.random.key(1))
+            trained = train_epochs(model, loss, examples, OPTIMISER, epochs=1, batch_size=100, key=jax.random.key(1))
             losses = np.asarray(trained.losses)
             seconds.append(time.perf_counter() - began)
     return seconds[-1], losses
 
 
-def loss(model, x, y):
-    return mean_loss(model, x.astype("float32").reshape(-1, 784) / 255, y)
+@BatchLoss
+def loss(model, batch):
+    x, y = batch
+    return mean_loss(model, (x.astype("float32").reshape(-1, 784) / 255, y))
 
 
 def main(widths, batches):
