@@ -255,7 +255,7 @@ NODES = 500
 
 
 def graph():
-    adjacency = np.asarray(stochastic_block_model(KEY, np.arange(NODES) % 4, 0.07 * np.eye(4) + 0.005)[0])
+    adjacency = np.asarray(stochastic_block_model(np.arange(NODES) % 4, 0.07 * np.eye(4) + 0.005, key=KEY)[0])
     edges = Edges.of(adjacency)
     x, y = normal(NODES, 32), classes(4, NODES)
     text = f"{NODES} vertices, {len(edges.senders) // 2} edges, sizes 32, 64, 4"

@@ -213,7 +213,7 @@ REFUSED = {
     ),
     "probabilities": (
         lambda p, d: made(p, d, function=lambda p, x: jax.nn.softmax(apply(p, x))),
-        "the outputs look like class probabilities \(every row sums to 1\), but cross_entropy takes logits",
+        r"the outputs look like class probabilities \(every row sums to 1\), but cross_entropy takes logits",
     ),
     "batch normalisation": (lambda p, d: made(p, d, function=batch_normalised), "batch normalisation in training mode"),
     "dropout": (lambda p, d: made(p, d, function=dropped), "give the network in inference mode"),

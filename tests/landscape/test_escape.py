@@ -20,12 +20,12 @@ from corollary.optimization import cosine_wells, minimize
 def test_uniform_ball():
     keys = jax.random.split(jax.random.key(0), 20_000)
     for dim in (1, 3, 10):
-        points = np.asarray(jax.vmap(lambda k, d=dim: uniform_ball(k, d, 2.0))(keys))
+        points = np.asarray(jax.vmap(lambda k, d=dim: uniform_ball(d, 2.0, key=k))(keys))
         radius = np.linalg.norm(points, axis=1)
         assert stats.kstest((radius / 2) ** dim, "uniform").pvalue > 1e-6
         # isotropic: E u_i u_j is radius^2 / (d + 2) on the diagonal
         np.testing.assert_allclose(points.T @ points / len(points), np.eye(dim) * 4 / (dim + 2), atol=0.08)
-    assert uniform_ball(keys[0], 2, dtype=jnp.float32).dtype == jnp.float32
+    assert uniform_ball(2, key=keys[0], dtype=jnp.float32).dtype == jnp.float32
 
 
 def test_gaussian_form():
@@ -119,7 +119,7 @@ def test_search_finds_the_first_second_order_point():
         (lambda: escape_parameters(1.0, 1.0, 0.1, 1.0, 2, 1.0), r"delta must be in \(0, 1\)"),
         (lambda: escape_parameters(1.0, 1.0, 0.1, 0.1, 0, 1.0), "dim must be at least 1"),
         (lambda: escape_parameters(1.0, 1.0, 0.1, 0.1, 2, 0.0), "gap must be positive"),
-        (lambda: uniform_ball(jax.random.key(0), 2, -1.0), "radius must be zero or more"),
+        (lambda: uniform_ball(2, -1.0, key=jax.random.key(0)), "radius must be zero or more"),
         (lambda: gaussian_perturbed_descent(0.0, 1.0), "eta must be positive"),
         (lambda: gaussian_perturbed_descent(1.0, -1.0), "radius must be zero or more"),
         (lambda: perturbed_descent((1.0, 2.0)), "parameters must come from escape_parameters"),

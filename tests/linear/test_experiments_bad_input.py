@@ -68,8 +68,8 @@ CASES = {
     "transition_interval": [(lambda: linear.transition_interval(1.0, 1.0, 0.5), r"q must be in \(0, 0.5\)")],
     "logistic_point_losses": [(lambda: linear.logistic_point_losses(T, X, X), r"y must be in \[0, 1\]")],
     "logistic_loss": [
-        (lambda: linear.logistic_loss(T, X, Y, -1.0), "ridge must be zero or more"),
-        (lambda: linear.logistic_loss(T, X, Y, X), "ridge must be a number or have shape"),
+        (lambda: linear.logistic_loss(T, X, Y, -1.0), "penalty must be zero or more"),
+        (lambda: linear.logistic_loss(T, X, Y, X), "penalty must be a number or have shape"),
     ],
     "logistic_point_gradients": [(lambda: linear.logistic_point_gradients(X, X, Y), "theta must have shape")],
     "logistic_chain_gradients": [(lambda: linear.logistic_chain_gradients(X, X, Y), "theta must have shape")],
@@ -126,10 +126,10 @@ CASES = {
     "softmax_loss": [(lambda: linear.softmax_loss(EYE, X, 2 * Y), "y must hold labels from 0 to 1")],
     "softmax_gradient": [(lambda: linear.softmax_gradient(EYE, X, EYE), "y must have shape")],
     "softmax_hessian": [(lambda: linear.softmax_hessian(np.ones((2, 3)), X), r"theta must have shape \(J, 2\)")],
-    "softmax_smoothness": [(lambda: linear.softmax_smoothness(X, -1.0), "ridge must be zero or more")],
+    "softmax_smoothness": [(lambda: linear.softmax_smoothness(X, -1.0), "penalty must be zero or more")],
     "fit_softmax": [
         (lambda: linear.fit_softmax(X, Y, 1), "classes must be at least 2"),
-        (lambda: linear.fit_softmax(X, Y, 2, ridge=0.1, reference=0), "reference must be None with a ridge"),
+        (lambda: linear.fit_softmax(X, Y, 2, penalty=0.1, reference=0), "reference must be None with a penalty"),
         (lambda: linear.fit_softmax(X, Y, 2, reference=2), "reference must be from 0 to 1"),
         (lambda: linear.fit_softmax(X, Y, 2, tolerance=2.0), "tolerance must be in"),
     ],
@@ -151,7 +151,7 @@ CASES = {
     ],
     "theta_from_scores": [(lambda: linear.theta_from_scores(T, 0.0, X), "scale must be a number")],
     "mean_relative_error": [(lambda: linear.mean_relative_error([1.0, 0.0], T), "y must be positive")],
-    "error_rate": [(lambda: linear.error_rate([0.5, 1.0], [0, 1]), "y must hold whole class labels")],
+    "error_rate": [(lambda: linear.error_rate([0.5, 1.0], [0, 1]), "y must hold whole numbers as class labels")],
     "confusion_matrix": [(lambda: linear.confusion_matrix(Y, 3 * Y, 2), "predicted must hold labels from 0 to 1")],
     "balanced_error": [(lambda: linear.balanced_error(Y, Y, 1), "classes must be at least 2")],
     "weighted_error": [

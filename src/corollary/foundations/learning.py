@@ -111,11 +111,11 @@ def generalisation_gap(loss: Callable, theta, train: Dataset, test: Dataset | Fi
 
 
 @implements("T01.04")
-def regularised(loss: Callable, regulariser: Callable, strength) -> Callable:
+def regularised(loss: Callable, regulariser: Callable, penalty) -> Callable:
     r"""$\theta\mapsto\hat L(\theta)+\lambda R(\theta)$ from two functions of the parameter and $\lambda\ge0$."""
     _function("loss", loss), _function("regulariser", regulariser)
-    strength = within("strength", real("strength", strength, ""), 0.0)
-    return lambda theta: loss(theta) + strength * regulariser(theta)
+    penalty = within("penalty", real("penalty", penalty, ""), 0.0)
+    return lambda theta: loss(theta) + penalty * regulariser(theta)
 
 
 class Minimisers(NamedTuple):
@@ -167,19 +167,19 @@ def erm_threshold(x, y) -> Threshold:
 
 
 @implements("T01.04", "M01.08")
-def ridge(x, y, strength=0.0):
+def ridge(x, y, penalty=0.0):
     r"""The minimiser $(X^\top X/n+\lambda I)^{-1}X^\top y/n$ of $\frac1{2n}\|Xw-y\|^2+\frac\lambda2\|w\|^2$.
 
-    With `strength` 0 the least squares solution of least norm.
+    With `penalty` 0 the least squares solution of least norm.
     """
     dims = {}
     x, y = real("x", x, "n d", dims), real("y", y, "n", dims)
-    strength = within("strength", real("strength", strength, ""), 0.0)
-    # on the singular values: no normal equations, and strength 0 needs no case of its own
+    penalty = within("penalty", real("penalty", penalty, ""), 0.0)
+    # on the singular values: no normal equations, and penalty 0 needs no case of its own
     u, s, vt = jnp.linalg.svd(x, full_matrices=False)
     kept = s > s[0] * max(x.shape) * jnp.finfo(x.dtype).eps
     n = x.shape[0]
-    filtered = jnp.where(kept | (strength > 0), s / jnp.where(kept | (strength > 0), s**2 + n * strength, 1), 0)
+    filtered = jnp.where(kept | (penalty > 0), s / jnp.where(kept | (penalty > 0), s**2 + n * penalty, 1), 0)
     return vt.T @ (filtered * (u.T @ y))
 
 

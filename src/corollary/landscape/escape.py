@@ -79,7 +79,7 @@ def escape_parameters(ell, rho, eps, delta, dim: int, gap) -> Escape:
 
 
 @implements("T07.05")
-def uniform_ball(key, dim: int, radius=1.0, dtype=None):
+def uniform_ball(dim: int, radius=1.0, dtype=None, *, key):
     r"""A point drawn uniformly from the ball of this radius: the first $d$ coordinates of one from the sphere in
     $\mathbb R^{d+2}$.
     """
@@ -120,7 +120,7 @@ def perturbed_descent(parameters: Escape) -> Method:
         x, since = state
         gradient = problem.gradient(x)
         again = (jnp.sqrt(jnp.sum(gradient**2)) <= eps) & (since > interval)
-        moved = x - eta * uniform_ball(key, x.size, radius, x.dtype).reshape(x.shape)
+        moved = x - eta * uniform_ball(x.size, radius, x.dtype, key=key).reshape(x.shape)
         x = jnp.where(again, moved, x)
         return x - eta * jnp.where(again, problem.gradient(moved), gradient), jnp.where(again, 1.0, since + 1)
 

@@ -36,7 +36,7 @@ def logistic_units(key, *, networks: Size = 32, depth: Annotated[int, Range(3, 6
     def measure(keys):
         def one(key, scale, name):
             layer_key, x_key = jax.random.split(key)
-            layers = [Layer(w * scale, 0 * b) for w, b in random_layers(layer_key, [width] * (depth + 1))]
+            layers = [Layer(w * scale, 0 * b) for w, b in random_layers([width] * (depth + 1), key=layer_key)]
             x = jax.random.normal(x_key, (width,))
             deltas = jnp.stack(layered_backprop(layers, x, jnp.ones(width), name).deltas)
             rows = jnp.stack([jnp.abs(layer.weights).sum(1).max() for layer in layers[1:]])
@@ -113,7 +113,7 @@ def independent_of_own_weights(key, *, draws: Size = 8000):
 
         def one(key, loss):
             layer_key, x_key = jax.random.split(key)
-            layers = [Layer(w, 0 * b) for w, b in random_layers(layer_key, widths)]
+            layers = [Layer(w, 0 * b) for w, b in random_layers(widths, key=layer_key)]
             x = jax.random.normal(x_key, (2,))
             by_weights = jax.jacobian(lambda p: sensitivities(p, x, loss))(layers)[1].weights
             return sensitivities(layers, x, loss)[0], layers[1].weights[0, 0], jnp.abs(by_weights).max()

@@ -175,7 +175,7 @@ def finds_second_order_point(
             gamma = 1.5 * jnp.sqrt(eps)
             problem = cubic_saddle(dim, gamma)
             p = escape_parameters(1.0, 1.0, eps, delta, dim, -problem.minimum)
-            starts = jax.vmap(lambda k: uniform_ball(k, dim, p.eta * p.radius))(jax.random.split(key, 32))
+            starts = jax.vmap(lambda k: uniform_ball(dim, p.eta * p.radius, key=k))(jax.random.split(key, 32))
             # a point of the right curvature and gradient: gamma - rho |x| <= sqrt(rho eps), and the slope falls from
             # there on and is small when |x| is near 2 gamma / rho
             near = 0.9 * 2 * gamma

@@ -50,7 +50,7 @@ def two_descents(key, *, starts: Size = 16, dim: Size = 4, steps: Count = 100):
         def saddle(eps):
             problem = cubic_saddle(dim, jnp.sqrt(eps))
             p = escape_parameters(1.0, 1.0, eps, 0.1, dim, -problem.minimum)
-            x = uniform_ball(p_key, dim, p.eta * p.radius)
+            x = uniform_ball(dim, p.eta * p.radius, key=p_key)
             # one length for all: after its interval a run stands still
             advance = lambda x, t: (jnp.where(t < p.interval, x - p.eta * problem.gradient(x), x), None)  # noqa: E731
             return -problem(jax.lax.scan(advance, x, jnp.arange(4000))[0]), p.drop / 2, p.interval
@@ -114,7 +114,7 @@ def escaping_lemma(
         def f(x):
             return -gamma / 2 * x[0] ** 2 + jnp.sum(x[1:] ** 2) / 2
 
-        starts = jax.vmap(lambda k: uniform_ball(k, 20, radius))(jax.random.split(key, runs))
+        starts = jax.vmap(lambda k: uniform_ball(20, radius, key=k))(jax.random.split(key, runs))
         step = lambda x, t: ((x := x - jax.vmap(jax.grad(f))(x)), jax.vmap(f)(x) > -target)  # noqa: E731
         _, late = jax.lax.scan(step, starts, jnp.arange(40))
         return failed, still, late[times - 1].T.astype(float), stacked.interval

@@ -1,11 +1,11 @@
 r"""Residual networks: ResNet9, and the family of He et al. with basic and bottleneck blocks.
 
 ```python
-model = ResNet9(3, 10, key=key)
-state = model.state()
-logits, state = model.batch(x, state, training=True)      # x (n, 3, 32, 32): one convolution a layer for all n
-model(x[0], state)                                        # one image, by the running statistics
-model.batch(x, state, dtype=jnp.bfloat16)[0]              # parameters stay as they are, the arithmetic has 16 bits
+network = ResNet9(3, 10, key=key)
+state = network.state()
+logits, state = network.batch(x, state, training=True)      # x (n, 3, 32, 32): one convolution a layer for all n
+network(x[0], state)                                        # one image, by the running statistics
+network.batch(x, state, dtype=jnp.bfloat16)[0]              # parameters stay as they are, the arithmetic has 16 bits
 ```
 """
 
