@@ -99,7 +99,7 @@ def _named_by_objects() -> dict[str, list[str]]:
     from corollary import ROOMS
     from corollary.evidence._code import sources
 
-    named = implemented(sources(), ROOMS)
+    named = implemented(sources(), (*ROOMS, "network"))
     for row, names in IMPLEMENTED.items():  # of a user's own modules; ours are read without importing them
         named.setdefault(row, []).extend(name for name in names if not name.startswith("corollary."))
     return {row: list(dict.fromkeys(names)) for row, names in named.items() if names}
