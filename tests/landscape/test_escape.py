@@ -20,12 +20,12 @@ from corollary.optimization import cosine_wells, minimize
 def test_uniform_ball():
     keys = jax.random.split(jax.random.key(0), 20_000)
     for dim in (1, 3, 10):
-        points = np.asarray(jax.vmap(lambda k, d=dim: uniform_ball(k, d, 2.0))(keys))
+        points = np.asarray(jax.vmap(lambda k, d=dim: uniform_ball(d, 2.0, key=k))(keys))
         radius = np.linalg.norm(points, axis=1)
         assert stats.kstest((radius / 2) ** dim, "uniform").pvalue > 1e-6
         # isotropic: E u_i u_j is radius^2 / (d + 2) on the diagonal
         np.testing.assert_allclose(points.T @ points / len(points), np.eye(dim) * 4 / (dim + 2), atol=0.08)
-    assert uniform_ball(keys[0], 2, dtype=jnp.float32).dtype == jnp.float32
+    assert uniform_ball(2, key=keys[0], dtype=jnp.float32).dtype == jnp.float32
 
 
 def test_gaussian_form():
@@ -60,9 +60,9 @@ def test_parameters_solve_their_equation():
     # the slab of width omega in a ball of radius r is hit less often than the failure allows
     assert float(p.width) / float(p.radius) * np.sqrt(dim / np.pi) <= failure
     # reaching S means a decrease of S^2 / (2 eta T), and a perturbation costs less than half of what is promised
-    away = float(p.reach - p.eta * p.radius) ** 2 / (2 * float(p.eta) * float(p.interval))
+    away = float(p.reach - p.step * p.radius) ** 2 / (2 * float(p.step) * float(p.interval))
     assert away >= float(p.drop)
-    cost = eps * float(p.eta * p.radius) + ell / 2 * float(p.eta * p.radius) ** 2
+    cost = eps * float(p.step * p.radius) + ell / 2 * float(p.step * p.radius) ** 2
     assert cost <= float(p.drop) / 2
     # logarithmic in the dimension: each factor of 4 adds about log2(2) = 1
     more = escape_parameters(ell, rho, eps, delta, 4 * dim, gap)
@@ -119,7 +119,7 @@ def test_search_finds_the_first_second_order_point():
         (lambda: escape_parameters(1.0, 1.0, 0.1, 1.0, 2, 1.0), r"delta must be in \(0, 1\)"),
         (lambda: escape_parameters(1.0, 1.0, 0.1, 0.1, 0, 1.0), "dim must be at least 1"),
         (lambda: escape_parameters(1.0, 1.0, 0.1, 0.1, 2, 0.0), "gap must be positive"),
-        (lambda: uniform_ball(jax.random.key(0), 2, -1.0), "radius must be zero or more"),
+        (lambda: uniform_ball(2, -1.0, key=jax.random.key(0)), "radius must be zero or more"),
         (lambda: gaussian_perturbed_descent(0.0, 1.0), "eta must be positive"),
         (lambda: gaussian_perturbed_descent(1.0, -1.0), "radius must be zero or more"),
         (lambda: perturbed_descent((1.0, 2.0)), "parameters must come from escape_parameters"),

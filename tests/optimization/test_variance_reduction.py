@@ -16,7 +16,7 @@ def term(theta, x, y):
 
 
 def sums(key=0):
-    return finite_sum(term, (X, Y), jnp.zeros(2), batch=2)
+    return finite_sum(term, (X, Y), jnp.zeros(2), batch_size=2)
 
 
 def test_sag_recursion():
@@ -62,8 +62,8 @@ def test_variance_and_alignment():
     chosen = np.asarray(jax.random.randint(key, (2,), 0, 6))
     a, b = g[chosen].mean(0), g.mean(0)
     expected = a @ b / np.linalg.norm(a) / np.linalg.norm(b)
-    np.testing.assert_allclose(gradient_alignment(problem, theta, key), expected, rtol=1e-12)
-    assert gradient_alignment(finite_sum(term, (X, 0 * Y), jnp.zeros(2)), jnp.zeros(2), key) == 0
+    np.testing.assert_allclose(gradient_alignment(problem, theta, key=key), expected, rtol=1e-12)
+    assert gradient_alignment(finite_sum(term, (X, 0 * Y), jnp.zeros(2)), jnp.zeros(2), key=key) == 0
 
 
 P = quadratic([1.0, 2.0])
@@ -74,7 +74,7 @@ def test_finite_sums_only():
         lambda: minimize(P, sag(0.1), steps=2),
         lambda: minimize(P, svrg(0.1, 2), steps=2),
         lambda: svrg_variance(P, P.start, None),
-        lambda: gradient_alignment(P, P.start, jax.random.key(0)),
+        lambda: gradient_alignment(P, P.start, key=jax.random.key(0)),
     ):
         with pytest.raises(TypeError, match="problem must be a FiniteSum, got Problem"):
             call()
