@@ -142,15 +142,6 @@ def readout():
     return FullyConnected(SEQUENCES["units"], SEQUENCES["outputs"], key=KEY)
 
 
-class Shown(eqx.Module):
-    """The read-out of what an LSTM shows."""
-
-    layer: FullyConnected
-
-    def __call__(self, state):
-        return self.layer(state.hidden)
-
-
 def lstm():
     def weights(m):
         cell = {
@@ -158,9 +149,9 @@ def lstm():
             "cell.weight_hh_l0": m.cell.recurrent,
             "cell.bias_ih_l0": m.cell.bias,
         }
-        return cell | affine("readout", m.readout.layer)
+        return cell | affine("readout", m.readout)
 
-    return sequences(Recurrent(LSTM(SEQUENCES["inputs"], SEQUENCES["units"], key=KEY), Shown(readout())), weights)
+    return sequences(Recurrent(LSTM(SEQUENCES["inputs"], SEQUENCES["units"], key=KEY), readout()), weights)
 
 
 def gru():

@@ -1,4 +1,4 @@
-"""One epoch of the MNIST listing of M07 on the processor and on the accelerator, for several widths.
+"""One epoch of the MNIST listing of M07 on the CPU and on the accelerator, for several widths.
 
     pip install -e . && python benchmarks/devices.py --widths 100 1024 4096
 
@@ -16,6 +16,7 @@ import optax
 
 from corollary import data
 from corollary.nets import Classifier, mean_loss, relu, train_epochs
+from corollary.network import BatchLoss
 
 OPTIMISER = optax.sgd(0.1)
 
@@ -27,20 +28,22 @@ def epoch(device, width, x, y, batches):
         seconds = []
         for _ in range(2):
             began = time.perf_counter()
-            trained = train_epochs(model, loss, examples, OPTIMISER, epochs=1, batch=100, key=jax.random.key(1))
+            trained = train_epochs(model, loss, examples, OPTIMISER, epochs=1, batch_size=100, key=jax.random.key(1))
             losses = np.asarray(trained.losses)
             seconds.append(time.perf_counter() - began)
     return seconds[-1], losses
 
 
-def loss(model, x, y):
-    return mean_loss(model, x.astype("float32").reshape(-1, 784) / 255, y)
+@BatchLoss
+def loss(model, batch):
+    x, y = batch
+    return mean_loss(model, (x.astype("float32").reshape(-1, 784) / 255, y))
 
 
 def main(widths, batches):
     x, y = data.mnist("train")
     cpu, other = jax.devices("cpu")[0], jax.devices()[0]
-    print(f"processor against {other.device_kind}; {batches} batches of 100")
+    print(f"CPU against {other.device_kind}; {batches} batches of 100")
     for width in widths:
         (slow, a), (fast, b) = epoch(cpu, width, x, y, batches), epoch(other, width, x, y, batches)
         print(f"width {width:5d}: {slow:8.3f} s, {fast:7.3f} s, ratio {slow / fast:6.1f}, ", end="")

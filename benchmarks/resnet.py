@@ -20,6 +20,7 @@ from _beside_pytorch import compare, peer, timed
 
 from corollary.nets import fit
 from corollary.nets.convolutional import ResNet9
+from corollary.network import BatchLoss
 
 SIZES = {
     "cpu": dict(batch=32, examples=128, steps=2, repeats=2),
@@ -41,7 +42,9 @@ def main(threads, bar):
     head = np.asarray(model.head.weight)
     theirs = peer("_peer_resnet.py", threads=threads, head=head, x=x, y=y, **kernels, **c)
 
-    def loss(model, state, x, y):
+    @BatchLoss
+    def loss(model, batch, *, state):
+        x, y = batch
         logits, state = model.batch(x, state, training=True, dtype=dtype)
         return optax.softmax_cross_entropy_with_integer_labels(logits, y).mean(), state
 
@@ -53,8 +56,8 @@ def main(threads, bar):
 
     def stretch():
         return fit(
-            model, loss, data, optimiser, steps=steps, batch=c["batch"], key=jax.random.key(1), state=model.state(),
-            every=steps, progress=False,
+            model, loss, data, optimiser, steps=steps, batch_size=c["batch"], key=jax.random.key(1),
+            state=model.state(), every=steps, progress=False,
         ).losses  # fmt: skip
 
     compiling, seconds = timed(stretch, c["repeats"])
@@ -65,6 +68,6 @@ def main(threads, bar):
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--threads", type=int, default=os.cpu_count(), help="of PyTorch on a processor")
+    parser.add_argument("--threads", type=int, default=os.cpu_count(), help="of PyTorch on a CPU")
     parser.add_argument("--bar", type=float, default=0.95, help="the least ratio that counts as a success")
     main(**vars(parser.parse_args()))

@@ -22,6 +22,7 @@ from _beside_pytorch import compare, peer, timed
 
 from corollary.nets import train
 from corollary.nets.attention import LanguageModel, next_token_loss, transformer_cost
+from corollary.network import BatchLoss
 
 SIZES = {
     "cpu": dict(length=64, width=128, heads=4, depth=4, batch=16, steps=10, repeats=3),
@@ -57,18 +58,17 @@ def main(dropout, threads, bar):
     def windows(starts):
         return tokens[starts[:, None] + jnp.arange(length + 1)]
 
-    def loss(model, starts, key):
+    @BatchLoss
+    def loss(model, starts, *, key):
         return next_token_loss(model, windows(starts), key=key if dropout else None, dtype=dtype, start=False)
 
     with jax.default_matmul_precision("highest"):
         ours = float(jax.jit(lambda model: next_token_loss(model, windows(starts), start=False))(model))
     optimiser = optax.adamw(1e-4, b2=0.99, weight_decay=0.1)
-    data, steps = (jnp.arange(len(text) - length - 1),), c["steps"]
+    data, steps = jnp.arange(len(text) - length - 1), c["steps"]
 
     def stretch():
-        return train(
-            model, loss, data, optimiser, steps=steps, batch=c["batch"], key=jax.random.key(1), stochastic=True
-        ).losses
+        return train(model, loss, data, optimiser, steps=steps, batch_size=c["batch"], key=jax.random.key(1)).losses
 
     first, seconds = timed(stretch, c["repeats"])
     cost = transformer_cost(length, width, depth, 4 * width)
@@ -82,6 +82,6 @@ def main(dropout, threads, bar):
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--dropout", type=float, default=0.0)
-    parser.add_argument("--threads", type=int, default=os.cpu_count(), help="of PyTorch on a processor")
+    parser.add_argument("--threads", type=int, default=os.cpu_count(), help="of PyTorch on a CPU")
     parser.add_argument("--bar", type=float, default=0.95, help="the least ratio that counts as a success")
     main(**vars(parser.parse_args()))

@@ -1,6 +1,6 @@
 """Graph networks on hidden communities near the limit of what can be known, on a karate club, and where they are blind.
 
-    python examples/architectures/graphs.py             # a GPU: 2,000 vertices; two processor cores: 400, two minutes
+    python examples/architectures/graphs.py             # a GPU: 2,000 vertices; two CPU cores: 400, two minutes
     python examples/architectures/graphs.py --quick     # seconds, too short to learn anything
 
 Communities: two blocks with c_in/n and c_out/n, five percent of the labels shown. Below (c_in - c_out)^2 = 2 (c_in +
@@ -21,6 +21,7 @@ import optax
 from corollary.data import karate_club, two_blocks, two_blocks_signal, wl_twins
 from corollary.nets import fit, train
 from corollary.nets.graphs import GAT, GCN, wl_distinguishes
+from corollary.network import BatchLoss
 
 SIZES = {
     "quick": dict(nodes=60, steps=2, tests=2, runs=2, depth=1, signals=(2.0,)),
@@ -67,7 +68,8 @@ def communities(nodes, steps, tests, depth, signals, key):
         c_in, c_out = DEGREE + half, DEGREE - half
         assert np.isclose(two_blocks_signal(c_in, c_out), signal)
 
-        def loss(model, *, key, c_in=c_in, c_out=c_out):
+        @BatchLoss
+        def loss(model, _, *, key, c_in=c_in, c_out=c_out):
             graph, y, shown, x = community(key, nodes, c_in, c_out)
             return -jnp.mean(jax.nn.log_softmax(model(x, graph))[jnp.arange(nodes), y] * ~shown)
 
@@ -80,9 +82,7 @@ def communities(nodes, steps, tests, depth, signals, key):
 
         answers, optimiser = [], optax.adam(optax.cosine_decay_schedule(5e-3, steps))
         for make in NETWORKS.values():
-            model = fit(
-                eqx.filter_jit(make)(key, 2, depth), loss, (), optimiser, steps=steps, key=key, stochastic=True
-            ).model
+            model = fit(eqx.filter_jit(make)(key, 2, depth), loss, (), optimiser, steps=steps, key=key).network
             answers.append(lambda x, graph, model=model: model(x, graph).argmax(1))
         answers.append(optimal)
         keys = jax.random.split(jax.random.key(1), tests)
@@ -94,14 +94,15 @@ def karate(runs, steps, key):
     graph, side = karate_club()
     leaders, x = np.array([0, 33]), jnp.eye(34)
 
-    def loss(model):
+    @BatchLoss
+    def loss(model, _):
         return -jnp.mean(jax.nn.log_softmax(model(x, graph))[leaders, side[leaders]])
 
     for name, make in NETWORKS.items():
 
         @jax.jit
         def right(key, make=make):
-            model = train(make(key, 34, 1), loss, (), optax.adam(1e-2), steps=steps).model
+            model = train(make(key, 34, 1), loss, (), optax.adam(1e-2), steps=steps).network
             return jnp.sum(model(x, graph).argmax(1) == side) - 2
 
         found = jax.vmap(right)(jax.random.split(key, runs))
@@ -114,17 +115,18 @@ def twins(steps, runs, key):
     refined = bool(jax.jit(wl_distinguishes)(*pair))
     print(f"a cycle of six and two triangles: colour refinement tells them apart: {refined} (ln 2 = 0.6931)")
 
+    @BatchLoss
     def loss(model, x):
-        logits = jax.vmap(lambda g: model(x[0], g).sum(0))(graphs)
+        logits = jax.vmap(lambda g: model(x, g).sum(0))(graphs)
         return -jnp.mean(jax.nn.log_softmax(logits)[jnp.arange(2), jnp.arange(2)])
 
     for name, make in NETWORKS.items():
         for features, marked in (("equal features", 0.0), ("one vertex marked", 1.0)):
-            x = jnp.ones((1, 6, 2)).at[0, 0, 1].add(marked)
+            x = jnp.ones((6, 2)).at[0, 1].add(marked)
 
             @jax.jit
             def last(key, make=make, x=x):
-                return train(make(key, 2, 4), loss, (x,), optax.adam(3e-3), steps=steps).losses[-1]
+                return train(make(key, 2, 4), loss, x, optax.adam(3e-3), steps=steps).losses[-1]
 
             losses = jnp.abs(jax.vmap(last)(jax.random.split(key, runs)))
             told = f"told apart in {int(jnp.sum(losses < 0.01))} of {runs} runs"

@@ -1,6 +1,6 @@
 """Two problems whose answer lies far back: gated and linear recurrent networks solve them, an Elman network does not.
 
-    python examples/architectures/long_memory.py             # length 200 on a GPU, 50 on two processor cores
+    python examples/architectures/long_memory.py             # length 200 on a GPU, 50 on two CPU cores
     python examples/architectures/long_memory.py --quick     # seconds, too short to learn anything
 
 Adding: the sum of two marked numbers among many (mean squared error; a constant has 1/6). Copy: symbols to be repeated
@@ -18,9 +18,9 @@ import jax.numpy as jnp
 import optax
 
 from corollary.data import adding_problem, copy_problem
-from corollary.nets import FullyConnected, fit
+from corollary.nets import FullyConnected, empirical_risk, fit
 from corollary.nets.initialisations import uniform_fan_in
-from corollary.nets.recurrent import GRU, LSTM, ElmanCell, LRULayer, memory_biases, shown, unroll
+from corollary.nets.recurrent import GRU, LSTM, ElmanCell, LRULayer, Recurrent, memory_biases
 
 ALL = ("Elman", "GRU", "LSTM", "LRU")
 SIZES = {
@@ -31,47 +31,49 @@ SIZES = {
 SYMBOLS, REMEMBERED = 4, 3
 
 
+class Layers(eqx.Module):
+    """Maps of sequences one after the other, and a map of each step at the end; symbols come as whole numbers."""
+
+    layers: tuple
+    head: FullyConnected | None = None
+
+    def __call__(self, xs):
+        xs = jax.nn.one_hot(xs, SYMBOLS + 2) if xs.ndim == 1 else xs
+        for layer in self.layers:
+            xs = layer(xs)
+        return xs if self.head is None else jax.vmap(self.head)(xs)
+
+
 def network(kind, inputs, outputs, units, length, key):
-    """A recurrent part, from (T, inputs) to (T, units), and a linear map of each step to the outputs."""
+    """From (T, inputs) to (T, outputs): a recurrent part, and a linear map of what it shows at each step."""
     first, second, bias_key, head_key = jax.random.split(key, 4)
-    lasting = memory_biases(bias_key, units, length)
+    lasting = memory_biases(units, length, key=bias_key)
     # what is left after a pause is between e^-4 and e^-0.2, and some modes hardly turn meanwhile: they add up
     slow = dict(radii=(1 - 4 / length, 1 - 0.2 / length), phase=math.pi / 10)
     parts = {
         "Elman": lambda: ElmanCell(inputs, units, key=first, recurrent_initialisation=uniform_fan_in),
         "GRU": lambda: GRU(inputs, units, key=first, keep_bias=lasting, reset="after"),
         "LSTM": lambda: LSTM(inputs, units, key=first, keep_bias=lasting, write_bias=-lasting),
-        "LRU": lambda: (
-            LRULayer(inputs, units, units, jax.nn.gelu, key=first, **slow),
-            LRULayer(units, units, units, jax.nn.gelu, key=second, **slow),
-        ),
     }
-    return parts[kind](), FullyConnected(units, outputs, key=head_key)
+    head = FullyConnected(units, outputs, key=head_key)
+    if kind != "LRU":
+        return Layers((Recurrent(parts[kind](), head),))
+    lower = LRULayer(inputs, units, units, jax.nn.gelu, key=first, **slow)
+    return Layers((lower, LRULayer(units, units, units, jax.nn.gelu, key=second, **slow)), head)
 
 
-def answers(model, xs):
-    """What the network says at every step of a batch of sequences."""
-    part, head = model
-    run = (lambda x: part[1](part[0](x))) if isinstance(part, tuple) else lambda x: shown(unroll(part, x))
-    return jax.vmap(lambda x: jax.vmap(head)(run(x)))(xs)
+def adding(output, target):
+    return (output[-1, 0] - target) ** 2
 
 
-def adding(model, xs, ys):
-    return jnp.mean((answers(model, xs)[:, -1, 0] - ys) ** 2)
-
-
-def copying(model, xs, ys):
+def copying(output, target):
     """The steps to be repeated count as much as all others together, which are easy."""
-    each = optax.softmax_cross_entropy_with_integer_labels(answers(model, _one_hot(xs)), ys)
-    return each[:, -REMEMBERED:].mean() + each[:, :-REMEMBERED].mean()
+    each = optax.softmax_cross_entropy_with_integer_labels(output, target)
+    return each[-REMEMBERED:].mean() + each[:-REMEMBERED].mean()
 
 
-def repeated(model, xs, ys):
-    return jnp.mean(answers(model, _one_hot(xs))[:, -REMEMBERED:].argmax(-1) == ys[:, -REMEMBERED:])
-
-
-def _one_hot(tokens):
-    return jax.nn.one_hot(tokens, SYMBOLS + 2)
+def repeated(output, target):
+    return jnp.mean(output[-REMEMBERED:].argmax(-1) == target[-REMEMBERED:])
 
 
 def main(size, seed, kinds, steps):
@@ -83,15 +85,15 @@ def main(size, seed, kinds, steps):
     problems = {"adding": (sums, adding, adding, 2, 1), "copy": (copies, copying, repeated, *[SYMBOLS + 2] * 2)}
     schedule = optax.warmup_cosine_decay_schedule(0.0, c.rate, steps // 20 + 1, steps + 1)
     optimiser = optax.chain(optax.clip_by_global_norm(1.0), optax.adam(schedule))
-    options = dict(steps=steps, batch=c.batch, key=key, every=steps, progress=False)
+    options = dict(steps=steps, batch_size=c.batch, key=key, every=steps, progress=False)
     print(f"length {c.length}, {c.units} units, {steps} steps of {c.batch} sequences")
     for name, (draw, loss, figure, inputs, outputs) in problems.items():
-        data, test = draw(key, c.examples), draw(jax.random.fold_in(key, 1), min(c.examples, 1000))
+        data, test = tuple(draw(key, c.examples)), tuple(draw(jax.random.fold_in(key, 1), min(c.examples, 1000)))
         for kind in kinds or c.networks:
             began = time.perf_counter()
             model = network(kind, inputs, outputs, c.units, c.length, key)
-            trained = fit(model, loss, tuple(data), optimiser, **options)
-            score = float(eqx.filter_jit(figure)(trained.model, *test))
+            trained = fit(model, loss, data, optimiser, **options)
+            score = float(eqx.filter_jit(empirical_risk)(trained.network, figure, test))
             seconds = time.perf_counter() - began
             print(f"{name:8}{kind:6} {'error' if name == 'adding' else 'share repeated'} {score:.4f}, {seconds:.0f} s")
 

@@ -18,6 +18,7 @@ import optax
 from corollary.data import shakespeare
 from corollary.nets import fit
 from corollary.nets.attention import BERT, PretrainingBERT, in_dtype, mask_tokens, masked_loss
+from corollary.network import BatchLoss
 
 SIZES = {
     "quick": dict(length=32, width=32, heads=2, depth=1, batch=8, steps=60, rate=3e-3),
@@ -42,11 +43,12 @@ def main(size, seed):
 
     def loss(model, starts, key, text=training):
         windows = text[starts[:, None] + jnp.arange(c.length)]
-        masked = mask_tokens(key, windows, len(letters), bert.mask)
+        masked = mask_tokens(windows, len(letters), bert.mask, key=key)
         words = jax.vmap(lambda tokens: model.words(model.encoder(tokens)))
         return masked_loss(words(masked.inputs), masked.targets, masked.chosen)
 
-    def half(model, starts, key):
+    @BatchLoss
+    def half(model, starts, *, key):
         return loss(in_dtype(model, dtype), starts, key)
 
     held_out = jnp.arange(0, len(validation) - c.length, c.length)
@@ -60,12 +62,11 @@ def main(size, seed):
     trained = fit(
         model,
         half,
-        (jnp.arange(len(training) - c.length),),
+        jnp.arange(len(training) - c.length),
         optimiser,
         steps=c.steps,
-        batch=c.batch,
+        batch_size=c.batch,
         key=keys[2],
-        stochastic=True,
         measure=nats,
         every=max(c.steps // 10, 1),
     )
@@ -74,8 +75,8 @@ def main(size, seed):
     print(f"at the end {trained.record[-1]:.3f} nats per hidden character; unigram entropy {unigram:.3f}")
 
     shown = validation[: c.length]
-    masked = mask_tokens(keys[3], shown, len(letters), bert.mask)
-    guess = jnp.argmax(trained.model.words(trained.model.encoder(masked.inputs)), -1)
+    masked = mask_tokens(shown, len(letters), bert.mask, key=keys[3])
+    guess = jnp.argmax(trained.network.words(trained.network.encoder(masked.inputs)), -1)
     filled = jnp.where(masked.chosen, guess, shown)
     hidden = "".join("_" if m else letters[t] for t, m in zip(shown, masked.chosen, strict=True))
     print(repr(hidden), repr("".join(letters[t] for t in filled)), sep="\n")

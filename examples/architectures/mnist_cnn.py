@@ -3,7 +3,7 @@
     python examples/architectures/mnist_cnn.py
     python examples/architectures/mnist_cnn.py --quick     # seconds, on few images
 
-Convolution, ReLU and pooling, and again, then affine layers. On a processor two convolutions of 5 by 5 and three
+Convolution, ReLU and pooling, and again, then affine layers. On a CPU two convolutions of 5 by 5 and three
 epochs; on an accelerator six of 3 by 3, and the images moved by up to two pixels, anew in every step.
 """
 
@@ -18,6 +18,7 @@ import optax
 from corollary.data import mnist
 from corollary.nets import fit, parameter_count
 from corollary.nets.convolutional import ConvolutionalNetwork, Stage
+from corollary.network import BatchLoss
 
 SMALL = (Stage(16, 5, padding=2, pool=2), Stage(32, 5, padding=2, pool=2))
 LARGE = tuple(Stage(width, 3, padding=1, pool=p) for width in (64, 128, 256) for p in (1, 2))
@@ -34,12 +35,16 @@ def pixels(x):
     return x[:, None].astype(jnp.float32) / 255  # bytes of shape (n, 28, 28), as they lie in memory
 
 
-def plain_loss(model, x, y):
+@BatchLoss
+def plain_loss(model, batch):
+    x, y = batch
     logits = model.batch(pixels(x))
     return optax.softmax_cross_entropy_with_integer_labels(logits, y).mean()
 
 
-def moving_loss(model, x, y, *, key):
+@BatchLoss
+def moving_loss(model, batch, *, key):
+    x, y = batch
     logits = model.batch(shifted(pixels(x), key))
     return optax.softmax_cross_entropy_with_integer_labels(logits, y).mean()
 
@@ -66,9 +71,9 @@ def main(epochs, batch, rate, train, test, large):
     start = time.perf_counter()
     data = (jnp.asarray(x), jnp.asarray(y))
     loss = moving_loss if large else plain_loss
-    trained = fit(model, loss, data, optimiser, steps=steps, batch=batch, key=jax.random.key(1), stochastic=large)
+    trained = fit(model, loss, data, optimiser, steps=steps, batch_size=batch, key=jax.random.key(1))
     seconds = time.perf_counter() - start
-    share = float(accuracy(trained.model, new, answers))
+    share = float(accuracy(trained.network, new, answers))
     print(f"test accuracy {share:.2%} after {seconds:.0f} s; last losses {float(trained.losses[-20:].mean()):.4f}")
 
 

@@ -16,6 +16,7 @@ import optax
 from corollary.data import mnist
 from corollary.nets import fit
 from corollary.nets.attention import ViT, in_dtype, token_cross_entropy
+from corollary.network import BatchLoss
 
 SIZES = {
     "quick": dict(images=256, patch=7, width=32, heads=2, depth=1, batch=32, steps=40, rate=1e-3, dropout=0.0),
@@ -36,7 +37,9 @@ def main(size, seed):
     def image_of(pixels, dtype=jnp.float32):
         return ((pixels[None] / 255 - 0.1307) / 0.3081).astype(dtype)  # mean 0 and variance 1 over all pixels
 
-    def loss(model, images, labels, key):
+    @BatchLoss
+    def loss(model, batch, *, key):
+        images, labels = batch
         model, moves, keys = in_dtype(model, dtype), *jax.random.split(key)
         moves = jax.random.randint(moves, (len(images), 2), -2, 3)
 
@@ -58,9 +61,8 @@ def main(size, seed):
         (x, y),
         optax.chain(optax.clip_by_global_norm(1.0), optax.adamw(schedule, weight_decay=0.05)),
         steps=c.steps,
-        batch=c.batch,
+        batch_size=c.batch,
         key=fit_key,
-        stochastic=True,
         measure=accuracy,
         every=max(c.steps // 8, 1),
     )

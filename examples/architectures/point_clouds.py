@@ -19,6 +19,7 @@ import optax
 from corollary.data import PARTS, SOLIDS, point_clouds
 from corollary.nets import fit
 from corollary.nets.sets import PointNetClassifier, PointNetSegmenter, orthogonality_penalty
+from corollary.network import BatchLoss
 
 SIZES = {
     "quick": dict(local=4, features=8, points=16, clouds=64, steps=2, batch=16),
@@ -27,12 +28,16 @@ SIZES = {
 }
 
 
-def classification(model, x, y):
+@BatchLoss
+def classification(model, batch):
+    x, y = batch
     scores = jax.vmap(model.logits)(x)
     return jnp.mean(optax.softmax_cross_entropy_with_integer_labels(scores, y)) + penalty(model, x)
 
 
-def segmentation(model, x, parts):
+@BatchLoss
+def segmentation(model, batch):
+    x, parts = batch
     scores = jax.vmap(model.logits)(x)
     return jnp.mean(optax.softmax_cross_entropy_with_integer_labels(scores, parts)) + penalty(model, x)
 
@@ -63,7 +68,8 @@ def main(local, features, points, clouds, steps, batch):
         names = SOLIDS if of == "y" else PARTS
         model = eqx.filter_jit(make)(len(names), local=local, features=features, key=model_key)
         began, labels = time.perf_counter(), np.asarray(getattr(test, of))
-        model = fit(model, loss, (train.x, getattr(train, of)), optimiser, steps=steps, key=fit_key, batch=batch).model
+        data = train.x, getattr(train, of)
+        model = fit(model, loss, data, optimiser, steps=steps, key=fit_key, batch_size=batch).network
         found = np.asarray(answers(model, test.x))
         what = "clouds" if of == "y" else "points"
         print(f"{task}: {np.mean(found == labels):.4f} of the test {what}, in {time.perf_counter() - began:.0f} s")

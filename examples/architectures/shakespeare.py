@@ -1,6 +1,6 @@
 """A character model of Shakespeare: a decoder-only transformer that learns to write from 1 MB of text.
 
-    python examples/architectures/shakespeare.py             # two minutes on a GPU, four on two processor cores
+    python examples/architectures/shakespeare.py             # two minutes on a GPU, four on two CPU cores
     python examples/architectures/shakespeare.py --quick     # seconds, and it shows
 
 The first 90 % of the text are for training, the rest for validation: every character of it is predicted once, from
@@ -19,6 +19,7 @@ from corollary.data import shakespeare
 from corollary.language import sample_sequence
 from corollary.nets import fit
 from corollary.nets.attention import LanguageModel, in_dtype, next_token_loss, token_cross_entropy
+from corollary.network import BatchLoss
 
 SIZES = {
     "quick": dict(length=32, width=32, heads=2, depth=2, batch=8, steps=60, rate=3e-3, dropout=0.0, dtype=None),
@@ -42,7 +43,8 @@ def main(size, seed):
         len(letters), c.length, c.width, c.heads, c.depth, dropout=c.dropout, unroll=c.depth, key=model_key
     )
 
-    def loss(model, starts, key):
+    @BatchLoss
+    def loss(model, starts, *, key):
         windows = training[starts[:, None] + jnp.arange(c.length + 1)]
         return next_token_loss(model, windows, key=key if c.dropout else None, dtype=c.dtype, start=False)
 
@@ -68,12 +70,11 @@ def main(size, seed):
     trained = fit(
         model,
         loss,
-        (jnp.arange(len(training) - c.length - 1),),
+        jnp.arange(len(training) - c.length - 1),
         optimiser,
         steps=c.steps,
-        batch=c.batch,
+        batch_size=c.batch,
         key=fit_key,
-        stochastic=True,
         measure=held_out(c.length, most=64 if size != "gpu" else None),
         every=every,
         patience=c.steps // every,  # as many as there are looks: the best of them is kept, and nothing stops early
@@ -81,11 +82,11 @@ def main(size, seed):
     seconds = time.perf_counter() - began
     rate = c.steps * c.batch * c.length / seconds
     print(f"{c.steps} steps in {seconds:.0f} s, {rate:,.0f} characters a second with compilation and validation")
-    nats, half = (float(held_out(c.length // n)(trained.model)) for n in (1, 2))
+    nats, half = (float(held_out(c.length // n)(trained.network)) for n in (1, 2))
     print(f"validation loss {nats:.4f} nats per character ({half:.4f} with half a window or more before each)")
 
     prompt = jnp.asarray(np.searchsorted(letters, ["\n"]))
-    written = sample_sequence(trained.model, prompt, c.length, key=sample_key, temperature=0.8).tokens
+    written = sample_sequence(trained.network, prompt, c.length, key=sample_key, temperature=0.8).tokens
     print("".join(letters[i] for i in np.asarray(written)))
     return nats
 

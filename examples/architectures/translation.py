@@ -22,6 +22,7 @@ from corollary.language import Decoded, Tokeniser, Whole, beam_search, greedy_se
 from corollary.nets import fit
 from corollary.nets.attention import teacher_forcing_loss
 from corollary.nets.recurrent import Seq2Seq
+from corollary.network import BatchLoss
 
 BOTH = ["reversal", "translation"]
 SIZES = {
@@ -79,7 +80,8 @@ def main(size, seed):
         for attention in (False, True):
             model = Seq2Seq(len(source), len(target), c.units, key=key, attention=attention, pad=END)
             data = jnp.asarray(x[tests:]), jnp.asarray(y[tests:])
-            model = fit(model, teacher_forcing_loss, data, optimiser, steps=c.steps, key=key, batch=c.batch).model
+            loss = BatchLoss(teacher_forcing_loss)
+            model = fit(model, loss, data, optimiser, steps=c.steps, key=key, batch_size=c.batch).network
             write = eqx.filter_jit(lambda model, x, n=y.shape[1]: jax.vmap(lambda x: model.generate(x, n, END))(x))
             right.append((np.asarray(write(model, x[:tests])) == y[:tests]).all(1))
         print(f"\n{task}: sequences right in every token\n  lengths    one vector     attention")

@@ -1,7 +1,9 @@
 import jax
+import jax.numpy as jnp
 import numpy as np
+import pytest
 
-from corollary.language import MarkovChain, exhaustive_search, sample_sequence
+from corollary.language import LastTokens, MarkovChain, Recomputed, exhaustive_search, greedy_search, sample_sequence
 
 
 def test_markov_chain_by_viterbi():
@@ -26,3 +28,22 @@ def test_truncated_samples_have_the_filtered_law():
         law = np.asarray(law)
         assert (np.abs(freq - law) <= 5 * np.sqrt(law * (1 - law) / n)).all()  # five standard deviations
         np.testing.assert_allclose(drawn.log_probability, np.log(p)[drawn.tokens].sum(), rtol=1e-9)
+
+
+def test_last_tokens_forget_the_oldest():
+    def logits(tokens):  # a weighted sum over all tokens so far, the places counted from the first
+        sums = jnp.cumsum(tokens * jnp.sin(1.0 + jnp.arange(tokens.shape[0])))
+        return jnp.stack([jnp.sin(3 * sums), jnp.cos(5 * sums), jnp.sin(7 * sums)], 1)
+
+    found = np.asarray(greedy_search(LastTokens(logits, 4), [2, 1], 9).tokens)
+    text = [2, 1]
+    for _ in range(9):
+        text.append(int(np.argmax(logits(jnp.array(text[-4:]))[-1])))
+    np.testing.assert_array_equal(found, text[2:])
+    assert len(set(text)) > 1
+    whole = greedy_search(Recomputed(logits), [2, 1], 3).tokens  # four tokens are seen: nothing is forgotten yet
+    np.testing.assert_array_equal(found[:3], whole)
+    with pytest.raises(TypeError, match="logits must be a function of tokens, got int"):
+        LastTokens(3, 4)
+    with pytest.raises(ValueError, match="length must be at least 1"):
+        LastTokens(jnp.sin, 0)

@@ -52,8 +52,8 @@ def test_probabilities_loss_prediction_and_accuracy():
     x, y = jax.random.normal(jax.random.key(1), (20, 3)), jnp.arange(20) % 4
     p = jax.vmap(model)(x)
     np.testing.assert_allclose(p.sum(1), 1, atol=1e-14)
-    np.testing.assert_allclose(mean_loss(model, x, y), -np.log(np.asarray(p)[np.arange(20), y]).mean(), rtol=1e-13)
-    assert accuracy(model, x, y) == np.mean(np.argmax(np.asarray(p), 1) == np.asarray(y))
+    np.testing.assert_allclose(mean_loss(model, (x, y)), -np.log(np.asarray(p)[np.arange(20), y]).mean(), rtol=1e-13)
+    assert accuracy(model, (x, y)) == np.mean(np.argmax(np.asarray(p), 1) == np.asarray(y))
     assert parameter_count(model) == 6 * 4 + 6 * 7 + 4 * 7
 
 
@@ -74,8 +74,8 @@ def test_of_takes_a_network_and_depth_one_is_the_shallow_network():
         (lambda m: classifier_backprop(m, jnp.ones(2), 0), r"x must have shape \(3,\), got \(2,\)"),
         (lambda m: classifier_backprop(m, jnp.ones(3), 4), "y must hold labels from 0 to 3, got 4"),
         (lambda m: Classifier.of(3), "network must be an MLP, got int"),
-        (lambda m: mean_loss(m, jnp.ones((2, 3)), [0]), "y must have shape"),
-        (lambda m: accuracy(m, jnp.ones((2, 3)), [0, 9]), "y must hold labels from 0 to 3, got 9 at index 1"),
+        (lambda m: mean_loss(m, (jnp.ones((2, 3)), [0])), "y must have shape"),
+        (lambda m: accuracy(m, (jnp.ones((2, 3)), [0, 9])), "y must hold labels from 0 to 3, got 9 at index 1"),
         (lambda m: Classifier(3, 6, 0, 4, key=jax.random.key(0)), "depth must be at least 1, got 0"),
         (
             lambda m: classifier_backprop(Classifier(3, 6, 1, 4, jnp.tanh, key=jax.random.key(0)), jnp.ones(3), 0),

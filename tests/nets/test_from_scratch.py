@@ -91,6 +91,6 @@ def test_bad_input():
     with pytest.raises(ValueError, match="n must be from 1 to 1000"):
         book_two_gaussians(1001)
     with pytest.raises(ValueError, match="n must be at least 1"):
-        two_gaussians(KEY, 0)
+        two_gaussians(0, key=KEY)
     with pytest.raises(ValueError, match="x must have shape"):
         bayes_logit(np.ones((3, 3)))

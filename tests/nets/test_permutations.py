@@ -60,7 +60,7 @@ def test_generators_generate_everything():
 
 
 def test_random_permutations():
-    drawn = np.asarray(random_permutations(jax.random.key(0), 6, 50))
+    drawn = np.asarray(random_permutations(6, 50, key=jax.random.key(0)))
     assert drawn.shape == (50, 6)
     np.testing.assert_array_equal(np.sort(drawn, 1), np.tile(np.arange(6), (50, 1)))
     assert len(np.unique(drawn, axis=0)) > 40

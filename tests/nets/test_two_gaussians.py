@@ -18,7 +18,7 @@ def test_book_data():
 
 
 def test_fresh_data_and_posterior():
-    x, y = two_gaussians(KEY, 20_000)
+    x, y = two_gaussians(20_000, key=KEY)
     for k, (mean, cov) in enumerate([([2, 2], [[2, 1], [1, 2]]), ([-1, -1], [[2, -1], [-1, 2]])]):
         part = np.asarray(x)[np.asarray(y) == k]
         np.testing.assert_allclose(part.mean(0), mean, atol=5 * (2 / 20_000) ** 0.5)

@@ -25,9 +25,10 @@ def digits_subject(seed: int = 0) -> Subject:
     init_key, batch_key = jax.random.split(jax.random.key(seed))
     start = _init(init_key)
     network = Network(_apply, start)
-    trained = train_epochs(start, _loss, train, optax.sgd(STEP), epochs=EPOCHS, batch=BATCH, key=batch_key)
+    options = {"epochs": EPOCHS, "batch_size": BATCH, "key": batch_key}
+    trained = train_epochs(network, "cross_entropy", train, optax.sgd(STEP), **options)
     return Subject(
-        network.with_params(trained.model),
+        trained.network,
         "cross_entropy",
         train,
         test,
@@ -52,7 +53,3 @@ def _apply(params, x):
     for layer in params[:-1]:
         x = jax.nn.relu(x @ layer["weight"] + layer["bias"])
     return x @ params[-1]["weight"] + params[-1]["bias"]
-
-
-def _loss(params, x, y):
-    return -jnp.mean(jnp.take_along_axis(jax.nn.log_softmax(_apply(params, x)), y[:, None], 1))

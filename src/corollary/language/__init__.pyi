@@ -10,6 +10,7 @@ from .gpt2 import book_gpt2_table as book_gpt2_table
 from .gpt2 import gpt2_token_table as gpt2_token_table
 from .gpt2 import token_table as token_table
 from .models import ConditionalTable as ConditionalTable
+from .models import LastTokens as LastTokens
 from .models import MarkovChain as MarkovChain
 from .models import Model as Model
 from .models import Recomputed as Recomputed

@@ -54,6 +54,34 @@ class Recomputed(eqx.Module):
         return rows[at], (tokens, at + 1)
 
 
+class LastTokens(eqx.Module):
+    """A function of tokens as a model that sees the last `length` of them: text without end from a finite context.
+
+    `logits(tokens)` is as for `Recomputed`. As long as there is room this is the same; then the oldest token is
+    forgotten at every step, and the others move by one place.
+    """
+
+    logits: Callable
+    length: int = eqx.field(static=True)
+
+    def __init__(self, logits: Callable, length: int):
+        if not callable(logits):
+            raise TypeError(f"logits must be a function of tokens, got {type(logits).__name__}.")
+        self.logits, self.length = logits, whole("length", length)
+
+    def cache(self, length: int):
+        """No tokens yet."""
+        whole("length", length)
+        return Recomputed(self.logits).cache(self.length)
+
+    def step(self, token, cache):
+        """The row of logits at the new token."""
+        tokens, at = cache
+        full = at == self.length
+        tokens, at = jnp.where(full, jnp.roll(tokens, -1), tokens), jnp.where(full, at - 1, at)
+        return Recomputed(self.logits).step(token, (tokens, at))
+
+
 @implements("B10.47")
 class ConditionalTable(eqx.Module):
     """Every conditional probability of sequences up to a length, one by one: the tree of all prefixes.

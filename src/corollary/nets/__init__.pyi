@@ -75,9 +75,6 @@ from .layers import RidgeUnit as RidgeUnit
 from .layers import ThresholdUnit as ThresholdUnit
 from .losses import Split as Split
 from .losses import empirical_risk as empirical_risk
-from .losses import half_squared_error as half_squared_error
-from .losses import logistic_cross_entropy as logistic_cross_entropy
-from .losses import softmax_cross_entropy as softmax_cross_entropy
 from .losses import train_validation_split as train_validation_split
 from .mlp import MLP as MLP
 from .mlp import DeepLinearNetwork as DeepLinearNetwork

@@ -6,7 +6,11 @@ from pathlib import Path
 
 import equinox as eqx
 
-_FORMAT = "corollary training, 1"
+_FORMAT = "corollary training, 2"
+
+
+class CheckpointOfAnotherRun(ValueError):
+    """A sound file, written by a run with other arguments."""
 
 
 def save_checkpoint(path: Path, header: dict, arrays) -> None:
@@ -26,7 +30,9 @@ def load_checkpoint(path: Path, like):
             if header.pop("format", None) != _FORMAT:
                 raise ValueError
             return header, eqx.tree_deserialise_leaves(file, like(header))
+    except CheckpointOfAnotherRun:
+        raise
     except OSError as error:
         raise ValueError(f"checkpoint {path} cannot be read: {error.strerror}.") from None
     except Exception:
-        raise ValueError(f"checkpoint {path} is damaged, or of another network or optimiser; move it away.") from None
+        raise ValueError(f"checkpoint {path} is damaged, or no checkpoint of this version; move it away.") from None

@@ -15,8 +15,8 @@ from corollary._validate import labels, one_of, real, whole
 from corollary.catalog import implements
 from corollary.nets.activations import ActivationFunction, tanh
 from corollary.nets.initialisations import uniform_fan_in
-from corollary.nets.losses import softmax_cross_entropy
 from corollary.nets.mlp import MLP
+from corollary.network.losses import cross_entropy
 
 
 @implements("M07.19", "M08.01")
@@ -70,22 +70,26 @@ class Classifier(eqx.Module):
 
     def loss(self, x, y):
         r"""$-\ln m_y(x)$ of one example."""
-        return softmax_cross_entropy(y, self.logits(x))
+        return cross_entropy(self.logits(x), labels("y", y, self.network.layers[-1].weight.shape[0], ""))
 
 
-def mean_loss(model: Classifier, x, y):
-    r"""$\frac1M\sum_m-\ln m_{y_m}(x_m)$ over the rows of `x`, the objective of training."""
-    x = real("x", x, "n d", dims := {})
-    y = labels("y", y, model.network.layers[-1].weight.shape[0], "n", dims)
-    scores = jax.nn.log_softmax(jax.vmap(model.logits)(x))
+def mean_loss(network: Classifier, data):
+    r"""$\frac1M\sum_m-\ln m_{y_m}(x_m)$ over the rows of the pair $(x,y)$: `BatchLoss(mean_loss)` trains by it."""
+    x, y = _rows(network, data)
+    scores = jax.nn.log_softmax(jax.vmap(network.logits)(x))
     return -jnp.mean(jnp.take_along_axis(scores, y[:, None], axis=1))
 
 
-def accuracy(model: Classifier, x, y):
-    """The share of the rows of `x` whose class is predicted right."""
+def accuracy(network: Classifier, data):
+    """The share of the rows of the pair `(x, y)` whose class is predicted right."""
+    x, y = _rows(network, data)
+    return jnp.mean(jax.vmap(network.predict)(x) == y, dtype=x.dtype)
+
+
+def _rows(network, data):
+    x, y = data
     x = real("x", x, "n d", dims := {})
-    y = labels("y", y, model.network.layers[-1].weight.shape[0], "n", dims)
-    return jnp.mean(jax.vmap(model.predict)(x) == y, dtype=x.dtype)
+    return x, labels("y", y, network.network.layers[-1].weight.shape[0], "n", dims)
 
 
 class Backpropagated(NamedTuple):

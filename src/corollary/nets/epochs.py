@@ -1,6 +1,7 @@
 """Training in epochs: every example once, in an order that is new each time. One compiled program for all epochs."""
 
 from collections.abc import Callable
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -9,65 +10,81 @@ import optax
 
 from corollary._validate import whole
 from corollary.catalog import implements
-from corollary.nets._step import Progress, checked_examples, checked_functions, descent, trainable_part
+from corollary.nets._step import Progress, checked_measure, checked_task, descent
 from corollary.nets.training import Trained
+from corollary.network.batches import count
+from corollary.network.loss import BatchLoss
 
 
 @implements("M07.24")
-def epoch_batches(key, n: int, batch: int):
-    """A random order of `0..n-1` cut into batches, one a row: shape `(n // batch, batch)`.
+def epoch_batches(n: int, batch_size: int, *, key):
+    """A random order of `0..n-1` cut into batches, one per row: shape `(n // batch_size, batch_size)`.
 
-    If `batch` does not divide `n`, the rest of the order is left out of this epoch: batches of one size have gradients
-    that average to the full one.
+    If `batch_size` does not divide `n`, the rest of the order is left out of this epoch: batches of one size have
+    gradients that average to the full one.
     """
-    n, batch = whole("n", n), whole("batch", batch)
-    if batch > n:
-        raise ValueError(f"batch must be at most the number of examples {n}, got {batch}.")
-    whole_batches = n // batch
-    return jax.random.permutation(key, n)[: whole_batches * batch].reshape(whole_batches, batch)
+    n, batch_size = whole("n", n), whole("batch_size", batch_size)
+    if batch_size > n:
+        raise ValueError(f"batch_size must be at most the number of examples {n}, got {batch_size}.")
+    batches = n // batch_size
+    return jax.random.permutation(key, n)[: batches * batch_size].reshape(batches, batch_size)
 
 
 @implements("M07.24")
 def train_epochs(
-    model,
-    loss: Callable,
-    data: tuple,
+    network,
+    loss: str | Callable | BatchLoss,
+    data: Any,
     optimiser: optax.GradientTransformation,
     *,
     epochs: int,
-    batch: int,
+    batch_size: int,
     key,
     measure: Callable | None = None,
+    reduction: str = "mean",
+    trainable=None,
 ) -> Trained:
-    """Run `epochs` epochs of `optimiser` down the gradient of `loss(model, *examples)` over reshuffled batches.
+    """Run `epochs` epochs of `optimiser` down the gradient of the loss over reshuffled batches.
 
-    `losses` has shape `(epochs, batches)`, each before its update; `record` is what `measure(model)` gave before the
-    first epoch and after each. Otherwise as `train`. Data of bytes may come as they are: cast them in the loss.
+    `losses` has shape `(epochs, batches)`, each before its update; `record` is what `measure(network)` gave before the
+    first epoch and after each. Otherwise as `train`. Data of bytes may come as they are: cast them in the network.
     """
-    checked_functions(optimiser, loss=loss, measure=measure)
-    data = checked_examples(data)
-    if not data:
-        raise TypeError("data must be a tuple of at least one array.")
-    epochs, batch = whole("epochs", epochs), whole("batch", batch, 1, data[0].shape[0])
-    return _train_epochs(model, loss, data, optimiser, key, epochs, batch, measure)
+    task = checked_task(
+        network,
+        loss,
+        data,
+        optimiser,
+        reduction=reduction,
+        trainable=trainable,
+        batch_size=whole("batch_size", batch_size),
+        key=key,
+    )
+    epochs = whole("epochs", epochs)
+    whole("batch_size", batch_size, 1, count(task.data))
+    params, losses, record = _train_epochs(task, key, epochs, checked_measure(measure))
+    return Trained(eqx.combine(params, network), losses, record)
 
 
 @eqx.filter_jit
-def _train_epochs(model, loss, data, optimiser, key, epochs, batch, measure):
-    params, static = trainable_part(model, eqx.is_inexact_array)
-    descend = descent(loss, static, optimiser)
-
-    def advance(progress, chosen):
-        return descend(progress, tuple(a[chosen] for a in data), None)
+def _train_epochs(task, key, epochs, measure):
+    descend, n = descent(task), count(task.data)
+    params = task.parts.params
 
     def look(params):
-        return None if measure is None else measure(eqx.combine(params, static))
+        return None if measure is None else measure(task.parts.join(params))
 
     def epoch(carry, k):
-        carry, values = jax.lax.scan(advance, carry, epoch_batches(jax.random.fold_in(key, k), data[0].shape[0], batch))
+        epoch_key = jax.random.fold_in(key, k)
+        order = epoch_batches(n, task.batch_size, key=epoch_key)
+
+        def advance(progress, place):
+            batch = jax.tree.map(lambda a: a[order[place]], task.data)
+            return descend(progress, batch, jax.random.fold_in(epoch_key, place))
+
+        carry, values = jax.lax.scan(advance, carry, jnp.arange(len(order)))
         return carry, (values, look(carry.params))
 
-    last, (losses, record) = jax.lax.scan(epoch, Progress(params, optimiser.init(params)), jnp.arange(epochs))
+    last, (losses, record) = jax.lax.scan(epoch, Progress(params, task.optimiser.init(params)), jnp.arange(epochs))
     if measure is not None:
         record = jax.tree.map(lambda a, b: jnp.concatenate([jnp.asarray(a)[None], b]), look(params), record)
-    return Trained(eqx.combine(last.params, static), losses, record)
+    return last.params, losses, record

@@ -1,14 +1,14 @@
 """Training for hours: the steps of `train`, in stretches, with progress, early stop, and a file to go on from.
 
 ```python
-result = fit(model, loss, (x, y), optax.adamw(3e-4), steps=10_000, batch=64, key=key,
-             measure=lambda model: loss(model, *validation), patience=5, checkpoint="model.ckpt")
+result = fit(network, "cross_entropy", (x, y), optax.adamw(3e-4), steps=10_000, batch_size=64, key=key,
+             measure=lambda network: empirical_risk(network, "cross_entropy", validation), patience=5,
+             checkpoint="network.ckpt")
 ```
 
 Interrupted and called again with the same arguments it goes on where the file is, and ends with the very same bits.
 """
 
-import hashlib
 from collections.abc import Callable
 from contextlib import nullcontext
 from pathlib import Path
@@ -25,8 +25,11 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from corollary._validate import whole
 from corollary.nets import _step
-from corollary.nets._checkpoint import load_checkpoint, save_checkpoint
+from corollary.nets._checkpoint import CheckpointOfAnotherRun, load_checkpoint, save_checkpoint
+from corollary.nets._fingerprint import differences, fingerprint
 from corollary.nets.training import Trained
+from corollary.network.batches import count
+from corollary.network.loss import BatchLoss
 
 
 class _Run(NamedTuple):
@@ -40,63 +43,74 @@ class _Run(NamedTuple):
 
 
 def fit(
-    model,
-    loss: Callable,
-    data: tuple,
+    network,
+    loss: str | Callable | BatchLoss,
+    data: Any,
     optimiser: optax.GradientTransformation,
     *,
     steps: int,
-    key,
-    batch: int | None = None,
-    stochastic: bool = False,
+    key=None,
+    batch_size: int | None = None,
     state=None,
     measure: Callable | None = None,
     every: int = 100,
     patience: int | None = None,
     checkpoint: str | Path | None = None,
     progress: bool = True,
-    trainable=eqx.is_inexact_array,
+    reduction: str = "mean",
+    trainable=None,
 ) -> Trained:
-    """Take `steps` steps of `optimiser` down the gradient of `loss(model, *examples)`.
+    """Take `steps` steps of `optimiser` down the gradient of the loss.
 
-    With `batch` every example is seen once an epoch, in an order that is new each time; what a whole number of batches
-    leaves over is left out of that epoch. Without, every step sees all of `data`. A `stochastic` loss is called with
-    `key=`, fresh in every step. With a `state` (batch statistics, say) the loss is `loss(model, state, *examples)` and
-    returns its value and the next state.
+    `network`, `loss`, `data`, `reduction`, `trainable` and `key` are those of `train`, which is the same as a pure
+    function, for ensembles. With `batch_size` every example is seen once per epoch, in an order that is new each time;
+    what a whole number of batches leaves over is left out of that epoch. Without, every step sees all of `data`. With a
+    `state` (batch statistics, say) the loss is a `BatchLoss` whose function takes `state=` and returns the pair of its
+    value and the next state.
 
-    After every `every` steps `measure(model)`, or `measure(model, state)`, is recorded and the run is saved to
-    `checkpoint`. With `patience`, `measure` is one number, the smaller the better: after so many looks without a better
-    one training ends, and the model of the best look is returned. A loss that is not finite ends training with an
-    error. `train` is the same as a pure function, for ensembles.
+    After every `every` steps `measure(network)`, or `measure(network, state)`, is recorded and the run is saved to
+    `checkpoint`; a file of another run (network, optimiser, loss, data, key, batch size) is refused. With `patience`,
+    `measure` is one number, the smaller the better: after so many looks without a better one training ends, and the
+    network of the best look is returned. A loss that is not finite ends training with an error.
+
+    >>> import jax, optax
+    >>> from corollary import nets
+    >>> x = jax.random.normal(jax.random.key(0), (100, 2))
+    >>> y = (x[:, 0] * x[:, 1] > 0).astype(int)
+    >>> network = nets.MLP((2, 16, 2), nets.tanh, key=jax.random.key(1))
+    >>> trained = nets.fit(network, "cross_entropy", (x, y), optax.adam(0.1), steps=100, progress=False)
+    >>> bool(trained.losses[-1] < 0.5 * trained.losses[0])
+    True
     """
-    _step.checked_functions(optimiser, loss=loss, measure=measure)
-    data, steps, every = _step.checked_examples(data), whole("steps", steps), whole("every", every)
-    if batch is not None:
-        if not data:
-            raise ValueError("batch needs data to take examples from, got none.")
-        batch = whole("batch", batch, 1, data[0].shape[0])
+    steps, every = whole("steps", steps), whole("every", every)
+    task = _step.checked_task(
+        network, loss, data, optimiser, reduction=reduction, trainable=trainable, batch_size=batch_size, key=key
+    )
+    if batch_size is not None:
+        whole("batch_size", batch_size, 1, count(task.data))
+    if state is not None and "state" not in getattr(task.loss, "names", ()):
+        raise TypeError("a state needs a BatchLoss whose function takes state= and returns its value and the next one.")
     if patience is not None:
         patience = whole("patience", patience)
         if measure is None:
             raise ValueError("patience needs a measure: the number that is to become smaller.")
-    params, static = _step.trainable_part(model, trainable)
-    look = _looker(measure, static, state is not None)
-    plan = _Plan(loss, optimiser, stochastic, state is not None, batch)
-    run = _start(params, state, optimiser, None if batch is None else len(data[0]))
+    look = _looker(_step.checked_measure(measure), task.parts, state is not None)
+    run = _start(task, state)
     done, losses, record = 0, [], [look(run.progress)]
     number = _scalar(record[0]) if patience is not None else np.inf
     run = run._replace(best_value=np.asarray(number))
 
     path = None if checkpoint is None else Path(checkpoint)
-    header = {} if path is None else {"batch": batch, "every": every, "digest": _digest(key, data)}
+    header = {} if path is None else fingerprint(task, key, state, every)
     if path is not None and path.exists():
         done, run, losses, record = _resume(path, header, run, record[0])
+    key = jax.random.key(0) if key is None else key  # not used then
     with _bar(steps, progress) as tell:
         tell(done, losses, record)
         while done < steps and (patience is None or int(run.waited) < patience):
             last = min(done + every, steps)
             bounds = jnp.asarray(done), jnp.asarray(last)
-            moved, order, values = _stretch(plan, static, data, key, run.progress, run.order, *bounds, every)
+            moved, order, values = _stretch(task, key, run.progress, run.order, *bounds, every)
             run, values = run._replace(progress=moved, order=order), np.asarray(values, np.float64)[: last - done]
             if not np.isfinite(values).all():
                 step = done + int(np.argmin(np.isfinite(values)))
@@ -112,57 +126,54 @@ def fit(
             tell(done, losses, record)
     params, state = run.best if patience is not None else (run.progress.params, run.progress.state)
     together = jnp.asarray(np.concatenate(losses)) if losses else jnp.zeros(0)
-    return Trained(eqx.combine(params, static), together, None if measure is None else _stacked(record), state)
+    return Trained(eqx.combine(params, network), together, None if measure is None else _stacked(record), state)
 
 
-class _Plan(NamedTuple):
-    """What the compiled stretch depends on; compared by what it holds, so that calls share their programs."""
-
-    loss: Callable
-    optimiser: optax.GradientTransformation
-    stochastic: bool
-    stateful: bool
-    batch: int | None
-
-
-def _start(params, state, optimiser, n) -> _Run:
-    order = None if n is None else jnp.arange(n)
-    return _Run(_step.Progress(params, optimiser.init(params), state), order, (params, state), np.inf, np.asarray(0))
+def _start(task, state) -> _Run:
+    params = task.parts.params
+    order = None if task.batch_size is None else jnp.arange(count(task.data))
+    progress = _step.Progress(params, task.optimiser.init(params), state)
+    return _Run(progress, order, (params, state), np.inf, np.asarray(0))
 
 
 @eqx.filter_jit
-def _stretch(plan, static, data, key, progress, order, first, last, every):
+def _stretch(task, key, progress, order, first, last, every):
     """Steps `first` to `last`, at most `every` of them: one program for all stretches."""
-    descend = _step.descent(plan.loss, static, plan.optimiser, stochastic=plan.stochastic, stateful=plan.stateful)
-    batches = 1 if plan.batch is None else data[0].shape[0] // plan.batch
+    descend, size = _step.descent(task, stateful=progress.state is not None), task.batch_size
+    batches = 1 if size is None else count(task.data) // size
 
     def advance(step, carry):
         progress, order, values = carry
         order_key, loss_key = jax.random.split(jax.random.fold_in(key, step))
-        examples = data
-        if plan.batch is not None:
+        batch = task.data
+        if size is not None:
             position = step % batches
             order = lax.cond(position == 0, lambda: jax.random.permutation(order_key, order.shape[0]), lambda: order)
-            chosen = lax.dynamic_slice_in_dim(order, position * plan.batch, plan.batch)
-            examples = tuple(a[chosen] for a in data)
-        progress, value = descend(progress, examples, loss_key)
+            chosen = lax.dynamic_slice_in_dim(order, position * size, size)
+            batch = jax.tree.map(lambda a: a[chosen], task.data)
+        progress, value = descend(progress, batch, loss_key)
         return progress, order, values.at[step - first].set(value)
 
-    kind = jax.eval_shape(descend, progress, tuple(a[: plan.batch] for a in data), key)[1]
+    some = task.data if size is None else jax.tree.map(lambda a: a[:size], task.data)
+    kind = jax.eval_shape(descend, progress, some, key)[1]
     start = progress, order, jnp.zeros(every, kind.dtype)
     return lax.fori_loop(first, last, advance, start)
 
 
-def _looker(measure, static, stateful):
+def _looker(measure, parts, stateful):
     if measure is None:
         return lambda progress: None
-    compiled = eqx.filter_jit(measure)
 
     def look(progress):
-        model = eqx.combine(progress.params, static)
-        return jax.tree.map(np.asarray, compiled(model, progress.state) if stateful else compiled(model))
+        network = parts.join(progress.params)
+        return jax.tree.map(np.asarray, _measured(measure, network, progress.state if stateful else None))
 
     return look
+
+
+@eqx.filter_jit
+def _measured(measure, network, state):
+    return measure(network) if state is None else measure(network, state)
 
 
 def _judge(run: _Run, value: float) -> _Run:
@@ -178,24 +189,17 @@ def _scalar(value) -> float:
     return float(value)
 
 
-def _digest(key, data) -> str:
-    """Of what decides the run beside the arrays in the file: the key and the data."""
-    digest = hashlib.sha256(np.asarray(jax.random.key_data(key)).tobytes())
-    for array in data:
-        digest.update(f"{array.shape} {array.dtype}".encode())
-        digest.update(np.ascontiguousarray(array).tobytes())
-    return digest.hexdigest()[:16]
-
-
 def _resume(path, header, run, first):
     def like(found):
+        if names := differences(found, header):
+            raise CheckpointOfAnotherRun(
+                f"checkpoint {path} is of a run with another {', '.join(names)}: give the arguments of that run, or "
+                "another file."
+            )
         looks = jax.tree.map(lambda a: np.zeros((found["looks"], *a.shape), a.dtype), first)
         return run, np.zeros(found["done"], np.float64), looks
 
     found, (run, losses, looks) = load_checkpoint(path, like)
-    for name, what in (("batch", "batches of"), ("every", "stretches of"), ("digest", "key and data with the digest")):
-        if found[name] != header[name]:
-            raise ValueError(f"checkpoint {path} is of a run with {what} {found[name]}, not {header[name]}.")
     record = [jax.tree.map(lambda a, i=i: a[i], looks) for i in range(found["looks"])]
     return found["done"], run, [losses], record
 

@@ -75,26 +75,36 @@ class Growth(NamedTuple):
 
 @implements("M07.25")
 def train_growing(
-    network: GrowingNetwork, x, y, *, epochs: int, batch: int, key, step=0.1, gain=0.001, wait: int = 20, measure=None
+    network: GrowingNetwork,
+    data,
+    *,
+    epochs: int,
+    batch_size: int,
+    key,
+    step=0.1,
+    gain=0.001,
+    wait: int = 20,
+    measure=None,
 ) -> Growth:
-    """SGD on the cross-entropy with the step `step / layers`, growing by the rule of `grows`.
+    """SGD on the cross-entropy of `data`, a pair `(x, y)`, with the step `step / layers`, growing as `grows` says.
 
     The accuracy of an epoch is the average over its batches, each before its update, as in the listing.
     """
     if not isinstance(network, GrowingNetwork):
         raise TypeError(f"network must be a GrowingNetwork, got {type(network).__name__}.")
+    x, y = data
     x, dims = jnp.asarray(x), {}
     if x.ndim != 2 or x.shape[1] != network.first.shape[1] or x.shape[0] == 0:
         raise ValueError(f"x must have shape (n, {network.first.shape[1]}), got {x.shape}.")
     dims["n"] = x.shape[0]
     y = labels("y", y, network.outer.shape[0], "n", dims)
-    epochs, batch = whole("epochs", epochs), whole("batch", batch, 1, x.shape[0])
+    epochs, batch_size = whole("epochs", epochs), whole("batch_size", batch_size, 1, x.shape[0])
     step = positive("step", real("step", step, ""))
-    return _train_growing(network, x, y, epochs, batch, key, step, gain, whole("wait", wait, -1), measure)
+    return _train_growing(network, x, y, epochs, batch_size, key, step, gain, whole("wait", wait, -1), measure)
 
 
 @eqx.filter_jit
-def _train_growing(network, x, y, epochs, batch, key, step, gain, wait, measure):
+def _train_growing(network, x, y, epochs, batch_size, key, step, gain, wait, measure):
     def objective(weights, layers, x, y):
         network_now = eqx.tree_at(pieces, network, (*weights, layers))
         scores = jax.vmap(network_now)(x)
@@ -112,7 +122,8 @@ def _train_growing(network, x, y, epochs, batch, key, step, gain, wait, measure)
             slope, right = jax.grad(objective, has_aux=True)(weights, layers, x[chosen], y[chosen])
             return tuple(w - rate * g for w, g in zip(weights, slope, strict=True)), right
 
-        weights, rights = jax.lax.scan(advance, weights, epoch_batches(jax.random.fold_in(key, k), x.shape[0], batch))
+        order = epoch_batches(x.shape[0], batch_size, key=jax.random.fold_in(key, k))
+        weights, rights = jax.lax.scan(advance, weights, order)
         accuracy = rights.mean()
         used = layers
         more = grows(k, accuracy, previous, layers, most=1 + network.spare.shape[0], gain=gain, wait=wait)

@@ -62,7 +62,7 @@ def all_permutations(size: int):
     return jnp.asarray(list(orders(range(whole("size", size, 1, 8)))))
 
 
-def random_permutations(key, size: int, count: int):
+def random_permutations(size: int, count: int, *, key):
     """`count` permutations drawn evenly, as rows (count, size)."""
     size, count = whole("size", size), whole("count", count)
     return jax.vmap(lambda k: jax.random.permutation(k, size))(jax.random.split(key, count))

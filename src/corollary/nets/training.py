@@ -1,13 +1,10 @@
 """Training as one compiled loop, so that an ensemble of networks is one `vmap` over keys.
 
 ```python
-def loss(model, x, y):
-    return jnp.mean((jax.vmap(model)(x)[:, 0] - y) ** 2)
-
 def one(key):
-    return train(MLP((2, 64, 1), tanh, key=key), loss, (x, y), optax.adam(1e-2), steps=1000)
+    return train(MLP((2, 64, 1), tanh, key=key), "squared", (x, y), optax.adam(1e-2), steps=1000)
 
-one(jax.random.key(0)).model                                     # a trained network
+one(jax.random.key(0)).network                                   # a trained network
 jax.vmap(one)(jax.random.split(jax.random.key(0), 64)).losses    # (64, 1000): 64 of them at once
 ```
 """
@@ -22,7 +19,9 @@ import optax
 
 from corollary._validate import whole
 from corollary.catalog import implements
-from corollary.nets._step import Progress, checked_examples, checked_functions, descent, trainable_part
+from corollary.nets._step import Progress, checked_measure, checked_task, descent
+from corollary.network.batches import count
+from corollary.network.loss import BatchLoss
 
 
 class Trained(NamedTuple):
@@ -33,7 +32,7 @@ class Trained(NamedTuple):
     loss with a state carried along (None without).
     """
 
-    model: Any
+    network: Any
     losses: jax.Array
     record: Any
     state: Any = None
@@ -41,68 +40,70 @@ class Trained(NamedTuple):
 
 @implements("B02.02")
 def train(
-    model,
-    loss: Callable,
-    data: tuple,
+    network,
+    loss: str | Callable | BatchLoss,
+    data: Any,
     optimiser: optax.GradientTransformation,
     *,
     steps: int,
     key=None,
-    batch: int | None = None,
-    stochastic: bool = False,
+    batch_size: int | None = None,
     measure: Callable | None = None,
     every: int = 1,
-    trainable=eqx.is_inexact_array,
+    reduction: str = "mean",
+    trainable=None,
 ) -> Trained:
-    """Take `steps` steps of `optimiser` down the gradient of `loss(model, *data)`.
+    """Take `steps` steps of `optimiser` down the gradient of the loss.
 
-    `model` is any pytree, a module or plain arrays; its floating-point arrays are trained, or what the Equinox filter
-    `trainable` selects. `data` is a tuple of arrays with the examples along their first axis, or empty. With `batch`
-    every step draws so many examples, independently and with replacement; without, it takes all. A `stochastic` loss
-    is called with `key=`, fresh in every step. `measure(model)` is recorded along the way.
+    `loss` is a name, `loss(output, target)` of one example, of which the mean is meant (or the sum, `reduction="sum"`),
+    or `BatchLoss(f)` with `f(network, batch)`; `data` is the pair `(x, y)`, and for a `BatchLoss` any pytree of arrays.
+    Trained are the real floating-point arrays of `network`, or those that the Equinox filter `trainable` selects;
+    never the buffers of a `Network`. A `BatchLoss` takes any pytree for a network, plain arrays too.
 
-    Compiled once for each `loss`, `optimiser` and `measure` object: define them once, outside a loop.
+    With `batch_size` every step draws so many examples, independently and with replacement; without, it takes all.
+    With a `key` the network is called with `key=` where it takes one, so that dropout acts, and so is a `BatchLoss`
+    that takes one: a fresh one in every step. `measure(network)` is recorded along the way.
+
+    Compiled once for networks, data, loss, optimiser and `measure` that differ in the numbers of their arrays alone.
     """
-    checked_functions(optimiser, loss=loss, measure=measure)
-    data, steps, every = checked_examples(data), whole("steps", steps), whole("every", every)
+    steps, every = whole("steps", steps), whole("every", every)
     if steps % every:
         raise ValueError(f"every must divide steps, got {every} and {steps}.")
-    if batch is not None:
-        if not data:
-            raise ValueError("batch needs data to draw from, got none.")
-        batch = whole("batch", batch, 1)
-    if key is None:
-        if batch is not None or stochastic:
-            raise TypeError("key must be given with a batch or a stochastic loss: both draw at random.")
-        key = jax.random.key(0)  # not used
-    return _train(model, loss, data, optimiser, key, steps, batch, stochastic, measure, every, trainable)
+    batch_size = None if batch_size is None else whole("batch_size", batch_size)
+    task = checked_task(
+        network, loss, data, optimiser, reduction=reduction, trainable=trainable, batch_size=batch_size, key=key
+    )
+    key = jax.random.key(0) if key is None else key  # not used then
+    params, losses, record = _train(task, key, steps, checked_measure(measure), every)
+    return Trained(eqx.combine(params, network), losses, record)
 
 
 @eqx.filter_jit
-def _train(model, loss, data, optimiser, key, steps, batch, stochastic, measure, every, trainable):
-    params, static = trainable_part(model, trainable)
-    descend = descent(loss, static, optimiser, stochastic=stochastic)
+def _train(task, key, steps, measure, every):
+    descend = descent(task)
+    params = task.parts.params
 
     def advance(progress, step):
         batch_key, loss_key = jax.random.split(jax.random.fold_in(key, step))
-        return descend(progress, data if batch is None else _draw(batch_key, data, batch), loss_key)
+        batch = task.data if task.batch_size is None else _draw(batch_key, task.data, task.batch_size)
+        return descend(progress, batch, loss_key)
 
     def look(params):
-        return None if measure is None else measure(eqx.combine(params, static))
+        return None if measure is None else measure(task.parts.join(params))
 
     def stretch(carry, first):
         carry, values = jax.lax.scan(advance, carry, first + jnp.arange(every))
         return carry, (values, look(carry.params))
 
-    start = Progress(params, optimiser.init(params))
+    start = Progress(params, task.optimiser.init(params))
     if measure is None:
         last, losses = jax.lax.scan(advance, start, jnp.arange(steps))
-        return Trained(eqx.combine(last.params, static), losses, None)
+        return last.params, losses, None
     last, (losses, record) = jax.lax.scan(stretch, start, jnp.arange(0, steps, every))
     record = jax.tree.map(lambda a, b: jnp.concatenate([jnp.asarray(a)[None], b]), look(params), record)
-    return Trained(eqx.combine(last.params, static), losses.ravel(), record)
+    return last.params, losses.ravel(), record
 
 
-def _draw(key, data, batch):
-    chosen = jax.random.randint(key, (batch,), 0, data[0].shape[0])
-    return tuple(a[chosen] for a in data)
+def _draw(key, data, batch_size):
+    chosen = jax.random.randint(key, (batch_size,), 0, count(data))
+    return jax.tree.map(lambda a: a[chosen], data)

@@ -23,7 +23,7 @@ def book_two_gaussians(n: int = 1000) -> Data:
 
 
 @implements("B02.26")
-def two_gaussians(key, n: int) -> Data:
+def two_gaussians(n: int, *, key) -> Data:
     """`n` fresh points of each class from the same law: (2n, 2), labels 0 and 1."""
     n = whole("n", n)
     factors = jnp.asarray(np.linalg.cholesky(COVARIANCES))

@@ -32,6 +32,12 @@ class BatchLoss:
         self.names = tuple(name for name in ("key", "state") if anything or name in parameters)
         self.function = by_code(f)
 
+    def as_now(self) -> "BatchLoss":
+        """The same loss; what its function encloses is looked at again, in case it has changed."""
+        again = object.__new__(BatchLoss)
+        again.names, again.function = self.names, by_code(self.function)
+        return again
+
     def __call__(self, network, batch, *, key=None, state=None):
         given = {name: value for name, value in (("key", key), ("state", state)) if name in self.names}
         return self.function(network, batch, **given)
@@ -73,9 +79,9 @@ def resolved(loss, reduction: str = "mean") -> BatchLoss | ExampleLoss:
     if isinstance(loss, BatchLoss):
         if reduction != "mean":
             raise ValueError("reduction says how losses of examples are put together; a BatchLoss does that itself.")
-        return loss
+        return loss.as_now()
     if isinstance(loss, ExampleLoss):
-        return loss
+        return loss._replace(function=by_code(loss.function))
     if isinstance(loss, str):
         return ExampleLoss(LOSSES[one_of("loss", loss, tuple(LOSSES))], reduction)
     if not callable(loss):

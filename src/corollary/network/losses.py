@@ -7,7 +7,9 @@ from collections.abc import Callable
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
+from corollary._validate import concrete, labels, within
 from corollary.catalog import implements
 
 
@@ -38,18 +40,21 @@ def cross_entropy(output, target):
     """
     output, target = jnp.asarray(output), jnp.asarray(target)
     if output.size == 1 and target.size == 1:
-        logit, share = output.reshape(()), target.reshape(()).astype(output.dtype)
+        logit, share = output.reshape(()), within("target", target, 0, 1).reshape(()).astype(output.dtype)
         # softplus(f) - yf without the difference of two large numbers
         return share * jax.nn.softplus(-logit) + (1 - share) * jax.nn.softplus(logit)
     logs = jax.nn.log_softmax(output)
-    if jnp.issubdtype(target.dtype, jnp.integer) and target.shape == output.shape[:-1]:
+    if is_class(output, target):
+        target = labels("target", target, output.shape[-1], None)
         return -jnp.mean(jnp.take_along_axis(logs, target[..., None], axis=-1))
     if target.shape != output.shape:
         raise ValueError(
             f"cross_entropy takes a class or a probability vector for logits of shape {output.shape}, "
             f"got a target of shape {target.shape} and dtype {target.dtype}."
         )
-    return -jnp.mean(jnp.sum(target * logs, axis=-1))
+    if concrete(target) and not np.allclose(np.sum(target, -1), 1, atol=1e-3):
+        raise ValueError(f"the probabilities in a target must sum to 1, got {np.sum(target, -1)}.")
+    return -jnp.mean(jnp.sum(within("target", target, 0, 1) * logs, axis=-1))
 
 
 def logistic(output, target):
@@ -71,6 +76,21 @@ LOSSES: dict[str, Callable] = {
     "logistic": logistic,
     "hinge": hinge,
 }
+
+
+def require_targets(loss: Callable, output, targets) -> None:
+    """One sentence for classes that the `output` of one example has no logit for; in a trace they cannot be seen."""
+    if getattr(loss, "function", loss) is not cross_entropy or not isinstance(targets, jax.Array) or not targets.ndim:
+        return
+    one = jax.ShapeDtypeStruct(targets.shape[1:], targets.dtype)
+    if output.size > 1 and is_class(output, one):
+        labels("targets", targets, output.shape[-1], None)
+
+
+def is_class(output, target) -> bool:
+    """Whether a target is whole numbers, a class for each vector of logits."""
+    whole = jnp.issubdtype(target.dtype, jnp.integer) or target.dtype == jnp.bool_
+    return whole and target.shape == output.shape[:-1]
 
 
 def _difference(output, target):

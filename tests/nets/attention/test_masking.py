@@ -16,7 +16,7 @@ def bert():
 
 def test_masked_tokens_are_the_chosen_ones():
     tokens = jnp.concatenate([jnp.full(2000, 3), jnp.array([6, 7])])  # two special tokens at the end
-    inputs, targets, chosen = mask_tokens(KEY, tokens, 6, 8, rate=0.5, shares=(0.5, 0.5, 0.0))
+    inputs, targets, chosen = mask_tokens(tokens, 6, 8, key=KEY, rate=0.5, shares=(0.5, 0.5, 0.0))
     np.testing.assert_array_equal(targets, tokens)
     np.testing.assert_array_equal(inputs[~chosen], tokens[~chosen])
     assert not chosen[-2:].any()
@@ -33,7 +33,7 @@ def test_masked_loss_counts_the_chosen_alone():
 
 def test_pairs_follow_or_do_not():
     sentences = jnp.arange(400)[:, None] * jnp.ones((1, 2), int)
-    first, second, follows = sentence_pairs(KEY, sentences)
+    first, second, follows = sentence_pairs(sentences, key=KEY)
     np.testing.assert_array_equal(first, sentences[:-1])
     np.testing.assert_array_equal((second == first + 1).all(1), follows == 1)
     assert abs(float(follows.mean()) - 0.5) < 5 * 0.5 / np.sqrt(399)  # five standard deviations
@@ -46,12 +46,12 @@ def test_refused(bert):
     with pytest.raises(ValueError, match="first must hold labels from 0 to 5"):
         bert.sentences(np.array([6]))
     with pytest.raises(ValueError, match=r"rate must be in \[0, 1\]"):
-        mask_tokens(KEY, np.array([1]), 6, 8, rate=1.5)
+        mask_tokens(np.array([1]), 6, 8, key=KEY, rate=1.5)
     with pytest.raises(ValueError, match="shares must be three probabilities"):
-        mask_tokens(KEY, np.array([1]), 6, 8, shares=(0.8, 0.1, 0.2))
+        mask_tokens(np.array([1]), 6, 8, key=KEY, shares=(0.8, 0.1, 0.2))
     with pytest.raises(ValueError, match=r"chosen must have shape \(4,\)"):
         masked_loss(jnp.zeros((4, 3)), jnp.zeros(4, int), jnp.ones((), bool))
     with pytest.raises(ValueError, match="sentences must be at least 3"):
-        sentence_pairs(KEY, np.zeros((2, 4), int))
+        sentence_pairs(np.zeros((2, 4), int), key=KEY)
     with pytest.raises(ValueError, match=r"ends must have shape \(T,\) with T = 3"):
         best_span(np.zeros(3), np.zeros(4))

@@ -8,6 +8,7 @@ from corollary.nets.attention import Transformer, teacher_forcing_loss
 
 KEY = jax.random.key(0)
 SOURCE, TARGET = np.array([[4, 2, 0, 3], [1, 1, 2, 0]]), np.array([[3, 1, 1], [0, 2, 3]])
+DATA = SOURCE, TARGET
 
 
 @pytest.fixture(scope="module")
@@ -47,7 +48,7 @@ def test_loss_is_the_mean_over_the_batch(model):
     @eqx.filter_jit
     def run(model, key):
         each = jax.vmap(model.log_probability)(SOURCE, TARGET)
-        return teacher_forcing_loss(model, SOURCE, TARGET), teacher_forcing_loss(model, SOURCE, TARGET, key=key), each
+        return teacher_forcing_loss(model, DATA), teacher_forcing_loss(model, DATA, key=key), each
 
     loss, dropped, each = run(model, KEY)
     np.testing.assert_allclose(loss, -each.sum() / TARGET.size, rtol=1e-12)
@@ -64,6 +65,6 @@ def test_refused(model):
     with pytest.raises(ValueError, match="end must be from 0 to 3"):
         model.generate(SOURCE[0], 3, end=4)
     with pytest.raises(ValueError, match=r"source must have shape \(2, S\)"):
-        teacher_forcing_loss(model, SOURCE[:1], TARGET)
+        teacher_forcing_loss(model, (SOURCE[:1], TARGET))
     with pytest.raises(ValueError, match=r"context must have shape \(T, 8\)"):
         model.decoder(np.zeros((2, 8)), np.zeros((3, 7)))

@@ -24,7 +24,7 @@ X = RNG.normal(size=12)
 
 
 def test_signals_hold_the_reference_where_they_say():
-    x, y, start = map(np.asarray, signal_data(KEY, 200, noise=0.0))
+    x, y, start = map(np.asarray, signal_data(200, key=KEY, noise=0.0))
     np.testing.assert_array_equal(REFERENCE, [4, 4.5, 5, 5.5, 6, 6, 6])
     assert x.shape == (200, 25)
     assert set(start[y == 0]) == {-1}
@@ -47,7 +47,7 @@ def test_area_under_curve_against_scikit_learn():
 
 
 def test_detectors_find_their_best_threshold_and_curve():
-    x, y, _ = signal_data(KEY, 60)
+    x, y, _ = signal_data(60, key=KEY)
     detector = PearsonDetector().fit(x, y)
     scores = np.asarray(jax.vmap(detector.score)(x))
     right = max(np.mean((scores > t) == np.asarray(y)) for t in np.r_[scores - 1e-9, scores + 1e-9])
@@ -69,8 +69,8 @@ def test_channels():
 @pytest.mark.parametrize(
     ("call", "sentence"),
     [
-        (lambda: signal_data(KEY, 3, length=5), "reference must be no longer than the observations"),
-        (lambda: signal_data(KEY, 3, background=0.0), "background must be positive"),
+        (lambda: signal_data(3, key=KEY, length=5), "reference must be no longer than the observations"),
+        (lambda: signal_data(3, key=KEY, background=0.0), "background must be positive"),
         (lambda: sliding_pearson([1.0], X), "reference must have at least two entries"),
         (lambda: sliding_pearson(REFERENCE, X[:3]), "x must be at least as long as the reference"),
         (lambda: area_under_curve([1.0, 2.0], [0]), "y must have shape"),

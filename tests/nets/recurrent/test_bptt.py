@@ -64,9 +64,7 @@ def test_all_forms_give_the_gradient_and_short_ones_do_not():
 
 
 def test_states_of_any_form_and_a_readout_without_parameters():
-    net = Recurrent(
-        Stacked([LSTM(2, 2, key=KEY), ElmanCell(2, 1, key=KEY)]), lambda state, x: state[1] * x[0], sees_input=True
-    )
+    net = Recurrent(Stacked([LSTM(2, 2, key=KEY), ElmanCell(2, 1, key=KEY)]), lambda z, x: z * x[0], sees_input=True)
 
     @eqx.filter_jit
     def ways(net):
@@ -123,7 +121,7 @@ def test_bad_arguments():
         rtrl(Recurrent(Keeps(), lambda z: z), XS, YS)
     with pytest.raises(ValueError, match="ys must have as many steps as xs, 6, got 5"):
         bptt(net, XS, YS[:5])
-    with pytest.raises(ValueError, match=r"y must have the shape of the prediction, \(1,\), got \(2,\)"):
+    with pytest.raises(ValueError, match=r"target must have the shape of the output, \(1,\), got \(2,\)"):
         bptt(net, XS, XS)
     with pytest.raises(ValueError, match="block must divide the 6 steps, got 4"):
         bptt_blocks(net, XS, YS, 4)

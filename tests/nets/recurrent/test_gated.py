@@ -33,11 +33,11 @@ def test_a_constant_gate_forgets_exponentially():
 
 
 def test_memories_begin_with_all_lengths():
-    lifetimes = 1 / (1 - jax.nn.sigmoid(memory_biases(KEY, 1000, 50.0)))
+    lifetimes = 1 / (1 - jax.nn.sigmoid(memory_biases(1000, 50.0, key=KEY)))
     assert 2 <= float(lifetimes.min()) < 4
     assert 48 < float(lifetimes.max()) <= 50
     with pytest.raises(ValueError, match="longest must be at least 2, got 1.0."):
-        memory_biases(KEY, 3, 1.0)
+        memory_biases(3, 1.0, key=KEY)
 
 
 def test_gated_plant_and_its_solution():

@@ -28,17 +28,17 @@ def test_eigenvalues_are_inside_of_the_circle_and_come_back():
 
 
 def test_initialisation_has_its_radii_and_law():
-    nu, phi = lru_initialisation(KEY, 4000, 0.5, 0.9, law="area", phase=1.0)
+    nu, phi = lru_initialisation(4000, 0.5, 0.9, key=KEY, law="area", phase=1.0)
     radius = np.exp(-np.exp(np.asarray(nu)))
     assert 0.5 <= radius.min() < radius.max() <= 0.9
     assert 0 <= phi.min() < phi.max() <= 1
     # uniform squares: mean (0.25 + 0.81) / 2 with standard error 0.56 / sqrt(12 * 4000)
     assert abs(np.mean(radius**2) - 0.53) < 5 * 0.56 / np.sqrt(12 * 4000)
-    assert np.isfinite(lru_initialisation(KEY, 100)[0]).all()
+    assert np.isfinite(lru_initialisation(100, key=KEY)[0]).all()
     with pytest.raises(ValueError, match="law must be one of 'radius', 'area', got 'ring'."):
-        lru_initialisation(KEY, 3, law="ring")
+        lru_initialisation(3, key=KEY, law="ring")
     with pytest.raises(ValueError, match=r"high must be in \[0, 1\]"):
-        lru_initialisation(KEY, 3, 0.1, 1.1)
+        lru_initialisation(3, 0.1, 1.1, key=KEY)
 
 
 def test_lru_in_parallel_and_step_by_step():

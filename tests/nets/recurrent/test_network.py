@@ -3,8 +3,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from corollary.nets import parameter_count
-from corollary.nets.recurrent import Elman, Plant, Recurrent, run_untied, untie
+from corollary.nets import FullyConnected, parameter_count
+from corollary.nets.recurrent import LSTM, Elman, Plant, Recurrent, Stacked, run_untied, unroll, untie
 
 KEY = jax.random.key(0)
 
@@ -23,6 +23,16 @@ def test_plant_and_observer_and_its_continuation():
     np.testing.assert_allclose(model(xs)[:, 0], outputs, rtol=1e-12)
     first = model.run(xs[:2])
     np.testing.assert_array_equal(model(xs[2:], first.states[-1]), model(xs)[2:])
+
+
+def test_a_readout_gets_what_the_cell_shows():
+    xs, head = sequence(), FullyConnected(3, 1, key=KEY)
+    lstm = LSTM(2, 3, key=KEY)
+    hidden = unroll(lstm, xs).hidden
+    np.testing.assert_allclose(Recurrent(lstm, head)(xs), jax.vmap(head)(hidden), rtol=1e-12)
+    above = LSTM(3, 3, key=jax.random.key(7))
+    stacked = Recurrent(Stacked([lstm, above]), head)
+    np.testing.assert_allclose(stacked(xs), jax.vmap(head)(unroll(above, hidden).hidden), rtol=1e-12)
 
 
 def test_start_of_a_plant_is_not_trained():

@@ -4,8 +4,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from corollary.nets import softmax_cross_entropy, tanh
+from corollary.nets import tanh
 from corollary.nets.recurrent import Elman, autoregression_loss, bptt, classification_loss, labelling_loss, step_error
+from corollary.network.losses import cross_entropy
 
 KEY = jax.random.key(0)
 XS, YS = jax.random.normal(jax.random.key(1), (6, 2)), jax.random.normal(jax.random.key(2), (6, 1))
@@ -33,9 +34,9 @@ def test_three_losses():
     net, classes = (lambda xs: outputs + 0 * xs), jnp.array([0, 1, 1])
     xs = jax.nn.one_hot(classes, 2)
     wrong = [np.log1p(np.exp(-1.0)), np.log1p(np.exp(-2.0)), np.log1p(np.exp(2.0))]
-    assert labelling_loss(net, xs, classes, softmax_cross_entropy) == pytest.approx(np.mean(wrong))
+    assert labelling_loss(net, xs, classes, cross_entropy) == pytest.approx(np.mean(wrong))
     first = np.log1p(np.exp(1.0))  # predicts 0 where 1 comes
     expected = np.mean([first, wrong[1]])
-    assert autoregression_loss(net, xs, softmax_cross_entropy, classes) == pytest.approx(expected)
-    assert classification_loss(net, xs, 1, softmax_cross_entropy) == pytest.approx(wrong[2])
+    assert autoregression_loss(net, xs, cross_entropy, classes) == pytest.approx(expected)
+    assert classification_loss(net, xs, 1, cross_entropy) == pytest.approx(wrong[2])
     assert autoregression_loss(net, xs) == pytest.approx(((1 + 1) + (0 + 1)) / 2)

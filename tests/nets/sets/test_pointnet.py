@@ -6,8 +6,10 @@ import optax
 import pytest
 
 from corollary import data
-from corollary.nets import parameter_count, softmax_cross_entropy, train
+from corollary.nets import parameter_count, train
 from corollary.nets.sets import PointNet, PointNetClassifier, PointNetSegmenter, TNet, orthogonality_penalty
+from corollary.network import BatchLoss
+from corollary.network.losses import cross_entropy
 
 KEY = jax.random.key(0)
 X = np.random.default_rng(0).normal(size=(12, 3))
@@ -66,12 +68,13 @@ def test_it_learns_solids():
     clouds = jax.jit(lambda key: data.point_clouds(key, 32, 24))(KEY)
     model = drawn(lambda key: PointNetClassifier(4, local=8, features=32, key=key))
 
-    def loss(model, x, y):
-        return jnp.mean(jax.vmap(softmax_cross_entropy)(y, jax.vmap(model.logits)(x)))
+    @BatchLoss
+    def loss(model, batch):
+        return jnp.mean(jax.vmap(lambda x, y: cross_entropy(model.logits(x), y))(*batch))
 
     trained = train(model, loss, (clouds.x, clouds.y), optax.adam(1e-2), steps=60)
     assert trained.losses[-1] < 0.5 * trained.losses[0]
-    np.testing.assert_allclose(eqx.filter_jit(trained.model)(clouds.x[0]).sum(), 1.0)
+    np.testing.assert_allclose(eqx.filter_jit(trained.network)(clouds.x[0]).sum(), 1.0)
 
 
 def test_bad_input():

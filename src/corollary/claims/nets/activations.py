@@ -23,6 +23,7 @@ from corollary.nets import (
     tanh_to_logistic,
     train,
 )
+from corollary.network import Network
 
 SMOOTH = ("identity", "logistic", "tanh", "arctan")
 
@@ -206,10 +207,8 @@ def dead_units(key, *, points: Size = 40, steps: Count = 400):
     optimiser = optax.sgd(0.1)
 
     def run(phi):
-        def loss(theta, x, y):
-            return jnp.mean((phi(theta[0] * x + theta[1]) - y) ** 2)
-
-        return train(start, loss, (x, y), optimiser, steps=steps, measure=lambda theta: theta, every=1)
+        unit = Network(lambda theta, x: phi(theta[0] * x + theta[1]), start)
+        return train(unit, lambda f, y: (f - y) ** 2, (x, y), optimiser, steps=steps, measure=lambda unit: unit.params)
 
     dead, soft, leaky, alive = run(relu), run(softplus(1.0)), run(leaky_relu(0.1)), run(_shifted_relu)
     yield at_most("largest pre-activation at the start", start[0] * x + start[1], -1.0)

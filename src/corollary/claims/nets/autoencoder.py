@@ -15,6 +15,7 @@ from corollary.nets import (
     train,
     truncated_svd,
 )
+from corollary.network import BatchLoss
 
 
 def _data(key, n, d):
@@ -113,12 +114,12 @@ def rank_constraint(key, *, dim: Size = 10, code: Size = 3, n: Size = 40, steps:
     def spectrum(model):
         return jnp.linalg.svd(jax.vmap(model)(x), compute_uv=False)
 
-    result = train(model, reconstruction_loss, (x,), optax.sgd(0.5), steps=steps, measure=spectrum)
+    result = train(model, BatchLoss(reconstruction_loss), x, optax.sgd(0.5), steps=steps, measure=spectrum)
     values = result.record / result.record[:, :1]
     rounding = 1e-14 * n
     yield at_most("singular values beyond m, against the first", values[:, code:], rounding, rtol=0)
     yield at_least("singular value m, against the first", values[:, code - 1], 1e3 * rounding)
-    curved = jnp.linalg.svd(jnp.tanh(jax.vmap(result.model)(x)), compute_uv=False)
+    curved = jnp.linalg.svd(jnp.tanh(jax.vmap(result.network)(x)), compute_uv=False)
     yield control(
         "the decoder is linear: here followed by tanh",
         at_most("singular values beyond m", curved[code:] / curved[0], rounding, rtol=0),
@@ -217,7 +218,8 @@ def optimum(key, *, dim: Size = 8, code: Size = 2, n: Size = 100, steps: Count =
         return reconstruction_loss(model, x), angle(model)
 
     slopes = jax.jit(lambda models: [jax.grad(reconstruction_loss)(m, x) for m in models])((best, mixed, other))
-    result = train(start, reconstruction_loss, (x,), optax.sgd(0.5), steps=steps, measure=look, every=steps // 100 or 1)
+    loss = BatchLoss(reconstruction_loss)
+    result = train(start, loss, x, optax.sgd(0.5), steps=steps, measure=look, every=steps // 100 or 1)
     yield equal("least loss", reconstruction_loss(best, x), floor)
     yield equal("reconstruction", jax.vmap(best)(x), truncated_svd(x, code))
     yield equal("principal directions against all of them", vt[:code] @ vt.T, jnp.eye(code, dim))

@@ -19,6 +19,7 @@ from corollary.nets import (
     train_epochs,
     train_growing,
 )
+from corollary.network import BatchLoss
 
 PIXELS, STEP, BATCH = 784, 0.1, 100  # as in the listings
 
@@ -48,13 +49,13 @@ def _listing(images, tests, epochs, width, depth, activation):
         model = _single(Classifier(PIXELS, width, depth, 10, activation, key=net_key))
         out = train_epochs(
             model,
-            lambda model, x, y: mean_loss(model, _scaled(x), y),
+            BatchLoss(lambda model, batch: mean_loss(model, (_scaled(batch[0]), batch[1]))),
             (x, y),
             optax.sgd(STEP),
             epochs=epochs,
-            batch=BATCH,
+            batch_size=BATCH,
             key=order_key,
-            measure=lambda model: accuracy(model, _scaled(test_x), test_y),
+            measure=lambda model: accuracy(model, (_scaled(test_x), test_y)),
         )
         return out.losses.mean(1), out.record
 
@@ -163,10 +164,9 @@ def growing_network(
             network = _single(GrowingNetwork(PIXELS, 50, 10, key=net_key, most=most, added=added))
             return train_growing(
                 network,
-                _scaled(x),
-                y,
+                (_scaled(x), y),
                 epochs=epochs,
-                batch=BATCH,
+                batch_size=BATCH,
                 key=order_key,
                 wait=wait,
                 gain=gain,
@@ -211,11 +211,11 @@ def same_on_every_device(key, *, images: Size = 2000, epochs: Count = 2, width: 
             )
             return train_epochs(
                 model,
-                lambda model, x, y: mean_loss(model, x.astype(dtype) / 255, y),
+                BatchLoss(lambda model, batch: mean_loss(model, (batch[0].astype(dtype) / 255, batch[1]))),
                 (x, y),
                 optax.sgd(STEP),
                 epochs=epochs,
-                batch=BATCH,
+                batch_size=BATCH,
                 key=order_key,
             ).losses.ravel()
 
@@ -265,7 +265,7 @@ def backpropagation_by_hand(key, *, images: Size = 2000, steps: Count = 20, dept
     @jax.jit
     def automatic(model, x, y, order):
         def advance(model, chosen):
-            slope = jax.grad(mean_loss)(model, x[chosen], y[chosen])
+            slope = jax.grad(mean_loss)(model, (x[chosen], y[chosen]))
             return jax.tree.map(lambda a, g: a - STEP * g, model, slope), None
 
         return jax.lax.scan(advance, model, order)[0]
@@ -279,6 +279,6 @@ def backpropagation_by_hand(key, *, images: Size = 2000, steps: Count = 20, dept
     ours = flat(_numpy_steps(start, x, y, order))
     yield equal("all parameters", ours, theirs, rtol=0, atol=1e-10)
     yield at_least("how far they moved", np.abs(theirs - flat(start)).max(), 1e-2)
-    yield at_most("training loss, over that at the start", mean_loss(trained, x, y) / mean_loss(model, x, y), 1.0)
+    yield at_most("training loss, over that at the start", mean_loss(trained, (x, y)) / mean_loss(model, (x, y)), 1.0)
     late = flat(_numpy_steps(start, x, y, order[::-1]))
     yield control("the batches in another order", equal("all parameters", late, theirs, rtol=0, atol=1e-10))

@@ -26,10 +26,10 @@ def reshuffled_epochs(key, *, examples: Size = 600, batch: Size = 100):
         x = x.astype(float) / 255
 
         def slope(chosen):
-            layers = jax.grad(mean_loss)(model, x[chosen], y[chosen]).network.layers
+            layers = jax.grad(mean_loss)(model, (x[chosen], y[chosen])).network.layers
             return jnp.concatenate([layers[1].weight.ravel(), layers[0].bias])
 
-        order = epoch_batches(order_key, examples, batch)
+        order = epoch_batches(examples, batch, key=order_key)
         parts = jax.vmap(slope)(order)
         flat = order.ravel()
         # all but half a batch, then the half on its own
@@ -57,7 +57,7 @@ def independent_as_printed(key, *, examples: Size = 10_000, batch: Size = 100):
     $1-(1-\frac1M)^M\approx0.632$ of the examples would appear, with a standard deviation below $1/\sqrt M$.
     """
     draws = jax.random.randint(key, (examples,), 0, examples)
-    seen = [np.unique(order).size / examples for order in (draws, epoch_batches(key, examples, batch))]
+    seen = [np.unique(order).size / examples for order in (draws, epoch_batches(examples, batch, key=key))]
     predicted, spread = 1 - (1 - 1 / examples) ** examples, 6 / examples**0.5
     yield equal("share of the examples seen, independent draws", seen[0], predicted, rtol=0, atol=spread)
     yield equal("share of the examples seen in an epoch, corrected", seen[1], 1.0, rtol=0, atol=0)

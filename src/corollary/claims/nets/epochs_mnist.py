@@ -43,7 +43,7 @@ def step_and_batch(
                 return w - eta * jax.grad(_loss)(w, x[chosen], y[chosen]), None
 
             def epoch(w, k):
-                return jax.lax.scan(advance, w, epoch_batches(k, images, batch))[0], None
+                return jax.lax.scan(advance, w, epoch_batches(images, batch, key=k))[0], None
 
             w, _ = jax.lax.scan(epoch, start, jax.random.split(key, epochs))
             return _loss(w, x, y), jnp.mean(jnp.argmax(test_x @ w.T, axis=1) == test_y)

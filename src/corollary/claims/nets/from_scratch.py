@@ -10,9 +10,10 @@ from corollary.claims.nets._pictures import curves, scatter
 from corollary.evidence import Count, Size, at_least, at_most, claim, control, equal, estimate, printed
 from corollary.foundations import binary_cross_entropy
 from corollary.linear import logistic_function
-from corollary.nets import MLP, bayes_logit, book_two_gaussians, logistic_cross_entropy, parameter_count, relu
+from corollary.nets import MLP, bayes_logit, book_two_gaussians, parameter_count, relu
 from corollary.nets.from_scratch import backward, bce_backward, bce_forward, forward, gd_step, initial_parameters, run
 from corollary.nets.two_gaussians import COVARIANCES, MEANS, two_gaussians
+from corollary.network.losses import cross_entropy
 
 SIZES = (2, 200, 200, 1)
 
@@ -29,11 +30,11 @@ def _loss(parameters, x, y):
     for layer in parameters[:-1]:
         x = jax.nn.relu(x @ layer.weight + layer.bias)
     logits = x @ parameters[-1].weight + parameters[-1].bias
-    return jnp.mean(logistic_cross_entropy(y, logits))
+    return jnp.mean(jax.vmap(cross_entropy)(logits, y))
 
 
 def _batch(key, n):
-    x, y = two_gaussians(key, n)
+    x, y = two_gaussians(n, key=key)
     return x, y[:, None].astype(float)
 
 
@@ -166,16 +167,16 @@ def two_gaussian_classes(key, *, n: Size = 100_000):
     $N((-1,-1),\begin{pmatrix}2&-1\\-1&2\end{pmatrix})$, 1000 points each. The posterior probability given
     by the two densities has the accuracy 0.9461 and the cross-entropy 0.1416; no classifier does better.
     """
-    x, y = two_gaussians(key, n)
+    x, y = two_gaussians(n, key=key)
     logit = bayes_logit(x)
     right = ((logit > 0) == (y == 1)).astype(float)
     # the quoted values are themselves averages of four million points: good to about 1e-4
     yield estimate("accuracy of the posterior", right, 0.9461, wrong=0.9361)
-    yield estimate("cross-entropy of the posterior", logistic_cross_entropy(y, logit), 0.1416, wrong=0.1516)
+    yield estimate("cross-entropy of the posterior", jax.vmap(cross_entropy)(logit, y), 0.1416, wrong=0.1516)
     wide = jnp.asarray(MEANS)[y] + 1.5 * (x - jnp.asarray(MEANS)[y])
     yield control(
         "the points have these covariances: here 1.5 squared times as large",
-        estimate("cross-entropy", logistic_cross_entropy(y, bayes_logit(wide)), 0.1416, wrong=0.1516),
+        estimate("cross-entropy", jax.vmap(cross_entropy)(bayes_logit(wide), y), 0.1416, wrong=0.1516),
     )
     book = book_two_gaussians()
     classes = np.asarray(book.x).reshape(2, 1000, 2)

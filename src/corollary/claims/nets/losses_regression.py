@@ -101,7 +101,7 @@ def training_and_validation_risk(key, *, dim: Size = 10, points: Size = 50, repe
     w0 = jnp.ones(dim) / dim**0.5
     fixed = jnp.zeros(dim)
 
-    def loss(y, prediction):
+    def loss(prediction, y):
         return (y - prediction) ** 2
 
     (kept,), (held,) = train_validation_split((jnp.arange(2 * points),), 0.5, key=jax.random.fold_in(key, 1))
@@ -115,9 +115,9 @@ def training_and_validation_risk(key, *, dim: Size = 10, points: Size = 50, repe
         w = jnp.linalg.solve(x.T @ x, x.T @ y)
         risk = jnp.sum((w - w0) ** 2) + 1
         return {
-            "fixed": empirical_risk(lambda x: fixed @ x, loss, x, y),
-            "train": empirical_risk(lambda x: w @ x, loss, x, y),
-            "validation": empirical_risk(lambda x: w @ x, loss, held_x, held_y),
+            "fixed": empirical_risk(lambda x: fixed @ x, loss, (x, y)),
+            "train": empirical_risk(lambda x: w @ x, loss, (x, y)),
+            "validation": empirical_risk(lambda x: w @ x, loss, (held_x, held_y)),
             "risk": risk,
         }
 

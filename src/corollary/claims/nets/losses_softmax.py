@@ -17,7 +17,9 @@ from corollary.linear import (
     softmax,
     softmax_jacobian,
 )
-from corollary.nets import logistic_cross_entropy, softmax_cross_entropy, train
+from corollary.nets import train
+from corollary.network import BatchLoss
+from corollary.network.losses import cross_entropy
 
 
 @claim(rows=("B02.15", "E02.12"))
@@ -104,13 +106,13 @@ def cross_entropy_gradient(key, *, dim: Size = 3, classes: Size = 4, points: Siz
     @jax.jit
     def measure(x, y, theta):
         def loss(theta, x, y):
-            return softmax_cross_entropy(y, theta @ x)
+            return cross_entropy(theta @ x, y)
 
         p = softmax(x @ theta.T)
         hessian = jax.vmap(jax.hessian(loss), (None, 0, 0))(theta, x, y).reshape(points, theta.size, theta.size)
         kron = jax.vmap(jnp.kron)(softmax_jacobian(x @ theta.T), jnp.einsum("ni,nj->nij", x, x))
         z = x @ theta[:2].T
-        binary = jax.vmap(logistic_cross_entropy)(y[:, 0], z[:, 0] - z[:, 1])
+        binary = jax.vmap(cross_entropy)(z[:, 0] - z[:, 1], y[:, 0])
         pair = jnp.stack([y[:, 0], 1 - y[:, 0]], axis=1)
         return {
             "loss": jax.vmap(loss, (None, 0, 0))(theta, x, y),
@@ -125,10 +127,10 @@ def cross_entropy_gradient(key, *, dim: Size = 3, classes: Size = 4, points: Siz
             "kronecker": kron,
             "eigenvalues": jnp.linalg.eigvalsh(hessian),
             "binary": binary,
-            "two classes": jax.vmap(softmax_cross_entropy)(pair, z),
-            "binary slope": jax.vmap(jax.grad(logistic_cross_entropy, 1))(y[:, 0], z[:, 0]),
+            "two classes": jax.vmap(cross_entropy)(z, pair),
+            "binary slope": jax.vmap(jax.grad(cross_entropy))(z[:, 0], y[:, 0]),
             "residual": logistic_function(z[:, 0]) - y[:, 0],
-            "extreme": softmax_cross_entropy(jnp.eye(3)[1], jnp.array([1e3, -1e3, 0.0])),
+            "extreme": cross_entropy(jnp.array([1e3, -1e3, 0.0]), jnp.eye(3)[1]),
         }
 
     m = measure(x, y, theta)
@@ -202,13 +204,11 @@ def stochastic_logistic_regression(key, *, dim: Size = 5, points: Size = 500, st
     y = y.astype(float)
     best = fit_newton(x, y)
 
-    def loss(theta, x, y):
-        return logistic_loss(theta, x, y)
-
+    loss = BatchLoss(lambda theta, data: logistic_loss(theta, *data))
     schedule = optax.sgd(lambda t: 20.0 / (100.0 + t))
     start = jnp.zeros(dim + 1)
-    run = train(start, loss, (x, y), schedule, steps=steps, key=sgd_key, batch=1)
-    excess = loss(run.model, x, y) - best.loss
+    run = train(start, loss, (x, y), schedule, steps=steps, key=sgd_key, batch_size=1)
+    excess = loss(run.network, (x, y)) - best.loss
     yield equal("gradient at Newton's minimiser", logistic_gradient(best.theta, x, y), 0.0, atol=1e-10)
     yield at_least("loss after stochastic descent", best.loss + excess, best.loss)
     # With the step c/t the excess is c tr(H)/(4t) on average, because noise and curvature H are equal at a maximum of
@@ -221,8 +221,7 @@ def stochastic_logistic_regression(key, *, dim: Size = 5, points: Size = 500, st
     cloud = cloud.at[:, 0].set(side * (0.5 + jnp.abs(cloud[:, 0])))  # margin of at least 1/2 along the first axis
     widest = max_margin(cloud, side, bias=False)
 
-    def bare(w, x, y):
-        return logistic_loss(jnp.append(w, 0.0), x, y)
+    bare = BatchLoss(lambda w, data: logistic_loss(jnp.append(w, 0.0), *data))
 
     # every fourth point of the second class has the wrong label
     mixed = jnp.where((jnp.arange(40) >= 20) & (jnp.arange(40) % 4 == 0), 1.0, side)
@@ -245,7 +244,7 @@ def stochastic_logistic_regression(key, *, dim: Size = 5, points: Size = 500, st
     norms = jnp.linalg.norm(path, axis=1)
     margins = jnp.min(path @ (side[:, None] * cloud).T, axis=1) / norms
     # a point of the smallest margin alone makes the loss at least ln(1 + e^-(margin * norm)) / 40
-    losses = jax.vmap(lambda w: bare(w, cloud, (side + 1) / 2))(path)
+    losses = jax.vmap(lambda w: bare(w, (cloud, (side + 1) / 2)))(path)
     least = -jnp.log(jnp.expm1(40 * losses))
     yield monotone("norm on separable data", norms, strict=True, x=times, along="step")
     yield at_most("margin of the direction of w", margins, widest.margin, x=times, along="step")

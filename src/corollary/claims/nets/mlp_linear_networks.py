@@ -22,6 +22,7 @@ from corollary.nets import (
     train,
     truncated_svd,
 )
+from corollary.network import BatchLoss
 
 
 def _worst_defect(f, key, dim, trials):
@@ -151,14 +152,15 @@ def bottleneck(key, *, outputs: Size = 5, inputs: Size = 4, rank: Count = 1, ste
     values = 2.0 - 0.9 * jnp.arange(small) / max(small - 1, 1)  # apart from each other, so that descent is quick
     target = (u * values) @ vt
 
-    def loss(network):
+    @BatchLoss
+    def loss(network, _):
         return jnp.sum((network.end_to_end_matrix() - target) ** 2)
 
     start = DeepLinearNetwork((inputs, rank, outputs), key=net_key)
     result = train(start, loss, (), optax.sgd(0.05), steps=steps)
     factor = FullyConnected.of(u * jnp.sqrt(values)), FullyConnected.of(jnp.sqrt(values)[:, None] * vt)
     yield equal("factorised through the full width", factor[0].weight @ factor[1].weight, target)
-    trained = result.model.end_to_end_matrix()
+    trained = result.network.end_to_end_matrix()
     yield equal(
         "error of the trained bottleneck", jnp.linalg.norm(trained - target), rank_error(target, rank), rtol=1e-6
     )

@@ -19,6 +19,7 @@ from corollary.nets import (
     zeros,
 )
 from corollary.nets.convolutional import IMAGENET_ERRORS
+from corollary.network import BatchLoss
 
 
 @claim(rows=("B10.19", "B10.20", "B10.21"))
@@ -106,14 +107,15 @@ def depth_hurts_plain_networks(
     # networks of both depths and kinds are one program: blocks beyond the depth pass their input on
     counts, kept = jnp.array([2, blocks, 2, blocks]), jnp.array([0.0, 0.0, 1.0, 1.0])
 
-    def loss(model, x, y, count, shortcut):
-        weights, biases, head = model
+    @BatchLoss
+    def loss(model, data):
+        (weights, biases, head), (x, y, count, shortcut) = model, data
 
         def block(h, leaf):
             (inner, outer), (b, c), i = leaf
             out = relu(h @ inner.T + b) @ outer.T + c
-            out = jnp.where(shortcut[0] > 0, h + out / jnp.sqrt(count[0]), relu(out))
-            return jnp.where(i < count[0], out, h), None
+            out = jnp.where(shortcut > 0, h + out / jnp.sqrt(count), relu(out))
+            return jnp.where(i < count, out, h), None
 
         h, _ = jax.lax.scan(block, x, (weights, biases, jnp.arange(blocks)))
         return jnp.mean((h @ head - y) ** 2)
@@ -131,10 +133,10 @@ def depth_hurts_plain_networks(
                 width
             )
             head = jax.random.normal(head_key, (width,)) / jnp.sqrt(width)
-            data = (x, y, jnp.full(points, count, float), jnp.full(points, shortcut))
+            data = (x, y, count.astype(float), shortcut)
             return train((weights, jnp.zeros((blocks, 2, width)), head), loss, data, optimiser, steps=steps).losses[-1]
 
-        # one after the other: batches of small products take a processor longer to compile than to compute
+        # one after the other: batches of small products take a CPU longer to compile than to compute
         instances = jnp.tile(jnp.stack(keys), 4), jnp.repeat(counts, runs), jnp.repeat(kept, runs)
         return jax.lax.map(lambda instance: one(*instance), instances).reshape(4, runs)
 

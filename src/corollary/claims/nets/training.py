@@ -10,6 +10,7 @@ from corollary.data import linear_data
 from corollary.evidence import Count, Size, at_least, at_most, claim, control, equal, estimate
 from corollary.linear import critical_step, descent_path, linearly_separable, max_margin, squared_loss
 from corollary.nets import MLP, SigmoidMLP, parameter_count, tanh, train
+from corollary.network import Network
 
 
 def _rings(key, n):
@@ -38,15 +39,12 @@ def coordinate_change(key, *, n: Size = 100, steps: Count = 600):
     xor = jnp.sign(corners[:, 0] * corners[:, 1])
     optimiser = optax.adam(1e-2)
 
-    def loss(model, x, y):
-        return jnp.mean(jax.nn.softplus(-y * jax.vmap(model)(x)[:, 0]))
-
     @jax.jit
     def measure(x, y, corners, key):
         polar = jnp.stack([jnp.linalg.norm(x, axis=1), jnp.arctan2(x[:, 1], x[:, 0])], 1)
         product = jnp.concatenate([corners, (corners[:, 0] * corners[:, 1])[:, None]], axis=1)
-        fitted = train(MLP((2, 16, 2, 1), tanh, key=key), loss, (x, y), optimiser, steps=steps)
-        hidden = jax.vmap(lambda x: fitted.model.activations(x)[2])(x)
+        fitted = train(MLP((2, 16, 2, 1), tanh, key=key), "logistic", (x, y), optimiser, steps=steps)
+        hidden = jax.vmap(lambda x: fitted.network.activations(x)[2])(x)
         return polar, product, hidden
 
     polar, product, hidden = measure(x, y, corners, net_key)
@@ -83,10 +81,9 @@ def learning_loop(key, *, n: Size = 40, steps: Count = 60, batch: Size = 8):
     step = 0.1
     optimiser = optax.sgd(step)
 
-    def loss(theta, x, y):
-        return jnp.mean((x @ theta[:2] + theta[2] - y) ** 2)
-
-    path = train(start, loss, (x, y), optimiser, steps=steps, measure=lambda theta: theta).record
+    model = Network(lambda theta, x: x @ theta[:2] + theta[2], start)
+    loss = lambda f, y: (f - y) ** 2  # noqa: E731
+    path = train(model, loss, (x, y), optimiser, steps=steps, measure=lambda model: model.params).record
     yield at_most("the step is below the critical one", step, critical_step(x))
     yield equal("parameters on the way", path, descent_path(x, y, start, step, steps), atol=1e-11)
     losses = jax.vmap(lambda t: squared_loss(t, x, y))(path)
@@ -98,14 +95,14 @@ def learning_loop(key, *, n: Size = 40, steps: Count = 60, batch: Size = 8):
     low = x[order[: n // 2]], y[order[: n // 2]]
 
     @jax.jit
-    def once(keys, start, x, y):
-        one = lambda key: train(start, loss, (x, y), optimiser, steps=1, key=key, batch=batch).model  # noqa: E731
-        return jax.vmap(one)(keys)
+    def once(keys, model, x, y):
+        one = lambda key: train(model, loss, (x, y), optimiser, steps=1, key=key, batch_size=batch)  # noqa: E731
+        return jax.vmap(one)(keys).network.params
 
-    yield estimate("mean of mini-batch steps: the full step", once(keys, start, x, y), path[1], wrong=start)
+    yield estimate("mean of mini-batch steps: the full step", once(keys, model, x, y), path[1], wrong=start)
     yield control(
         "batches are drawn from all examples: here from those with low labels",
-        estimate("mean of mini-batch steps", once(keys, start, *low), path[1], wrong=start),
+        estimate("mean of mini-batch steps", once(keys, model, *low), path[1], wrong=start),
     )
     model = MLP((2, 5, 3, 1), tanh, key=key)
     sizes = [h.size for h in model.activations(x[0])]
@@ -126,16 +123,16 @@ def sigmoid_network(key, *, units: Size = 8, points: Size = 50, steps: Count = 1
     lifted, bare = jnp.stack([x, jnp.ones(points)], 1), x[:, None]
     optimiser = optax.adam(0.03)
 
-    def loss(model, x, y):
-        return jnp.mean((jax.vmap(model)(x) - y) ** 2)
+    def loss(f, y):
+        return (f - y) ** 2
 
     @jax.jit
     def measure(key):
         sine = train(SigmoidMLP(2, units, key=key), loss, (lifted, jnp.sin(x)), optimiser, steps=steps)
         even = train(SigmoidMLP(1, units, key=key), loss, (bare, jnp.cos(x)), optimiser, steps=steps)
         free = train(SigmoidMLP(2, units, key=key), loss, (lifted, jnp.cos(x)), optimiser, steps=steps)
-        formula = sum(sine.model.outer[j] / (1 + jnp.exp(-lifted @ sine.model.hidden[j])) for j in range(units))
-        return sine.losses, even.losses, free.losses, jax.vmap(sine.model)(lifted), formula, even.model
+        formula = sum(sine.network.outer[j] / (1 + jnp.exp(-lifted @ sine.network.hidden[j])) for j in range(units))
+        return sine.losses, even.losses, free.losses, jax.vmap(sine.network)(lifted), formula, even.network
 
     sine, even, free, fit, formula, model = measure(key)
     yield equal("the formula", fit, formula)

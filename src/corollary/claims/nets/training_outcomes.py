@@ -7,11 +7,11 @@ import optax
 from jax.flatten_util import ravel_pytree
 
 from corollary.evidence import Count, Size, at_least, at_most, claim, control, equal
-from corollary.nets import MLP, ShallowNetwork, flip_hidden, identity, leaky_relu, relu, tanh, train
+from corollary.nets import MLP, ShallowNetwork, empirical_risk, flip_hidden, identity, leaky_relu, relu, tanh, train
 
 
-def _squared(network, x, y):
-    return jnp.mean((jax.vmap(network)(x)[:, 0] - y) ** 2)
+def _squared(f, y):
+    return jnp.sum((f - y) ** 2)
 
 
 def _ensemble(key, networks, steps, activation, points=40):
@@ -23,7 +23,7 @@ def _ensemble(key, networks, steps, activation, points=40):
 
     def one(key):
         sizes = (1, 1) if activation is identity else (1, 10, 1)
-        return train(MLP(sizes, activation, key=key), _squared, (x, y), optax.adam(0.02), steps=steps).model
+        return train(MLP(sizes, activation, key=key), _squared, (x, y), optax.adam(0.02), steps=steps).network
 
     models = jax.vmap(one)(jax.random.split(key, networks))
     parameters = jax.vmap(lambda m: ravel_pytree(eqx.filter(m, eqx.is_inexact_array))[0])(models)
@@ -117,15 +117,15 @@ def dead_unit(key, *, steps: Count = 1000):
             values = (w[None, None], jnp.zeros(1), c[None])
             return eqx.tree_at(lambda n: (n.hidden.weight, n.hidden.bias, n.outer), made, values)
 
-        def loss(model, x, y):
-            return jnp.mean((jax.vmap(model)(x) - y) ** 2)
+        def loss(model):
+            return empirical_risk(model, _squared, (x, y))
 
         def trained(activation, optimiser):
             start = network(activation)
-            end = train(start, loss, (x, y), optimiser, steps=steps)
-            return ravel_pytree(start)[0], ravel_pytree(end.model)[0], loss(end.model, x, y)
+            end = train(start, _squared, (x, y), optimiser, steps=steps)
+            return ravel_pytree(start)[0], ravel_pytree(end.network)[0], loss(end.network)
 
-        slope = ravel_pytree(jax.grad(loss)(network(relu), x, y))[0]
+        slope = ravel_pytree(jax.grad(loss)(network(relu)))[0]
         optimisers = (optax.sgd(0.1), optax.sgd(0.1, momentum=0.9), optax.adam(0.1))
         leaky = [trained(leaky_relu(0.1), o) for o in (optax.sgd(0.1), optax.adam(0.1))]
         return slope, [trained(relu, o) for o in optimisers], leaky

@@ -11,7 +11,6 @@ from corollary.nets import (
     FeedForward,
     in_region,
     logistic,
-    logistic_cross_entropy,
     outer_positive,
     standard_normal,
     train,
@@ -59,12 +58,9 @@ def _normal_grid():
 def train_many(keys, x, y, steps: int):
     """One network 2-2-1 a key, all trained at once on the labels `y`, one row a network: Adam on the cross-entropy."""
 
-    def loss(model, x, y):
-        return jnp.mean(logistic_cross_entropy(y, jax.vmap(model)(x)[:, 0]))
-
     def one(key, y):
         start = MLP((2, 2, 1), logistic, key=key, initialisation=standard_normal, bias_initialisation=zeros)
-        return train(start, loss, (x, y), optax.adam(0.05), steps=steps).model
+        return train(start, "cross_entropy", (x, y), optax.adam(0.05), steps=steps).network
 
     return jax.vmap(one)(keys, y)
 

@@ -136,10 +136,10 @@ def many_global_minima(key, *, n: Size = 30):
         def family(network):
             every = hidden_symmetries(network)
             vectors = jnp.concatenate([a.reshape(48, -1) for a in jax.tree.leaves(every)], axis=1)
-            return jax.vmap(lambda m: mean_loss(Classifier.of(m), x, y))(every), vectors
+            return jax.vmap(lambda m: mean_loss(Classifier.of(m), (x, y)))(every), vectors
 
         moved = jax.tree.map(lambda a: a + 0.1, network)
-        return family(network), family(twin)[1], mean_loss(Classifier.of(moved), x, y)
+        return family(network), family(twin)[1], mean_loss(Classifier.of(moved), (x, y))
 
     (losses, vectors), twins, other = measure(net_key, x, y)
 

@@ -8,7 +8,7 @@ import optax
 
 from corollary.data import digits
 from corollary.evidence import Count, Positive, Size, at_least, at_most, claim, control, estimate, picture
-from corollary.nets import MLP, he_normal, tanh, train
+from corollary.nets import MLP, empirical_risk, he_normal, tanh, train
 from corollary.optimization import least_squares_moments, least_squares_sum, minimize, step_decay, step_sizes
 
 
@@ -118,10 +118,6 @@ def loss_in_stairs(
     epochs, per = second + 10, examples // batch
     data = digits()
 
-    def loss(model, x, y):
-        logits = jax.nn.log_softmax(jax.vmap(model)(x))
-        return -jnp.take_along_axis(logits, y[:, None], axis=1).mean()
-
     @jax.jit
     def measure(key, x, y):
         def one(key, factor, per, batch):
@@ -135,19 +131,20 @@ def loss_in_stairs(
             network = jax.tree.map(lambda a: a.astype(jnp.float32), network)
 
             def look(model):
-                return jnp.stack([loss(model, x[inside], labels), loss(model, x[outside], y[outside])])
+                parts = (x[inside], labels), (x[outside], y[outside])
+                return jnp.stack([empirical_risk(model, "cross_entropy", part) for part in parts])
 
             def rate(count):
                 return 0.5 * factor ** ((count >= first * per).astype(float) + (count >= second * per))
 
             return train(
                 network,
-                loss,
+                "cross_entropy",
                 (x[inside], labels),
                 optax.sgd(rate),
                 steps=epochs * per,
                 key=run_key,
-                batch=batch,
+                batch_size=batch,
                 measure=look,
                 every=per,
             ).record

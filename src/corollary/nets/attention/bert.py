@@ -30,8 +30,9 @@ class Sentences(NamedTuple):
 class BERT(eqx.Module):
     """Token, position and segment vectors, normalised, then encoder blocks: one vector for each token in its context.
 
-    The words are 0 to `vocabulary - 1`; after them come the special tokens `cls`, `sep` and `mask`. Options beyond
-    these are those of `EncoderBlock`.
+    The words are 0 to `vocabulary - 1`; after them come the special tokens `cls`, `sep` and `mask`. `unroll`
+    blocks are one turn of the compiled loop over them (`unroll=depth` runs fastest). Options beyond these are those of
+    `EncoderBlock`.
     """
 
     embedding: TokenEmbedding
@@ -53,6 +54,7 @@ class BERT(eqx.Module):
         positions: str = "learned",
         activation=jax.nn.gelu,
         dropout: float = 0.0,
+        unroll: int = 4,
         **options,
     ):
         keys = jax.random.split(key, 3)
@@ -62,7 +64,7 @@ class BERT(eqx.Module):
         self.segment = normal(0.02)(keys[1], (2, width), jnp.result_type(float))
         self.norm = eqx.nn.LayerNorm(width)
         self.encoder = Encoder(
-            width, heads, depth, hidden, key=keys[2], activation=activation, dropout=dropout, **options
+            width, heads, depth, hidden, key=keys[2], activation=activation, dropout=dropout, unroll=unroll, **options
         )
         self.dropout = float(dropout)
 

@@ -28,6 +28,16 @@ def empty_cache(stack, length: int) -> KeyValueCache:
     return KeyValueCache(rows(attention.key), rows(attention.value), jnp.zeros((), jnp.int32))
 
 
+def room(length: int | None, limit: int, *, instead: str = "") -> int:
+    """`length` tokens, or as many as the model takes; one sentence if that is more than it takes, and what to do."""
+    length = limit if length is None else whole("length", length)
+    if length > limit:
+        raise ValueError(
+            f"the model takes at most {limit} tokens, prompt included, and {length} are asked for{instead}."
+        )
+    return length
+
+
 def check_room(cache: KeyValueCache):
     """Refuse a token for which there is no room, where that can be seen: inside a trace it cannot."""
     length = cache.keys.shape[1]

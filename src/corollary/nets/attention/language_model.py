@@ -14,7 +14,7 @@ import jax.numpy as jnp
 from corollary._validate import labels, real, whole
 from corollary.catalog import implements
 from corollary.nets.attention.block import keys_of
-from corollary.nets.attention.cache import KeyValueCache, check_room, empty_cache
+from corollary.nets.attention.cache import KeyValueCache, check_room, empty_cache, room
 from corollary.nets.attention.embedding import TokenEmbedding
 from corollary.nets.attention.encoder import Encoder
 from corollary.nets.initialisations import normal
@@ -26,7 +26,8 @@ class LanguageModel(eqx.Module):
 
     The tokens are 0 to `vocabulary - 1`; `start`, one more, stands before the first. `length` is the longest input.
     Blocks are normalised before (`order="pre"`), have GELU units and no biases, and those of their matrices that end
-    a shortcut start smaller by $\sqrt{2\,\text{depth}}$, so that depth does not change the size of the sum.
+    a shortcut start smaller by $\sqrt{2\,\text{depth}}$, so that depth does not change the size of the sum. The blocks
+    are one compiled loop with `unroll` of them per turn: `unroll=depth` runs fastest and takes longest to compile.
     """
 
     embedding: TokenEmbedding
@@ -98,7 +99,8 @@ class LanguageModel(eqx.Module):
     def cache(self, length: int | None = None) -> KeyValueCache:
         """What `step` remembers, before the first token, with room for `length` tokens."""
         limit = self.embedding.length
-        return empty_cache(self.encoder.stack, limit if length is None else whole("length", length, 1, limit))
+        instead = f": corollary.language.LastTokens(model, {limit}) goes on with the last {limit} of them"
+        return empty_cache(self.encoder.stack, room(length, limit, instead=instead))
 
     def step(self, token, cache: KeyValueCache):
         """Logits (vocabulary,) of the token after `token`, which comes after those in the cache; and the new cache."""

@@ -23,7 +23,7 @@ class Masked(NamedTuple):
 
 
 @implements("E06.16")
-def mask_tokens(key, tokens, vocabulary: int, mask: int, *, rate: float = RATE, shares=SHARES) -> Masked:
+def mask_tokens(tokens, vocabulary: int, mask: int, *, key, rate: float = RATE, shares=SHARES) -> Masked:
     """Choose each token with probability `rate`; a chosen one becomes `mask`, a random word, or stays as it is.
 
     `shares` are the probabilities of the three, 80 %, 10 % and 10 % unless given: words that stay or are replaced keep
@@ -66,7 +66,7 @@ class Pairs(NamedTuple):
 
 
 @implements("E06.17")
-def sentence_pairs(key, sentences) -> Pairs:
+def sentence_pairs(sentences, *, key) -> Pairs:
     """Each sentence (n, L) but the last with its successor, or, half of the time, with another drawn at random.
 
     The random one is drawn among all sentences that are not the successor.

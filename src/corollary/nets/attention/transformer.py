@@ -14,13 +14,14 @@ from corollary._validate import labels, whole
 from corollary.catalog import implements
 from corollary.nets._greedy import most_probable
 from corollary.nets.attention.block import keys_of
-from corollary.nets.attention.cache import KeyValueCache, check_room, empty_cache
+from corollary.nets.attention.cache import KeyValueCache, check_room, empty_cache, room
 from corollary.nets.attention.decoder import Decoder
 from corollary.nets.attention.embedding import TokenEmbedding
 from corollary.nets.attention.encoder import Encoder
 from corollary.nets.attention.language_model import after_start, token_cross_entropy
 from corollary.nets.initialisations import normal
 from corollary.nets.layers import FullyConnected
+from corollary.network.parts import takes_key
 
 
 @implements("B10.42", "E06.11", "E06.12", "M13.42")
@@ -30,6 +31,7 @@ class Transformer(eqx.Module):
     `source` and `target` are the numbers of tokens on both sides; one more target token, `start`, stands before the
     first. The defaults are those of the paper that the texts follow: sinusoidal positions, ReLU, normalisation after
     each shortcut. Embeddings have variance 1 in each coordinate, about the size of the positions added to them.
+    `unroll` blocks are one turn of the compiled loops over them (`unroll=depth` runs fastest).
     """
 
     source: TokenEmbedding
@@ -52,6 +54,7 @@ class Transformer(eqx.Module):
         hidden: int | None = None,
         positions: str = "sinusoidal",
         dropout: float = 0.0,
+        unroll: int = 4,
         **options,
     ):
         keys = jax.random.split(key, 5)
@@ -59,8 +62,9 @@ class Transformer(eqx.Module):
         embeddings = {"positions": positions, "initialisation": normal(1.0)}
         self.source = TokenEmbedding(whole("source", source), length, width, key=keys[0], **embeddings)
         self.target = TokenEmbedding(target + 1, length, width, key=keys[1], **embeddings)
-        self.encoder = Encoder(width, heads, depth, hidden, key=keys[2], dropout=dropout, **options)
-        self.decoder = Decoder(width, heads, depth, hidden, key=keys[3], dropout=dropout, **options)
+        options |= {"dropout": dropout, "unroll": unroll}
+        self.encoder = Encoder(width, heads, depth, hidden, key=keys[2], **options)
+        self.decoder = Decoder(width, heads, depth, hidden, key=keys[3], **options)
         self.readout = FullyConnected(width, target, key=keys[4])
         self.dropout = float(dropout)
 
@@ -118,8 +122,7 @@ class Conditioned(eqx.Module):
 
     def cache(self, length: int | None = None) -> KeyValueCache:
         """What `step` remembers, before the first token, with room for `length` tokens."""
-        limit = self.model.target.length
-        return empty_cache(self.model.decoder.stack, limit if length is None else whole("length", length, 1, limit))
+        return empty_cache(self.model.decoder.stack, room(length, self.model.target.length))
 
     def step(self, token, cache: KeyValueCache):
         """Logits (vocabulary,) of the token after `token`, which comes after those in the cache; and the new cache."""
@@ -130,14 +133,19 @@ class Conditioned(eqx.Module):
         return model.readout(x), KeyValueCache(keys, values, cache.position + 1)
 
 
-def teacher_forcing_loss(model, source, target, *, key=None):
-    r"""Mean of $-\ln p(y_n\mid y_{1:n-1},x)$ over all tokens of `target` (batch, T) on `source` (batch, S), in nats."""
-    source, target = jnp.asarray(source), labels("target", target, model.start, "batch T")
+def teacher_forcing_loss(network, batch, *, key=None):
+    r"""Mean of $-\ln p(y_n\mid y_{1:n-1},x)$ over all tokens of the targets, in nats.
+
+    `BatchLoss(teacher_forcing_loss)` trains by it: `batch` is the pair of sources (batch, S) and targets (batch, T).
+    With a key, dropout acts where there is some.
+    """
+    source, target = batch
+    source, target = jnp.asarray(source), labels("target", target, network.start, "batch T")
     if source.ndim != 2 or source.shape[0] != target.shape[0]:
         raise ValueError(f"source must have shape ({target.shape[0]}, S), as many as targets, got {source.shape}.")
-    if key is None:
-        logits = jax.vmap(model)(source, target)
+    if key is None or not takes_key(network):
+        logits = jax.vmap(network)(source, target)
     else:
         keys = jax.random.split(key, len(source))
-        logits = jax.vmap(lambda x, y, key: model(x, y, key=key))(source, target, keys)
+        logits = jax.vmap(lambda x, y, key: network(x, y, key=key))(source, target, keys)
     return token_cross_entropy(logits, target).mean()

@@ -47,8 +47,9 @@ def from_patches(rows, shape: tuple[int, int, int]):
 class ViT(eqx.Module):
     """Patches, linearly embedded; [CLS] before them; positions; an encoder; the class from what became of [CLS].
 
-    `shape` is that of an image. With `positions=False` the class does not depend on where a patch is. Options beyond
-    these are those of `EncoderBlock`; normalisation comes before each part unless told otherwise.
+    `shape` is that of an image. With `positions=False` the class does not depend on where a patch is. `unroll` blocks
+    are one turn of the compiled loop over them (`unroll=depth` runs fastest). Options beyond these are those of
+    `EncoderBlock`; normalisation comes before each part unless told otherwise.
     """
 
     embedding: FullyConnected
@@ -76,6 +77,7 @@ class ViT(eqx.Module):
         order: str = "pre",
         dropout: float = 0.0,
         initialisation=uniform_fan_in,
+        unroll: int = 4,
         **options,
     ):
         self.shape, self.patch = tuple(whole("shape", a) for a in shape), whole("patch", patch)
@@ -95,6 +97,7 @@ class ViT(eqx.Module):
             activation=activation,
             dropout=dropout,
             initialisation=initialisation,
+            unroll=unroll,
             **options,
         )
         self.readout = FullyConnected(width, classes, key=keys[4], initialisation=initialisation)

@@ -28,7 +28,7 @@ class ConvNorm(eqx.Module):
     stride: int = eqx.field(static=True)
 
     def __init__(self, inputs: int, outputs: int, window: int = 3, stride: int = 1, *, key, bias: bool = False):
-        self.kernel = draw_kernel(key, inputs, outputs, window)
+        self.kernel = draw_kernel(inputs, outputs, window, key=key)
         self.bias = jnp.zeros(outputs) if bias else None
         self.norm = BatchNorm(outputs)
         self.stride = whole("stride", stride)
@@ -54,7 +54,7 @@ class NormConv(eqx.Module):
 
     def __init__(self, inputs: int, outputs: int, window: int = 3, *, key):
         self.norm = BatchNorm(inputs)
-        self.kernel = draw_kernel(key, inputs, outputs, window)
+        self.kernel = draw_kernel(inputs, outputs, window, key=key)
 
     def state(self) -> BatchMoments:
         return self.norm.state()
@@ -78,7 +78,7 @@ class Head(eqx.Module):
         return x.astype(self.weight.dtype) @ self.weight.T + self.bias
 
 
-def draw_kernel(key, inputs: int, outputs: int, window: int):
+def draw_kernel(inputs: int, outputs: int, window: int, *, key):
     """He's normal kernel (window, window, inputs, outputs)."""
     inputs, outputs, window = whole("inputs", inputs), whole("outputs", outputs), whole("window", window)
     flat = he_normal(key, (outputs, window * window * inputs), jnp.result_type(float))

@@ -98,7 +98,7 @@ class DenseNet(ImageClassifier):
             raise ValueError(f"compression must be in (0, 1], got {compression}.")
         growth = whole("growth", growth)
         stem_key, head_key, *keys = jax.random.split(key, 2 + 2 * len(stages))
-        self.stem = draw_kernel(stem_key, channels, 2 * growth, 3)
+        self.stem = draw_kernel(channels, 2 * growth, 3, key=stem_key)
         width, blocks, transitions = 2 * growth, [], []
         for i, layers in enumerate(stages):
             blocks.append(DenseBlock(width, layers, growth, key=keys[2 * i]))

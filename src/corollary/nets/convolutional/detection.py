@@ -31,7 +31,7 @@ class Observations(NamedTuple):
 
 @implements("M14.01")
 def signal_data(
-    key, n: int, *, reference=REFERENCE, length: int = 25, background=3.0, noise=0.5, present=0.5
+    n: int, *, key, reference=REFERENCE, length: int = 25, background=3.0, noise=0.5, present=0.5
 ) -> Observations:
     r"""`n` signals of $N(0,b^2)$ noise; into each, with probability `present`, a copy $\mathbf R+N(0,s^2)$ is written.
 

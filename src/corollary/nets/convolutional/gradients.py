@@ -10,7 +10,7 @@ from corollary._validate import labels, positive, real, whole
 from corollary.catalog import implements
 from corollary.nets.activations import ActivationFunction, tanh
 from corollary.nets.convolutional.operator import convolve, cross_correlate
-from corollary.nets.losses import softmax_cross_entropy
+from corollary.network.losses import cross_entropy
 
 
 class LayerGradients(NamedTuple):
@@ -88,7 +88,7 @@ class ConvClassifier(eqx.Module):
 
     def loss(self, x, y):
         r"""$-\ln m_y$."""
-        return softmax_cross_entropy(y, self(x))
+        return cross_entropy(self(x), labels("y", y, self.bias.shape[0], ""))
 
 
 @implements("M14.15", "M14.16", "M14.17", "M14.25")

@@ -13,8 +13,8 @@ from corollary._validate import labels, one_of, real, whole
 from corollary.catalog import implements
 from corollary.nets.activations import relu
 from corollary.nets.convolutional.sizes import convolution_weights, output_size
-from corollary.nets.losses import logistic_cross_entropy, softmax_cross_entropy
 from corollary.nets.mlp import MLP
+from corollary.network.losses import cross_entropy
 
 READOUTS = ("flatten", "max", "mean")
 
@@ -97,7 +97,7 @@ class ConvolutionalNetwork(eqx.Module):
     def batch(self, x):
         """The logits of images (n, channels, rows, columns): what `jax.vmap` of the network gives.
 
-        On a processor in less than half of the time where channels are few: the examples lie along the last axis, and
+        On a CPU in less than half of the time where channels are few: the examples lie along the last axis, and
         the windows of all of them are one matrix, so that a layer is one product.
         """
         x = real("x", x, f"n {self.convolutions[0].in_channels} h w", finite=False)
@@ -118,9 +118,7 @@ class ConvolutionalNetwork(eqx.Module):
     def loss(self, x, y):
         """The cross-entropy of one image and its class."""
         logits = self(x)
-        if logits.shape[0] == 1:
-            return logistic_cross_entropy(labels("y", y, 2, "").astype(logits.dtype), logits[0])
-        return softmax_cross_entropy(y, logits)
+        return cross_entropy(logits, labels("y", y, max(logits.shape[0], 2), ""))
 
 
 @implements("B10.01")

@@ -12,7 +12,8 @@ from corollary.catalog import implements
 from corollary.nets.convolutional.detection import sliding_windows
 from corollary.nets.convolutional.operator import cross_correlate
 from corollary.nets.epochs import train_epochs
-from corollary.nets.losses import logistic_cross_entropy
+from corollary.network.loss import BatchLoss
+from corollary.network.losses import cross_entropy
 
 
 @implements("M14.09")
@@ -76,13 +77,14 @@ class OneFilterCNN(eqx.Module):
 
     def loss(self, x, y):
         r"""$\ell_y(m(\mathbf X))$ of one signal."""
-        return logistic_cross_entropy(labels("y", y, 2, "").astype(self.filter.dtype), self.logit(x))
+        return cross_entropy(self.logit(x), labels("y", y, 2, ""))
 
     def fit(self, x, y, *, key, epochs: int = 20, step=0.02) -> "OneFilterCNN":
         """Stochastic gradient descent over signals `x` (n, N), one at a time, each once in an epoch."""
         x = real("x", x, "n N", dims := {})
         y = labels("y", y, 2, "n", dims)
-        return train_epochs(self, _mean_loss, (x, y), optax.sgd(step), epochs=epochs, batch=1, key=key).model
+        loss = BatchLoss(_mean_loss)
+        return train_epochs(self, loss, (x, y), optax.sgd(step), epochs=epochs, batch_size=1, key=key).network
 
 
 @implements("M14.10", "M14.11", "M14.23")
@@ -106,5 +108,5 @@ def one_filter_gradient(model: OneFilterCNN, x, y) -> OneFilterGradient:
     return OneFilterGradient(jnp.where(alive, g * model.weight, 0.0) * piece, g * match, g, start)
 
 
-def _mean_loss(model, x, y):
-    return jnp.mean(jax.vmap(model.loss)(x, y))
+def _mean_loss(network, batch):
+    return jnp.mean(jax.vmap(network.loss)(*batch))

@@ -77,12 +77,12 @@ from .stability import step_jacobians as step_jacobians
 from .stability import time_horizon as time_horizon
 from .stacked import DeepTransitionCell as DeepTransitionCell
 from .stacked import Stacked as Stacked
-from .stacked import shown as shown
 from .turing_machine import HeadOutput as HeadOutput
 from .turing_machine import MemoryHead as MemoryHead
 from .turing_machine import address as address
 from .turing_machine import read as read
 from .turing_machine import write as write
+from .unroll import shown as shown
 from .unroll import unroll as unroll
 from .uses import autoregression_loss as autoregression_loss
 from .uses import classification_loss as classification_loss

@@ -8,8 +8,7 @@ import jax
 import jax.numpy as jnp
 
 from corollary.catalog import implements
-from corollary.nets.recurrent.stacked import shown
-from corollary.nets.recurrent.unroll import checked, sequence, unroll
+from corollary.nets.recurrent.unroll import checked, sequence, shown, unroll
 
 
 @implements("E05.08", "M13.22")

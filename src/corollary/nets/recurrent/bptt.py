@@ -128,7 +128,7 @@ def train_truncated(
         model = eqx.combine(params, static)
         states = unroll(model.cell, x, state)
         outputs = jax.vmap(model.answer)(states, x)
-        return jnp.mean(jax.vmap(loss)(y, outputs)), jax.tree.map(lambda z: z[-1], states)
+        return jnp.mean(jax.vmap(loss)(outputs, y)), jax.tree.map(lambda z: z[-1], states)
 
     def update(carry, step):
         params, state, memory = carry
@@ -159,7 +159,7 @@ def _local(model, xs, ys, state, loss):
         return eqx.combine(params, static).cell(x, z)
 
     def one_loss(params, x, z, y):
-        return loss(y, eqx.combine(params, static).answer(z, x)) / steps
+        return loss(eqx.combine(params, static).answer(z, x), y) / steps
 
     return params, one_step, one_loss, xs, ys, states, before
 

@@ -6,7 +6,7 @@ probability `keep` in the place of the mask.
 
 ```python
 cell = LSTMDropout(LSTM(8, 64, key=key), 0.8, "update")
-unroll(cell, (xs, cell.masks(key, len(xs))))    # training
+unroll(cell, (xs, cell.masks(len(xs), key=key)))    # training
 unroll(cell, (xs, cell.expected(len(xs))))      # testing
 ```
 """
@@ -29,7 +29,7 @@ LSTM_MODES = ("per_step", "per_sequence", "update")
 class _Masked(eqx.Module):
     """What both have in common: masks of a width that are drawn anew in every step, or once."""
 
-    def masks(self, key, steps: int):
+    def masks(self, steps: int, *, key):
         """One mask of zeros and ones for each step, (steps, width); the same one `per_sequence`."""
         steps = whole("steps", steps)
         shape = (1 if self.mode == "per_sequence" else steps, self.width)

@@ -34,7 +34,7 @@ def half_life(g):
 
 
 @implements("E05.11")
-def memory_biases(key, units: int, longest):
+def memory_biases(units: int, longest, *, key):
     r"""Biases $b=\ln(\tau-1)$ of gates that keep, with lifetimes $\tau=1/(1-S(b))$ uniform on $[2,$ `longest` $]$.
 
     With minus the same as the biases of gates that write, the memories of an LSTM begin as moving averages over

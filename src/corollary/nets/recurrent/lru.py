@@ -36,7 +36,7 @@ def nu_from_radius(radius):
 
 
 @implements("E05.21")
-def lru_initialisation(key, units: int, low=0.0, high=1.0, *, law: str = "radius", phase=2 * math.pi):
+def lru_initialisation(units: int, low=0.0, high=1.0, *, key, law: str = "radius", phase=2 * math.pi):
     r"""$(\nu,\varphi)$ with phases uniform on $[0,2\pi)$ and radii between `low` and `high`.
 
     `law="radius"`: $r$ uniform (E); `"area"`: $r^2$ uniform (Orvieto et al.), so that $\lambda$ is uniform on the ring,
@@ -82,7 +82,7 @@ class LRU(eqx.Module):
     ):
         inputs, units = whole("inputs", inputs), whole("units", units)
         k1, k2 = jax.random.split(key)
-        self.nu, self.phi = lru_initialisation(k1, units, *radii, law=law, phase=phase)
+        self.nu, self.phi = lru_initialisation(units, *radii, key=k1, law=law, phase=phase)
         # 1 - exp(-2 exp(nu)) without cancellation
         size = jnp.sqrt(-jnp.expm1(-2 * jnp.exp(self.nu))) if normalised else jnp.ones(units)
         self.inputs = jax.random.normal(k2, (2, units, inputs)) * size[:, None] / jnp.sqrt(2.0 * inputs)

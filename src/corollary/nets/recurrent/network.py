@@ -13,7 +13,7 @@ import numpy as np
 
 from corollary._validate import real, whole
 from corollary.catalog import implements
-from corollary.nets.recurrent.unroll import checked, sequence, unroll
+from corollary.nets.recurrent.unroll import checked, sequence, shown, unroll
 
 
 class Trajectory(NamedTuple):
@@ -48,7 +48,8 @@ class Plant(eqx.Module):
 class Recurrent(eqx.Module):
     r"""$Z_t=F(Z_{t-1},X_t)$ and $Y_t=G(Z_t)$ for sequences of any length, (T, ...) to (T, ...).
 
-    `readout(z)` is a function of one state; with `sees_input` it is called as `readout(z, x)`, which is the general
+    `readout(z)` is a function of what one state shows: of an LSTM its hidden output, of layers on top of each other
+    that of the last one, else the state itself. With `sees_input` it is called as `readout(z, x)`, which is the general
     form (13.7). A `state` to start from continues a sequence: running on two pieces in a row is running on both
     together.
     """
@@ -64,7 +65,8 @@ class Recurrent(eqx.Module):
 
     def answer(self, state, x):
         """The output of one state, and of its input where the readout sees that."""
-        return self.readout(state, x) if self.sees_input else self.readout(state)
+        output = self.cell.output(state) if hasattr(self.cell, "output") else shown(state)
+        return self.readout(output, x) if self.sees_input else self.readout(output)
 
     def run(self, xs, state=None) -> Trajectory:
         """States and outputs of all steps."""

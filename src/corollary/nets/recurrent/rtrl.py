@@ -42,7 +42,7 @@ def rtrl(model: Recurrent, xs, ys, state=None, *, loss: Callable = step_error) -
 
     def one_loss(readout, z, x, y):
         whole = eqx.combine(eqx.tree_at(lambda m: m.readout, static, readout), static)
-        return loss(y, whole.answer(unravel(z), x)) / steps
+        return loss(whole.answer(unravel(z), x), y) / steps
 
     def body(carry, step):
         (z, s), total, own = carry

@@ -12,12 +12,7 @@ from corollary.catalog import implements
 from corollary.nets.activations import tanh
 from corollary.nets.mlp import MLP
 from corollary.nets.recurrent.elman import ElmanCell
-from corollary.nets.recurrent.unroll import checked, unroll
-
-
-def shown(state):
-    """What a cell shows to the outside: the field `hidden` of its state where there is one, else the state."""
-    return getattr(state, "hidden", state)
+from corollary.nets.recurrent.unroll import checked, shown, unroll
 
 
 @implements("E05.09")
@@ -45,6 +40,10 @@ class Stacked(eqx.Module):
 
     def initial(self) -> tuple:
         return tuple(cell.initial() for cell in self.cells)
+
+    def output(self, state):
+        """What the top layer shows."""
+        return shown(state[-1])
 
     def __call__(self, x, state) -> tuple:
         after = []

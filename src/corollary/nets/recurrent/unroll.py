@@ -1,7 +1,9 @@
 r"""Cells, and a cell run along a sequence.
 
 A **cell** is a module with `cell(x, state) -> state`, one step, and `cell.initial() -> state`, where it begins. A state
-is an array or a named tuple of arrays; what a network answers is read from it. A cell whose inputs enter through a map
+is an array or a named tuple of arrays; what a network answers is read from what it shows: its field `hidden` where it
+has one (an LSTM shows its output and keeps its memory to itself), else all of it, or `cell.output(state)` where the
+cell has that method. A cell whose inputs enter through a map
 of their own may say so: `cell.drive(xs)` computes what the inputs contribute, for any leading axes, and
 `cell.step(drive, state)` does the rest, so that `cell(x, state)` is `cell.step(cell.drive(x), state)`. `unroll` then
 takes the inputs of all steps through it in one matrix product, and only the rest one step after the other.
@@ -9,6 +11,7 @@ takes the inputs of all steps through it in one matrix product, and only the res
 ```python
 cell = GRU(3, 64, key=key)
 states = unroll(cell, xs)                            # xs (T, 3): (T, 64)
+hidden = shown(unroll(LSTM(3, 64, key=key), xs))     # of an LSTM, whose states have a memory too: (T, 64)
 states = jax.vmap(lambda xs: unroll(cell, xs))(batch)  # (B, T, 64); every step is one product for the whole batch
 ```
 """
@@ -42,6 +45,11 @@ def scan_states(advance, drives, state, *, reverse: bool = False):
         return after, after
 
     return jax.lax.scan(body, state, drives, reverse=reverse)[1]
+
+
+def shown(state):
+    """What a cell shows to the outside: the field `hidden` of its state where there is one, else the state."""
+    return getattr(state, "hidden", state)
 
 
 def checked(cell):

@@ -1,6 +1,6 @@
 r"""What a recurrent network is used for: three losses of one sequence, each a mean over the steps that count.
 
-`model` takes a sequence (T, ...) to outputs (T, ...); `loss(y, prediction)` is that of one step, with the squared
+`model` takes a sequence (T, ...) to outputs (T, ...); `loss(output, target)` is that of one step, with the squared
 error of vectors as the default.
 """
 
@@ -14,24 +14,24 @@ from corollary.catalog import implements
 from corollary.nets.recurrent.unroll import sequence
 
 
-def step_error(y, prediction):
+def step_error(output, target):
     r"""$\|\hat y-y\|^2$ of one step."""
-    y, prediction = real("y", y), real("prediction", prediction, finite=False)
-    if y.shape != prediction.shape:
-        raise ValueError(f"y must have the shape of the prediction, {prediction.shape}, got {y.shape}.")
-    return jnp.sum((prediction - y) ** 2)
+    target, output = real("target", target), real("output", output, finite=False)
+    if target.shape != output.shape:
+        raise ValueError(f"target must have the shape of the output, {output.shape}, got {target.shape}.")
+    return jnp.sum((output - target) ** 2)
 
 
 @implements("E05.02", "M13.05")
 def labelling_loss(model: Callable, xs, ys, loss: Callable = step_error):
-    r"""$\frac1T\sum_{t=1}^T\ell(y_t,\hat y_t)$: an answer to every input, such as (13.5)."""
+    r"""$\frac1T\sum_{t=1}^T\ell(\hat y_t,y_t)$: an answer to every input, such as (13.5)."""
     xs, ys = sequence(xs), sequence(ys, "ys")
-    return jnp.mean(jax.vmap(loss)(_as_long(xs, ys), model(xs)))
+    return jnp.mean(jax.vmap(loss)(model(xs), _as_long(xs, ys)))
 
 
 @implements("E05.02")
 def autoregression_loss(model: Callable, xs, loss: Callable = step_error, targets=None):
-    r"""$\frac1{T-1}\sum_{t=1}^{T-1}\ell(x_{t+1},\hat y_t)$: every output predicts the next input.
+    r"""$\frac1{T-1}\sum_{t=1}^{T-1}\ell(\hat y_t,x_{t+1})$: every output predicts the next input.
 
     `targets` are the inputs in the form that the loss takes, such as classes, where that is not `xs` itself.
     """
@@ -39,13 +39,13 @@ def autoregression_loss(model: Callable, xs, loss: Callable = step_error, target
     targets = _as_long(xs, xs if targets is None else sequence(targets, "targets"))
     if xs.shape[0] < 2:
         raise ValueError("xs must have at least two steps: the last has no next one.")
-    return jnp.mean(jax.vmap(loss)(targets[1:], model(xs)[:-1]))
+    return jnp.mean(jax.vmap(loss)(model(xs)[:-1], targets[1:]))
 
 
 @implements("E05.02")
 def classification_loss(model: Callable, xs, y, loss: Callable = step_error):
-    r"""$\ell(y,\hat y_T)$: the last output is the answer to the whole sequence."""
-    return loss(y, model(sequence(xs))[-1])
+    r"""$\ell(\hat y_T,y)$: the last output is the answer to the whole sequence."""
+    return loss(model(sequence(xs))[-1], y)
 
 
 def _as_long(xs, ys):

@@ -11,6 +11,7 @@ from corollary.claims.nets.attention._small import trainable
 from corollary.evidence import Count, Size, at_least, at_most, claim, control, equal, estimate
 from corollary.nets import train
 from corollary.nets.attention import BERT, PretrainingBERT, mask_tokens, sentence_pairs, token_cross_entropy
+from corollary.network import BatchLoss
 
 ADAM = optax.adam(5e-3)
 
@@ -34,7 +35,7 @@ def masking(key, *, tokens: Size = 200_000, words: Size = 20):
     def measure(key):
         text_key, mask_key = jax.random.split(key)
         text = jax.random.randint(text_key, (tokens,), 0, words).at[:special].set(words + 1)
-        inputs, _, chosen = mask_tokens(mask_key, text, words, words + 2)
+        inputs, _, chosen = mask_tokens(text, words, words + 2, key=mask_key)
         inputs, text, chosen, touched = inputs[special:], text[special:], chosen[special:], chosen[:special]
         hidden, other = inputs == words + 2, (inputs != text) & (inputs != words + 2)
         return chosen, hidden, other, jnp.sum(touched) + jnp.sum((hidden | other) & ~chosen)
@@ -69,8 +70,9 @@ def context_from_both_sides(key, *, steps: Count = 200):
             return jax.vmap(lambda tokens: net(tokens, None, mask)[0][1])(sentences)
 
         def one(mask):
-            run = train(net, lambda net: token_cross_entropy(logits(net, mask), answers).mean(), (), ADAM, steps=steps)
-            return run.losses, jnp.sum(logits(run.model, mask).argmax(-1) == answers)
+            loss = BatchLoss(lambda net, _: token_cross_entropy(logits(net, mask), answers).mean())
+            run = train(net, loss, (), ADAM, steps=steps)
+            return run.losses, jnp.sum(logits(run.network, mask).argmax(-1) == answers)
 
         return jax.vmap(one)(masks)
 
@@ -108,14 +110,15 @@ def next_sentence(key, *, steps: Count = 250, sentences: Size = 1201):
             return jax.vmap(lambda t, s: net(t, s)[1])(tokens, segments)
 
         def drawn_pairs(key, text):
-            first, second, follows = sentence_pairs(key, text[:, None])
+            first, second, follows = sentence_pairs(text[:, None], key=key)
             return first[:, 0] * m + second[:, 0], follows
 
         def one(text):
             pair, follows = drawn_pairs(keys[2], text)
             law = jnp.zeros((m * m, 2)).at[pair, follows].add(1 / len(pair))
-            run = train(net, lambda net: -jnp.sum(law * jax.nn.log_softmax(logits(net))), (), ADAM, steps=steps)
-            answers = logits(run.model).argmax(-1)
+            loss = BatchLoss(lambda net, _: -jnp.sum(law * jax.nn.log_softmax(logits(net))))
+            run = train(net, loss, (), ADAM, steps=steps)
+            answers = logits(run.network).argmax(-1)
             entropy = jax.scipy.special.entr(law).sum() - jax.scipy.special.entr(law.sum(1)).sum()
             pair, follows = drawn_pairs(keys[3], text)
             # every second pair: those share no sentence

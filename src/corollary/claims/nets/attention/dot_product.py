@@ -10,6 +10,7 @@ import optax
 from corollary.evidence import Count, Range, Size, at_least, at_most, claim, control, equal, printed, rate
 from corollary.nets import train
 from corollary.nets.attention import attention_weights, dot_product_attention, shared_attention, soft_lookup
+from corollary.network import BatchLoss
 
 AtLeastThree = Annotated[int, Range(3, 1000)]
 
@@ -161,28 +162,28 @@ def symmetric_logits(key, *, tokens: AtLeastThree = 8, runs: Count = 8, steps: C
     $L=XW^qW^{k\top}X^\top$, the loss can be made as small as one likes.
     """
 
-    def loss(pair, x, shared):
-        w_q, w_k = pair
+    @BatchLoss
+    def loss(pair, given):
+        (w_q, w_k), (x, shared) = pair, given
         w_k = jnp.where(shared, w_q, w_k)
-        weights = attention_weights(x[0] @ w_q, x[0] @ w_k, scale=1.0)
+        weights = attention_weights(x @ w_q, x @ w_k, scale=1.0)
         return -jnp.mean(jnp.log(weights[jnp.arange(tokens), jnp.arange(tokens) - 1]))
 
     @jax.jit
     def measure(key):
         x_key, *keys = jax.random.split(key, runs + 1)
-        x = jax.random.orthogonal(x_key, tokens)[None] * tokens**0.5
+        x = jax.random.orthogonal(x_key, tokens) * tokens**0.5
 
         def one(key, shared):
             start = tuple(0.3 * jax.random.normal(key, (2, tokens, tokens)))
-            kind = jnp.array([shared])
-            fitted = train(start, loss, (x, kind), optax.adam(0.02), steps=steps)
-            return fitted.losses, fitted.model[0]
+            fitted = train(start, loss, (x, shared), optax.adam(0.02), steps=steps)
+            return fitted.losses, fitted.network[0]
 
         run = jax.vmap(jax.vmap(one, (0, None)), (None, 0))(jnp.stack(keys), jnp.array([True, False]))
         u = run[1][0, 0]
-        logits = (x[0] @ u) @ (x[0] @ u).T
-        by_hand = jax.nn.softmax(logits, axis=1) @ x[0] @ u
-        return run[0], jnp.linalg.eigvalsh(logits)[0], shared_attention(x[0], u) - by_hand
+        logits = (x @ u) @ (x @ u).T
+        by_hand = jax.nn.softmax(logits, axis=1) @ x @ u
+        return run[0], jnp.linalg.eigvalsh(logits)[0], shared_attention(x, u) - by_hand
 
     losses, least, off = measure(key)
     yield at_least("one matrix: loss at every step", losses[0], jnp.log(3.0), along="step")

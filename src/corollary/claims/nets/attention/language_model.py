@@ -9,8 +9,9 @@ import optax
 
 from corollary.claims.nets.attention._small import trainable
 from corollary.evidence import Count, at_least, at_most, claim, control, equal
-from corollary.nets import train
+from corollary.nets import empirical_risk, train
 from corollary.nets.attention import LanguageModel, token_cross_entropy
+from corollary.network import BatchLoss
 
 CHAIN, STEPS = optax.adam(1e-2), optax.adam(3e-3)
 
@@ -51,7 +52,7 @@ def entropy_rate(key, *, steps: Count = 150):
 
             return laws @ token_cross_entropy(jax.vmap(logits)(inputs), sequences).mean(1)
 
-        run = jax.vmap(lambda mask: train(net, lambda net: loss(net, mask), (), CHAIN, steps=steps))(masks)
+        run = jax.vmap(lambda mask: train(net, BatchLoss(loss), mask, CHAIN, steps=steps))(masks)
         states = jax.lax.scan(lambda s, _: (s @ p, s), start, length=length)[1]
         rows = (_entropy(start) + states[:-1].sum(0) @ _entropy(p)) / length
         without = _entropy(states).mean() - rows
@@ -84,14 +85,13 @@ def longer_than_trained(key, *, steps: Count = 500, starts: Count = 3):
     def measure(key):
         options = {"hidden": 32, "positions": "sinusoidal"}
 
-        def loss(net):
-            return token_cross_entropy(jax.vmap(net)(seen), parity[:: 2 ** (long - short), :short]).mean()
+        known = seen, parity[:: 2 ** (long - short), :short]
 
         def one(key):
             net = trainable(lambda key: LanguageModel(2, long, 16, 2, 2, key=key, **options), key)
-            model = train(net, loss, (), STEPS, steps=steps).model
+            model = train(net, "cross_entropy", known, STEPS, steps=steps).network
             right = jax.vmap(model)(bits).argmax(-1) == parity
-            return loss(model), right.mean(0)
+            return empirical_risk(model, "cross_entropy", known), right.mean(0)
 
         losses, right = jax.vmap(one)(jax.random.split(key, starts))
         return right[jnp.argmin(losses)]

@@ -12,6 +12,7 @@ from corollary.claims.nets.attention._pictures import matrices
 from corollary.evidence import Count, Range, Size, at_least, at_most, claim, control, equal, estimate
 from corollary.nets import parameter_count, train, zeros
 from corollary.nets.attention import MultiHeadAttention, attention_weights, dot_product_attention
+from corollary.network import BatchLoss
 
 
 @claim(rows=("B10.39", "E06.05", "M13.33", "M13.35"))
@@ -73,9 +74,6 @@ def two_patterns(key, *, tokens: Annotated[int, Range(3, 50)] = 8, dim: Size = 4
         have = jnp.einsum("h,hts,hij->tsij", alive, weights(params), params["map"])
         return jnp.sum((have - want) ** 2) / (tokens * 2 * dim)
 
-    def loss(params, alive):
-        return error(params, alive[0])
-
     @jax.jit
     def measure(key):
         sample_key, key = jax.random.split(key)
@@ -83,12 +81,12 @@ def two_patterns(key, *, tokens: Annotated[int, Range(3, 50)] = 8, dim: Size = 4
         def one(key, alive):
             shapes = {"query": (tokens, 2, tokens), "key": (tokens, 2, tokens), "map": (2, dim, 2 * dim)}
             start = randomise({name: jnp.zeros(shape) for name, shape in shapes.items()}, key, 0.5)
-            return train(start, loss, (alive[None],), optax.adam(0.05), steps=steps)
+            return train(start, BatchLoss(error), alive, optax.adam(0.05), steps=steps)
 
         kinds = jnp.array([[1.0, 0.0], [1.0, 1.0]])
         fitted = jax.vmap(jax.vmap(one, (0, None)), (None, 0))(jax.random.split(key, runs), kinds)
-        single = jax.tree.map(lambda a: a[0, 0], fitted.model)
-        double = jax.tree.map(lambda a: a[1, 0], fitted.model)
+        single = jax.tree.map(lambda a: a[0, 0], fitted.network)
+        double = jax.tree.map(lambda a: a[1, 0], fitted.network)
 
         def squared(x):
             heads = dot_product_attention(single["query"][:, 0], single["key"][:, 0], x, scale=1.0) @ single["map"][0]

@@ -21,6 +21,7 @@ from corollary.nets.attention import (
     sinusoidal_positions,
 )
 from corollary.nets.attention.block import EncoderBlock
+from corollary.network import Network
 
 TOKENS, DIM = 6, 6
 #: float64 outputs of size one, with sums in another order: a few hundred roundings
@@ -238,9 +239,6 @@ def order_needs_positions(
         x = x + dot_product_attention(q, k, v)
         return jnp.tanh(x @ params["hidden"]).mean(0) @ params["out"]
 
-    def loss(params, words, label):
-        return jnp.mean(optax.sigmoid_binary_cross_entropy(jax.vmap(lambda w: logit(params, w))(words), label))
-
     shapes = {
         "learned": (tokens, dim),
         "tokens": (3, dim),
@@ -257,8 +255,9 @@ def order_needs_positions(
             nothing = jnp.zeros_like(noise)
             fixed = jnp.stack([nothing, sinusoidal_positions(tokens, dim), noise, nothing])[kind]
             start = {"fixed": fixed, "gate": (kind == 3).astype(float), **start}
-            fitted = train(start, loss, (jnp.asarray(sentences), jnp.asarray(first)), optax.adam(0.02), steps=steps)
-            return fitted.losses, jax.vmap(lambda w: logit(fitted.model, w))(jnp.asarray(sentences))
+            data = jnp.asarray(sentences), jnp.asarray(first)
+            fitted = train(Network(logit, start), "cross_entropy", data, optax.adam(0.02), steps=steps)
+            return fitted.losses, jax.vmap(fitted.network)(data[0])
 
         keys = jax.random.split(key, runs)
         return jax.vmap(jax.vmap(one, (0, None)), (None, 0))(keys, jnp.arange(4))

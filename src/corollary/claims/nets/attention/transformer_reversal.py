@@ -12,6 +12,7 @@ from corollary.claims.nets.attention._small import trainable
 from corollary.evidence import Count, at_least, at_most, claim, control
 from corollary.nets import train
 from corollary.nets.attention import Transformer, sinusoidal_positions, token_cross_entropy
+from corollary.network import BatchLoss
 
 ADAM = optax.adam(5e-3)
 
@@ -45,7 +46,7 @@ def order_needs_positions(key, *, steps: Count = 200):
             return token_cross_entropy(jax.vmap(logits)(source, inputs), target).mean()
 
         scales = jnp.array([1.0, 0.0])
-        return jax.vmap(lambda s: train(net, lambda net: loss(net, s), (), ADAM, steps=steps).losses)(scales)
+        return jax.vmap(lambda scale: train(net, BatchLoss(loss), scale, ADAM, steps=steps).losses)(scales)
 
     losses = measure(key)
     yield at_least("without positions: loss in training", losses[1], floor, along="step")

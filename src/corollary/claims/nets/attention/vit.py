@@ -9,6 +9,7 @@ from corollary.claims.nets.attention._small import trainable
 from corollary.evidence import Count, Size, at_least, claim, control, equal
 from corollary.nets import train
 from corollary.nets.attention import ViT, from_patches, image_patches, token_cross_entropy
+from corollary.network import BatchLoss
 
 ADAM = optax.adam(3e-3)
 
@@ -88,12 +89,13 @@ def inductive_bias(key, *, steps: Count = 150, runs: Size = 2):
             def both(net, images):
                 return jnp.stack([jax.vmap(net[0])(images), jax.vmap(lambda image: convolutional(net, image))(images)])
 
+            @BatchLoss
             def loss(net, chosen):
                 chosen = chosen % size
                 return token_cross_entropy(both(net, x[chosen]), jnp.stack([y[chosen]] * 2)).sum(0).mean()
 
-            run = train(net, loss, (jnp.arange(most),), ADAM, steps=steps, batch=32, key=keys[3])
-            return jnp.mean(both(run.model, new).argmax(-1) != answers, 1)
+            run = train(net, loss, jnp.arange(most), ADAM, steps=steps, batch_size=32, key=keys[3])
+            return jnp.mean(both(run.network, new).argmax(-1) != answers, 1)
 
         grid = jax.vmap(lambda key: jax.vmap(lambda size: one(key, size))(sizes))
         return grid(jax.random.split(key, runs)).mean(0)

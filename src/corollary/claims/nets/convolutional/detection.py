@@ -82,7 +82,7 @@ def known_signal(key, *, n: Size = 1000):
             return -jnp.log(jnp.abs(1 - y - KnownSignalDetector(REFERENCE, *wb)(x)))
 
         def judged(key, background):
-            x, y, _ = signal_data(key, 2 * n, background=background)
+            x, y, _ = signal_data(2 * n, key=key, background=background)
             pearson, known = PearsonDetector().fit(x[:n], y[:n]), KnownSignalDetector().fit(x[:n], y[:n])
             right = [jnp.mean((jax.vmap(d)(x[n:]) > 0.5) == (y[n:] > 0), dtype=x.dtype) for d in (pearson, known)]
             area = area_under_curve(jax.vmap(pearson.score)(x), y)
@@ -120,7 +120,7 @@ def learned_reference(key, *, runs: Count = 6, n: Size = 400, epochs: Count = 8)
     @jax.jit
     def measure(key):
         gradient_key, *keys = jax.random.split(key, runs + 1)
-        x, y, _ = signal_data(gradient_key, 50)
+        x, y, _ = signal_data(50, key=gradient_key)
         model = OneFilterCNN(7, key=gradient_key)
         by_hand = jax.vmap(lambda x, y: one_filter_gradient(model, x, y)[:3])(x, y)
         by_jax = jax.vmap(lambda x, y: jax.grad(lambda m: m.loss(x, y))(model))(x, y)
@@ -138,7 +138,7 @@ def learned_reference(key, *, runs: Count = 6, n: Size = 400, epochs: Count = 8)
 
         def one(key):
             data_key, model_key, order_key = jax.random.split(key, 3)
-            x, y, _ = signal_data(data_key, 2 * n)
+            x, y, _ = signal_data(2 * n, key=data_key)
             model = OneFilterCNN(7, key=model_key).fit(x[:n], y[:n], key=order_key, epochs=epochs)
             cosine = model.filter @ REFERENCE / jnp.linalg.norm(model.filter) / jnp.linalg.norm(REFERENCE)
             return cosine, jnp.mean((jax.vmap(model)(x[n:]) > 0.5) == (y[n:] > 0), dtype=x.dtype)

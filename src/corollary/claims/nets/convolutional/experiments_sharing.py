@@ -9,6 +9,7 @@ import optax
 from corollary.evidence import Count, Size, at_least, at_most, claim, control, estimate
 from corollary.nets import MLP, parameter_count, relu, train, zeros
 from corollary.nets.convolutional import ConvolutionalNetwork, Stage
+from corollary.network import BatchLoss
 
 
 @claim(rows=("E04.14",), full={"runs": 400})
@@ -80,7 +81,9 @@ def unseen_positions(key, *, n: Size = 96, steps: Count = 100):
     glyphs = np.array([[[0.0, 1, 0], [1, 1, 1], [0, 1, 0]], [[1, 0, 1], [0, 1, 0], [1, 0, 1]]])
     optimiser = optax.adam(0.02)
 
-    def loss(model, x, y):
+    @BatchLoss
+    def loss(model, data):
+        x, y = data
         return jnp.mean(optax.sigmoid_binary_cross_entropy(_logits(model, x), y))
 
     @jax.jit
@@ -95,7 +98,7 @@ def unseen_positions(key, *, n: Size = 96, steps: Count = 100):
             y[:, None, None], jnp.clip(rows, 0, 2)[:, :, None], jnp.clip(across, 0, 2)[:, None, :]
         ]
         noise = jax.random.normal(noise_key, (3 * n * 192,)).reshape(3 * n, 8, 24)
-        # 32 bits: with 64 a processor has no fast convolution
+        # 32 bits: with 64 a CPU has no fast convolution
         return (2 * jnp.where(inside, drawn, 0.0) + 0.2 * noise)[:, None].astype(jnp.float32), y
 
     @jax.jit
@@ -107,7 +110,7 @@ def unseen_positions(key, *, n: Size = 96, steps: Count = 100):
             MLP((192, 16, 1), relu, key=mlp_key, bias_initialisation=zeros),
         )
         models = jax.tree.map(lambda a: a.astype(jnp.float32) if eqx.is_inexact_array(a) else a, models)
-        fitted = [train(m, loss, (x[:n], y[:n].astype(x.dtype)), optimiser, steps=steps).model for m in models]
+        fitted = [train(m, loss, (x[:n], y[:n].astype(x.dtype)), optimiser, steps=steps).network for m in models]
         right = jnp.stack([(_logits(m, x) > 0) == (y == 1) for m in fitted]).reshape(2, 3, n).mean(2)
         return right, [parameter_count(m) for m in models]
 

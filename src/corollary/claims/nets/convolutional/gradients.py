@@ -17,6 +17,7 @@ from corollary.nets.convolutional import (
     patches,
     sgd_classifier,
 )
+from corollary.network import BatchLoss, Network
 
 
 @claim(rows=("E04.17", "M14.15", "M14.16", "M14.17", "M14.25", "B10.12"))
@@ -87,7 +88,9 @@ def teacher_filter(key, *, images: Size = 6, size: Size = 8, steps: Count = 200)
     $\eta<2/\lambda_{\max}(G)$.
     """
 
-    def loss(filter, x, y):
+    @BatchLoss
+    def loss(filter, data):
+        x, y = data
         out = jax.vmap(lambda image: cross_correlate(filter, image))(x)
         return 0.5 * jnp.mean((out - y) ** 2)
 
@@ -132,13 +135,9 @@ def learned_edge_detectors(key, *, n: Size = 100, steps: Count = 300):
     prewitt = np.array([[-1.0, -1, -1], [0, 0, 0], [1, 1, 1]])
     sobel = np.array([[-1.0, -2, -1], [0, 0, 0], [1, 2, 1]])
 
-    def logits(model, x):
-        filter, weight, bias = model
-        maps = jax.vmap(lambda image: cross_correlate(filter, image))(x)
-        return weight * jnp.mean(maps**2, axis=(1, 2)) + bias
-
-    def loss(model, x, y):
-        return jnp.mean(optax.sigmoid_binary_cross_entropy(logits(model, x), y))
+    def logit(params, image):
+        filter, weight, bias = params
+        return weight * jnp.mean(cross_correlate(filter, image) ** 2) + bias
 
     optimiser = optax.sgd(0.3)
 
@@ -156,9 +155,9 @@ def learned_edge_detectors(key, *, n: Size = 100, steps: Count = 300):
         start = 1e-3 * jax.random.normal(model_key, (3, 3))
 
         def one(x, weight):
-            model = (start, weight, jnp.zeros(()))
-            model = train(model, loss, (x[:n], y[:n].astype(float)), optimiser, steps=steps).model
-            return model[0], jnp.mean((logits(model, x[n:]) > 0) == (y[n:] == 1))
+            model = Network(logit, (start, weight, jnp.zeros(())))
+            model = train(model, "cross_entropy", (x[:n], y[:n]), optimiser, steps=steps).network
+            return model.params[0], jnp.mean((jax.vmap(model)(x[n:]) > 0) == (y[n:] == 1))
 
         return jax.vmap(one)(jnp.stack([edges, edges, plain]), jnp.array([1.0, -1.0, 1.0]))
 

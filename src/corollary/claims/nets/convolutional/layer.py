@@ -21,6 +21,7 @@ from corollary.nets.convolutional import (
     output_size,
     patches,
 )
+from corollary.network import Network
 
 EXACT = {"rtol": 0.0, "atol": 0.0}
 # for one, two and three axes of space
@@ -192,9 +193,6 @@ def sharing_needs_fewer_examples(key, *, images: Size = 50, runs: Size = 8, step
         w, b, v = params
         return jnp.max(jax.nn.relu(w @ x + b[:, None]), axis=1) @ v
 
-    def loss(params, x, y):
-        return jnp.mean(jax.nn.softplus(-y * jax.vmap(lambda v: network(params, v))(x)))
-
     @jax.jit
     def measure(key):
         def run(key, label):
@@ -209,8 +207,9 @@ def sharing_needs_fewer_examples(key, *, images: Size = 50, runs: Size = 8, step
                 inputs = view.shape[1]
                 w, v = normals[: units * inputs].reshape(units, inputs), normals[-units:]
                 start = w * (2 / inputs) ** 0.5, jnp.zeros(units), v / units**0.5
-                found = train(start, loss, (view[:images], y[:images]), optimiser, steps=steps).model
-                guesses = jax.vmap(lambda v, found=found: network(found, v))(view[images:])
+                known = view[:images], y[:images]
+                found = train(Network(network, start), "logistic", known, optimiser, steps=steps).network
+                guesses = jax.vmap(found)(view[images:])
                 scores.append(jnp.mean(guesses * y[images:] > 0))
             return jnp.stack(scores)
 

@@ -11,6 +11,7 @@ from corollary.data import binary_tree, cycle_graph, erdos_renyi, path_graph, st
 from corollary.evidence import Count, Size, at_least, claim, control, equal
 from corollary.nets import train
 from corollary.nets.graphs import GCNClassifier, gcn_propagate
+from corollary.network import BatchLoss
 
 NODES = 8
 
@@ -76,9 +77,9 @@ def few_labels(key, *, nodes: Size = 120, runs: Size = 6, steps: Count = 60):
     chances = 0.02 + 0.18 * jnp.eye(3)
     optimiser = optax.adam(0.05)
 
-    def loss(state):
-        model, graph = state
-        logits = model.logits(jnp.eye(nodes), jax.lax.stop_gradient(graph))
+    @BatchLoss
+    def loss(model, graph):
+        logits = model.logits(jnp.eye(nodes), graph)
         return -jnp.mean(jax.nn.log_softmax(logits)[labelled, truth[labelled]])
 
     @jax.jit
@@ -87,8 +88,7 @@ def few_labels(key, *, nodes: Size = 120, runs: Size = 6, steps: Count = 60):
             graph_key, model_key = jax.random.split(key)
             graph = keep * stochastic_block_model(graph_key, truth, chances).adjacency
             model = drawn(lambda k: GCNClassifier(nodes, 8, 3, key=k), model_key)
-            # a graph with a gradient of zero is left where it is
-            model, _ = train((model, graph), loss, (), optimiser, steps=steps).model
+            model = train(model, loss, graph, optimiser, steps=steps).network
             found = jnp.argmax(model(jnp.eye(nodes), graph), axis=1)
             return jnp.mean((found == truth)[rest])
 

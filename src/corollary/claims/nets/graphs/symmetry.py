@@ -33,7 +33,7 @@ def renamed_vertices(key, *, nodes: Size = 12, features: Size = 3, orders: Size 
         ring = jnp.roll(jnp.eye(nodes), 1, axis=0)
         a = jnp.maximum(a, ring + ring.T)
         x = jax.random.normal(x_key, (nodes, features))
-        p = random_permutations(order_key, nodes, orders + 1).at[0].set(jnp.arange(nodes))
+        p = random_permutations(nodes, orders + 1, key=order_key).at[0].set(jnp.arange(nodes))
 
         def passing(k, kind):
             message_key, update_key = jax.random.split(k)

@@ -13,6 +13,7 @@ from corollary.nets.normalisation import (
     batch_normalise,
     layer_normalise_jacobian,
 )
+from corollary.network import BatchLoss
 
 
 def _layer(weight, x):
@@ -174,7 +175,7 @@ def batch_size_and_normalisation(key, *, runs: Count = 24, steps: Count = 100, s
         out = jax.vmap(lambda part: model.batch(part)[0][:, 0])(x.reshape(-1, group, 2))
         return jnp.mean(optax.sigmoid_binary_cross_entropy(out.ravel(), y))
 
-    objectives = {group: lambda model, x, y, group=group: loss(model, x, y, group) for group in (2, 128)}
+    objectives = {g: BatchLoss(lambda model, data, g=g: loss(model, *data, g)) for g in (2, 128)}
     optimiser = optax.adam(0.02)
 
     @jax.jit
@@ -192,8 +193,8 @@ def batch_size_and_normalisation(key, *, runs: Count = 24, steps: Count = 100, s
 
             def trained(group):
                 fitted = train(model, objectives[group], (x, label(x)), optimiser, steps=steps)
-                statistics = fitted.model.batch(x)[1]
-                out = jax.vmap(lambda a: fitted.model(a, statistics)[0])(test)
+                statistics = fitted.network.batch(x)[1]
+                out = jax.vmap(lambda a: fitted.network(a, statistics)[0])(test)
                 return jnp.mean((out > 0) == (label(test) > 0.5), dtype=x.dtype)
 
             return trained(2), trained(128)

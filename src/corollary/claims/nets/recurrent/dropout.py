@@ -90,14 +90,15 @@ def what_survives(key, *, keep: Probability = 0.9, steps: Annotated[int, Range(3
         update, state = LSTMDropout(cell, keep, "update"), StateDropout(cell, keep)
 
         def kept(dropped, key):
-            return jax.vmap(lambda k: unroll(dropped, (xs, dropped.masks(k, steps))).memory[:, 0])(
+            return jax.vmap(lambda k: unroll(dropped, (xs, dropped.masks(steps, key=k))).memory[:, 0])(
                 jax.random.split(key, runs)
             )
 
-        by_step, once = (
-            jax.vmap(LSTMDropout(cell, keep, mode).masks, (0, None))(jax.random.split(mask_key, 200), steps)
-            for mode in ("per_step", "per_sequence")
-        )
+        def masks(mode):
+            dropped = LSTMDropout(cell, keep, mode)
+            return jax.vmap(lambda k: dropped.masks(steps, key=k))(jax.random.split(mask_key, 200))
+
+        by_step, once = masks("per_step"), masks("per_sequence")
         return {
             "update": kept(update, mask_key),
             "state": kept(state, state_key),

@@ -8,6 +8,7 @@ import optax
 from corollary.evidence import Count, Size, at_least, at_most, claim, control, equal, estimate
 from corollary.nets import identity, train
 from corollary.nets.recurrent import Elman, Jordan, Plant, Recurrent, lagged_table
+from corollary.network import BatchLoss
 
 
 @claim(rows=("M13.03", "M13.04"))
@@ -38,10 +39,10 @@ def teacher_forcing(key, *, steps: Size = 500, training: Count = 1500):
         by_hand = -2 * jnp.array([*(error @ features), error.sum()]) / (steps - 1)
 
         def fit(lag):
-            loss = lambda theta: network(theta * jnp.array([1.0, lag, 1.0])).loss(xs, ys)  # noqa: E731
+            loss = BatchLoss(lambda theta, data: network(theta * jnp.array([1.0, lag, 1.0])).loss(*data))
             # curvatures are below 2 E(1 + X^2 + Y^2) < 6
-            found = train(jnp.zeros(3), loss, (), optax.sgd(0.3), steps=training)
-            return found.model, loss(found.model)
+            found = train(jnp.zeros(3), loss, (xs, ys), optax.sgd(0.3), steps=training)
+            return found.network, loss(found.network, (xs, ys))
 
         return slope, by_hand, jax.vmap(fit)(jnp.array([1.0, 0.0]))
 
@@ -78,7 +79,9 @@ def one_lag_is_not_enough(key, *, sequences: Size = 2000, training: Count = 200)
         coefficient = (a @ covariance)[0, 0] / covariance[0, 0]
         linear = (asked - b[0] * shown[0] - coefficient * shown[1])[:, 0]
 
-        def loss(model, x, last, y):
+        @BatchLoss
+        def loss(model, data):
+            x, last, y = data
             return jnp.mean((jax.vmap(model)(x, last) - y) ** 2) / size**2
 
         net = train(
@@ -88,7 +91,7 @@ def one_lag_is_not_enough(key, *, sequences: Size = 2000, training: Count = 200)
             optax.adam(0.02),
             steps=training,
             key=run_key,
-        ).model
+        ).network
         trained = jnp.mean((jax.vmap(net)(shown[0][half:], shown[1][half:]) - asked[half:]) ** 2)
         return elman - ys, covariance, linear**2, trained, jnp.mean(asked**2)
 

@@ -89,7 +89,7 @@ def initialisation(key, *, units: Size = 200, samples: Size = 5000):
         ends = jnp.array([low, 0.0]), jnp.array([high, 1.0])
 
         def drawn(key, law):
-            one = lambda k, a, b: lru_eigenvalues(*lru_initialisation(k, samples, a, b, law=law))  # noqa: E731
+            one = lambda k, a, b: lru_eigenvalues(*lru_initialisation(samples, a, b, key=k, law=law))  # noqa: E731
             return jax.vmap(one)(jax.random.split(key), *ends)
 
         matrix = jax.random.normal(matrix_key, (units, units)) / units**0.5

@@ -10,8 +10,10 @@ import optax
 
 from corollary.claims._drawn import drawn
 from corollary.evidence import Count, Range, Size, at_least, at_most, claim, control, equal
-from corollary.nets import softmax_cross_entropy, train
+from corollary.nets import train
 from corollary.nets.recurrent import Elman, autoregression_loss, classification_loss, labelling_loss
+from corollary.network import BatchLoss
+from corollary.network.losses import cross_entropy
 
 
 @claim(rows=("E05.02",))
@@ -53,13 +55,11 @@ def three_uses(key, *, units: Size = 12, training: Count = 400, length: Annotate
                 return eqx.tree_at(lambda m: m.cell.recurrent, model, memory * model.cell.recurrent)
 
             def each(model, shown, asked):
-                steps = jax.vmap(softmax_cross_entropy)(asked[task], remembering(model)(jax.nn.one_hot(shown[task], 2)))
+                steps = jax.vmap(cross_entropy)(remembering(model)(jax.nn.one_hot(shown[task], 2)), asked[task])
                 return weight @ steps
 
-            def loss(model, shown, asked):
-                return jnp.mean(jax.vmap(each, (None, 0, 0))(model, shown, asked))
-
-            found = train(start, loss, known, optax.adam(0.02), steps=training, key=run_key, batch=40).model
+            loss = BatchLoss(lambda model, batch: jnp.mean(jax.vmap(each, (None, 0, 0))(model, *batch)))
+            found = train(start, loss, known, optax.adam(0.02), steps=training, key=run_key, batch_size=40).network
             return jax.vmap(each, (None, 0, 0))(found, *fresh), remembering(found)
 
         losses, models = trained(tasks, weights, memory)
@@ -70,12 +70,12 @@ def three_uses(key, *, units: Size = 12, training: Count = 400, length: Annotate
         bits, asked = jax.nn.one_hot(fresh[0][0], 2), fresh[1][0]
         library = jnp.stack(
             [
-                labelling_loss(model, bits[0], asked[0], softmax_cross_entropy),
-                autoregression_loss(model, bits[1], softmax_cross_entropy, fresh[0][0, 1]),
-                classification_loss(model, bits[2], asked[2, -1], softmax_cross_entropy),
+                labelling_loss(model, bits[0], asked[0], cross_entropy),
+                autoregression_loss(model, bits[1], cross_entropy, fresh[0][0, 1]),
+                classification_loss(model, bits[2], asked[2, -1], cross_entropy),
             ]
         )
-        single = jax.vmap(lambda b, a: jax.vmap(softmax_cross_entropy)(a, model(b)))(bits, asked)
+        single = jax.vmap(lambda b, a: jax.vmap(cross_entropy)(model(b), a))(bits, asked)
         return losses, chance, library, jnp.sum(weights * single, axis=1)[:3]
 
     losses, chance, library, single = jax.device_get(measure(key))

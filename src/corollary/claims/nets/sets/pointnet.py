@@ -29,7 +29,7 @@ def critical_points(key, *, points: Size = 64, orders: Annotated[int, Range(2, 1
 
     cloud_key, model_key, order_key = jax.random.split(key, 3)
     x = np.asarray(jax.random.normal(cloud_key, (points, 3)))
-    order = np.asarray(random_permutations(order_key, points, orders))
+    order = np.asarray(random_permutations(points, orders, key=order_key))
 
     @jax.jit
     def look(key, clouds):

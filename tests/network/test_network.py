@@ -1,0 +1,64 @@
+"""A function of parameters and an example as a network."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from corollary.network import Network
+
+RNG = np.random.default_rng(0)
+W, B = RNG.normal(size=(2, 3)), RNG.normal(size=3)
+X = RNG.normal(size=(5, 2))
+PARAMS = {"w": W, "b": B}
+
+
+def affine(params, x):
+    return x @ params["w"] + params["b"]
+
+
+def test_one_example_whether_the_function_takes_one_or_a_batch():
+    expected = X @ W + B
+    one = Network(lambda p, x: p["w"].T @ x + p["b"], PARAMS)
+    many = Network(affine, PARAMS, batched=True)
+    for network in (one, many):
+        np.testing.assert_allclose(network(X[0]), expected[0], rtol=1e-12)
+        np.testing.assert_allclose(jax.vmap(network)(X), expected, rtol=1e-12)
+        np.testing.assert_allclose(jax.jit(jax.vmap(network))(X), expected, rtol=1e-12)
+    np.testing.assert_allclose(many.on_batch(X), expected, rtol=1e-12)
+    slopes = jax.vmap(jax.grad(lambda n, x: n(x).sum()), (None, 0))(many, X).params["w"]
+    np.testing.assert_allclose(slopes, np.repeat(X[:, :, None], 3, 2), rtol=1e-12)
+
+
+def test_inputs_may_be_trees():
+    network = Network(lambda p, x: p * x["a"] + x["b"], jnp.array(2.0), batched=True)
+    assert network({"a": jnp.array(3.0), "b": jnp.array(1.0)}) == 7.0
+
+
+def test_buffers_come_between():
+    network = Network(lambda p, b, x: p * x + b["shift"], jnp.array(2.0), {"shift": jnp.array(5.0)})
+    assert network(jnp.array(3.0)) == 11.0
+
+
+def test_networks_of_the_same_code_are_one_program():
+    traces = []
+
+    @eqx.filter_jit
+    def apply(network, x):
+        traces.append(1)
+        return network(x)
+
+    def make(scale, power=2):
+        return Network(lambda p, x: (p * x) ** power, jnp.array(scale))
+
+    assert [float(apply(make(s), 3.0)) for s in (1.0, 2.0)] == [9.0, 36.0]
+    assert len(traces) == 1
+    assert apply(make(1.0, power=3), 3.0) == 27.0
+    assert len(traces) == 2
+
+
+def test_notes_and_refusals():
+    assert Network(affine, PARAMS, notes=["read so"]).notes == ("read so",)
+    with pytest.raises(TypeError, match="apply must be a function of parameters and an example, got dict"):
+        Network(PARAMS, affine)
