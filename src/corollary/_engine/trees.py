@@ -34,6 +34,10 @@ def normal_like(key, tree):
     return drawn_like(lambda size, dtype: jax.random.normal(key, (size,), dtype), tree)
 
 
+#: further than any loop counts
+_APART = 2**32 - 1
+
+
 class Draws(NamedTuple):
     """A source of random keys as plain arrays, so that it can be a part of a state that is mapped, chosen and saved."""
 
@@ -42,8 +46,8 @@ class Draws(NamedTuple):
 
 
 def draws_from(key) -> Draws:
-    """The source that begins with `key`."""
-    return Draws(jax.random.key_data(key), jnp.zeros((), jnp.int32))
+    """The source that `key` begins; no loop that counts its steps from the same key draws the same numbers."""
+    return Draws(jax.random.key_data(jax.random.fold_in(key, _APART)), jnp.zeros((), jnp.int32))
 
 
 def next_key(draws: Draws, key):

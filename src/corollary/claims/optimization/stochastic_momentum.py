@@ -237,9 +237,6 @@ def control_variates(key, *, runs: Count = 256, n: Size = 8, epochs: Size = 6, i
             values = jax.vmap(lambda key: minimize(problem, method(key), steps=steps, key=key).value[at])
             return values(jax.random.split(run_key, runs)) - least
 
-        def snapshots(key):
-            return svrg(0.1, inner, key=jax.random.fold_in(key, 0))
-
         points = best + jax.random.normal(point_key, (20, 2, 2))
         noise = jax.vmap(lambda p: svrg_variance(problem, p[0], p[1]))(points)
         excesses = jax.vmap(lambda p: problem(p[0]) + problem(p[1]) - 2 * least)(points)
@@ -249,11 +246,7 @@ def control_variates(key, *, runs: Count = 256, n: Size = 8, epochs: Size = 6, i
         attained = svrg_variance(lone, jnp.ones(1), -jnp.ones(1)) / (8 * lone(jnp.ones(1)))
         known = problem(start) - least, jnp.linalg.eigvalsh(hessian)[0], jnp.sum(problem.gradients(best) ** 2) / n
         return (
-            excess(
-                lambda key: svrg(0.1, inner, key=jax.random.fold_in(key, steps)),
-                epochs * inner,
-                inner * np.arange(1, epochs + 1),
-            ),
+            excess(lambda key: svrg(0.1, inner, key=key), epochs * inner, inner * np.arange(1, epochs + 1)),
             excess(lambda key: sag(1 / 16), steps, checked + 1),
             excess(lambda key: optax.sgd(1 / 16), steps, checked + 1),
             (noise, 4 * excesses, at_best, attained),
