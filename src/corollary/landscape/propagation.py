@@ -98,7 +98,7 @@ def _propagate(layers, x, y, loss) -> Propagation:
 
 @implements("B06.21")
 def depth_factor(profile):
-    r"""The factor a layer of a positive `profile` (L + 1,) over depth: $e^s$ for the slope $s$ of its logarithm.
+    r"""The factor per layer of a positive `profile` (L + 1,) over depth: $e^s$ for the slope $s$ of its logarithm.
 
     Below one the signal vanishes with depth, above one it explodes. Least squares, so that no single layer decides.
     """
