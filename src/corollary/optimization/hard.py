@@ -65,7 +65,7 @@ def haystack(cell, *, slope=1.0, depth=1.0) -> Problem:
     return Problem(value, (centre, slope, depth), 1 - centre)
 
 
-def random_clauses(key, variables: int, count: int):
+def random_clauses(variables: int, count: int, *, key):
     """`count` clauses of three different variables out of 1 to `variables`, each negated with probability 1/2."""
     variables, count = whole("variables", variables, 3), whole("count", count)
     v_key, s_key = jax.random.split(key)

@@ -174,7 +174,7 @@ def batches(key, *, dim: Size = 3, n: Size = 60, steps: Count = 1500):
         small, growth = batch_constants(constants.kappa1, constants.kappa2, sizes)
 
         def gap(eta, batch, start):
-            second = least_squares_moments(x, y, start, eta, steps, batch=batch).variance
+            second = least_squares_moments(x, y, start, eta, steps, batch_size=batch).variance
             return 0.5 * jnp.einsum("kij,ij->k", second, x.T @ x / n)
 
         longest = 1 / (problem.L * growth)

@@ -190,7 +190,7 @@ def truncation_bias(key, *, runs: Size = 3000, steps: Count = 64):
 
         start, corners = jnp.array([0.7]), jnp.array([[1.0, 1], [1, -1], [-1, 1], [-1, -1]])[..., None]
         # the target is the weight of a step: only the second counts, twice because of the mean
-        weighted = {"loss": lambda y, z: jnp.sum(y * z**2)}
+        weighted = {"loss": lambda z, y: jnp.sum(y * z**2)}
         counts = jnp.array([[0.0], [2.0]])
         ways = jax.vmap(
             lambda xs: (
