@@ -41,7 +41,13 @@ MEANT = {
         ],
     },
     "learning_rate": {"how people say it of their training": ["Subject"]},
-    "batch": {"the arrays of a batch, as a BatchLoss takes them": ["nets.attention.teacher_forcing_loss"]},
+    "batch": {
+        "the arrays of a batch, as a BatchLoss takes them": [
+            "BatchLoss.__call__",
+            "audit.Objective.__call__",
+            "nets.attention.teacher_forcing_loss",
+        ],
+    },
     "ridge": {
         "what is added to the diagonal of a kernel matrix": [
             "kernels.KernelClassifier",
@@ -49,11 +55,17 @@ MEANT = {
             "kernels.kernel_coefficients",
         ],
     },
-    "seed": {"a number that is written down, and from which a key is made": ["audit.audit", "evidence.run"]},
+    "seed": {
+        "a number that is written down, and from which a key is made": [
+            "audit.audit",
+            "evidence.Evidence",
+            "evidence.run",
+        ]
+    },
     "parameters": {
         "names of arrays in a file": ["Network.from_onnx"],
         "a number of parameters": ["autodiff.composition_cost", "landscape.GradientNoise", "nets.Memory"],
-        "the arguments of a claim": ["evidence.Claim"],
+        "the arguments of a claim": ["evidence.Claim", "evidence.Evidence"],
         "constants of a method": ["landscape.Search", "landscape.perturbed_descent"],
     },
     "variables": {
