@@ -203,7 +203,11 @@ def two_blocks_signal(inside, outside):
 
 def karate_club() -> GraphData:
     """34 members of a karate club, 78 friendships, and the side each took when the club split (0: the instructor's,
-    1: the president's). Members 0 and 33 are the instructor and the president."""
+    1: the president's). Members 0 and 33 are the instructor and the president.
+
+    >>> karate_club().adjacency.shape
+    (34, 34)
+    """
     pairs = [(i, j) for i, others in _KARATE.items() for j in others]
     sides = np.ones(34, int)
     sides[list(_INSTRUCTOR)] = 0

@@ -48,6 +48,9 @@ def classify(network, loss=None, data=None, *, epsilon=1e-3, gamma=None, product
 
     `gamma` is $\sqrt{\rho\epsilon}$ with $\rho=1$ unless given. `network`, `loss` and `data` as in `hessian`; or
     a `Curvature` made by `hessian` or `hessian_of` alone.
+
+    >>> classify(hessian_of(lambda w: w[0] ** 2 - w[1] ** 2, jnp.zeros(2))).kind
+    'saddle'
     """
     operator = network if isinstance(network, Curvature) else hessian(network, loss, data)
     if operator.kind != "Hessian":

@@ -21,6 +21,9 @@ def top_p_filter(p, mass) -> jax.Array:
 
     The text asks that the sum exceed `mass`; the two differ only where it is met exactly. The most probable token
     always stays, so that a mass of 0 is greedy; a mass of 1 keeps everything.
+
+    >>> print(top_p_filter([0.5, 0.3, 0.2], 0.7))
+    [0.625 0.375 0.   ]
     """
     p, mass = law("p", p), within("mass", real("mass", mass, ""), 0.0, 1.0)
     return _normalised(p, _nucleus(p, mass))

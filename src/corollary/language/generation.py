@@ -34,6 +34,9 @@ def greedy_search(model, prompt, length: int, *, end: int | None = None) -> Deco
     """`length` tokens after `prompt`, each the most probable one, which together need not be so.
 
     Of equally probable tokens the first. After `end` only `end` follows, at no cost.
+
+    >>> greedy_search(lambda tokens: jax.nn.one_hot((tokens + 1) % 4, 4), [0], 3).tokens.tolist()
+    [1, 2, 3]
     """
     return _generate(as_model(model), check_prompt(prompt), whole("length", length), check_end(end), Greedy(), None)
 
@@ -55,6 +58,9 @@ def sample_sequence(
     `temperature` divides the logits first. Then `top_k` keeps that many tokens, and `top_p` the smallest set with that
     probability. The log-probability is the one under the model as it is. After `end` only `end` follows. Many
     sequences are one `vmap` over keys.
+
+    >>> sample_sequence(lambda tokens: jnp.zeros((len(tokens), 4)), [0], 3, key=key).tokens.shape
+    (3,)
     """
     temperature = real("temperature", temperature, "")
     within("temperature", temperature, 0.0, open="low")

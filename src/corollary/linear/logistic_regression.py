@@ -29,7 +29,11 @@ def logistic_point_losses(theta, x, y):
 
 @implements("M03.07", "M03.20", "E02.05")
 def logistic_loss(theta, x, y, penalty=0.0):
-    r"""$\Lambda^{(C)}(\theta)$: the mean of the losses of the datapoints, plus the penalty."""
+    r"""$\Lambda^{(C)}(\theta)$: the mean of the losses of the datapoints, plus the penalty.
+
+    >>> round(float(logistic_loss(jnp.zeros(2), [[0.0], [1.0]], [0, 1])), 4)
+    0.6931
+    """
     theta, x, y = _problem(theta, x, y)
     return _losses(x @ theta, y).mean() + jnp.sum(_penalty(penalty, theta) * theta**2)
 
@@ -83,6 +87,9 @@ def fit_newton(x, y, *, penalty=0.0, start=None, steps: int = 200, tolerance: fl
     `converged` says that a minimiser exists and was reached: the last Newton step moved no logit by more than
     `tolerance` (square root of the machine precision unless given). On separable data without a penalty there is none,
     and `converged` is False whatever the gradient. `loss` and `gradient_norm` include the penalty.
+
+    >>> print(fit_newton([[-1.0], [0.0], [1.0], [2.0]], [0, 1, 0, 1]).theta)
+    [ 0.908 -0.454]
     """
     theta, x, y, penalty = _fit_problem(start, x, y, penalty)
     steps, tolerance = whole("steps", steps), _tolerance(tolerance, theta)

@@ -43,6 +43,9 @@ def max_margin(x, y, *, bias: bool = True, steps: int = 10_000) -> Separator:
 
     With a bias both labels must be there: the hyperplane of a single class could be as far away as one likes.
     Where that cannot be looked at (under `jit`), everything is NaN.
+
+    >>> round(float(max_margin([[-1.0], [2.0]], [-1, 1]).margin), 3)
+    1.5
     """
     dims = {}
     x, steps = features(x, dims), whole("steps", steps)

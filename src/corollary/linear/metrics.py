@@ -29,7 +29,11 @@ def error_rate(y, predicted):
 
 @implements("M03.10")
 def confusion_matrix(y, predicted, classes: int):
-    """Counts, one row for each true class and one column for each predicted one."""
+    """Counts, one row for each true class and one column for each predicted one.
+
+    >>> confusion_matrix([0, 1, 1], [0, 1, 0], 2).tolist()
+    [[1, 0], [1, 1]]
+    """
     classes, dims = whole("classes", classes, 2), {}
     y, predicted = labels("y", y, classes, "n", dims), labels("predicted", predicted, classes, "n", dims)
     return jnp.zeros((classes, classes), y.dtype).at[y, predicted].add(1)

@@ -131,6 +131,9 @@ def hebbian(patterns, *, zero_diagonal: bool = True):
     r"""$W=\frac1n\sum_tx_tx_t^\top$ of the patterns in the rows.
 
     The sum alone has $w_{ii}=s/n$, where the model asks for $w_{ii}=0$; `zero_diagonal=False` leaves it as it is.
+
+    >>> hebbian([[1, -1]]).tolist()
+    [[0.0, -0.5], [-0.5, 0.0]]
     """
     patterns = signs("patterns", patterns, "s n")
     weights = patterns.T @ patterns / patterns.shape[1]

@@ -99,6 +99,10 @@ def minimize(
 
     `keep` says what is stored: the whole "path", iterates, values and gradient norms, which is for small problems; the
     "values", gradient norms, and the last iterate; or the "end" alone, with its value and gradient norm.
+
+    >>> path = minimize(Problem(lambda w: jnp.sum(w**2), (), jnp.ones(2)), optax.sgd(0.25), steps=2)
+    >>> path.value.tolist()
+    [2.0, 0.5, 0.125]
     """
     if not isinstance(problem, Problem):
         raise TypeError(f"problem must be a Problem, got {type(problem).__name__}.")
