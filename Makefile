@@ -6,7 +6,7 @@ RUN := $(VENV)/bin/python -m
 JOBS ?= $(shell $(PYTHON) -c "import os; print(min(os.cpu_count() or 1, 8))")
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: audit verify test lint format clean
+.PHONY: audit verify test test-quick lint format clean
 
 # what `make verify` measures; CLAIMS='*' measures everything
 CLAIMS ?= linear.*
@@ -21,6 +21,11 @@ verify: $(VENV)/.installed
 
 test: $(VENV)/.installed-dev lint
 	$(RUN) pytest -n $(JOBS) --dist worksteal -q $(TESTS)
+
+# what an edit made stale: claims by the ledger, and the unit tests named after the files that differ from HEAD
+test-quick: $(VENV)/.installed-dev
+	COROLLARY_SAMPLE=0 $(RUN) pytest -n $(JOBS) --dist worksteal -q tests/claims/test_claims.py \
+	  $$($(VENV)/bin/python tests/changed.py)
 
 lint: $(VENV)/.installed-dev
 	$(RUN) ruff check .

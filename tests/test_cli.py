@@ -78,6 +78,60 @@ def test_list_and_its_json(call):
     assert any(line["expected"] == "refuted" for line in lines)
 
 
+def test_a_word_finds_ids_and_titles(call):
+    found = call("list", "nesterov").stdout.splitlines()
+    assert len(found) > 3
+    assert all("nesterov" in line.lower() for line in found[:-1])
+    assert "No claim matches" in call("list", "nesterow").stderr
+
+
+def test_at_100_columns_a_claim_is_one_or_two_lines():
+    from corollary._console import claim_lines
+    from corollary.evidence import claims
+
+    for c in claims().values():
+        lines = claim_lines(c, 100)
+        assert len(lines) <= 2, c.id
+        assert max(map(len, lines)) <= 100, c.id
+        assert lines[0].startswith(c.id)
+    assert len(claim_lines(c, None)) == 1
+
+
+@pytest.mark.parametrize("words", [["list"], ["show", QUICK], ["coverage"], ["coverage", "--missing"]])
+def test_what_can_be_read_is_answered_without_jax(words, environment):
+    code = f"""
+import sys
+sys.argv = ["corollary", *{words!r}]
+try:
+    import corollary.cli as c
+    c.app()
+except SystemExit:
+    pass
+print('jax' in sys.modules)
+"""
+    environment.pop("COROLLARY_CLAIMS")
+    found = subprocess.run(
+        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True, timeout=120
+    )
+    assert found.stdout.strip().endswith("False")
+
+
+def test_claims_in_a_file(call, tmp_path):
+    (tmp_path / "my_file.py").write_text((HERE / "evidence" / "fixture_claims.py").read_text())
+    path = str(tmp_path / "my_file.py")
+    assert "my_file.true" in call("list", "--claims", path).stdout
+    assert "One is at most two." in call("show", "my_file.true", "--claims", path).stdout
+    found = call("verify", "my_file.true", "--claims", path, "--json")
+    assert json.loads(found.stdout)["verdict"] == "holds", found.stderr
+    assert "There is no file" in call("list", "--claims", str(tmp_path / "none.py")).stderr
+
+
+def test_settings_that_contradict_each_other_are_refused(call):
+    found = call("verify", "linear.regression_step_size.eigenvalues", "--set", "sets=7", "--set", "sets=8")
+    assert found.returncode == 2
+    assert "--set gives sets two values, 7 and 8." in found.stderr
+
+
 def test_show(call):
     found = call("show", "linear.regression_step_size.sharp_threshold")
     for word in ("M02.08", "steps = 100", "Gradient descent", "full 1000"):
@@ -183,6 +237,8 @@ def wait_for(path: Path) -> str:
 def test_coverage(call):
     table = call("coverage").stdout
     assert "1736" in table
+    assert "Lucchi, Foundations of Deep Learning" in table
+    assert "Linear Regression" in table
     rows = json.loads(call("coverage", "--json").stdout)
     assert len(rows) == 1736
     assert {"row", "kind", "covered_by", "waived"} == set(rows[0])

@@ -3,6 +3,7 @@
 import json
 import shutil
 import sys
+import textwrap
 import time
 from collections import Counter, defaultdict
 from contextlib import contextmanager
@@ -12,6 +13,8 @@ from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
 
+from corollary.catalog import TEXTS
+from corollary.catalog._rows import chapters
 from corollary.evidence import Claim, Evidence, summary
 
 # a pipe has no width: print whole lines there, and fit the terminal otherwise
@@ -29,17 +32,28 @@ def console(**options) -> Console:
     return Console(highlight=False, soft_wrap=not sys.stdout.isatty(), width=WIDTH, **options)
 
 
-def claim_table(claims: list[Claim]) -> None:
-    table = Table(box=None, pad_edge=False, header_style="dim")
-    table.add_column("claim", no_wrap=True)
-    table.add_column("rows", style="dim")
-    table.add_column("title")
+def claim_list(claims: list[Claim]) -> None:
+    """One or two lines per claim; in a pipe one, which a program can take apart."""
+    out, terminal = console(), sys.stdout.isatty()
     for c in claims:
-        title = escape(c.title) + (" [yellow](erratum)[/]" if c.erratum else "")
-        table.add_row(c.id, " ".join(c.rows), title)
-    console().print(table)
+        first, *second = claim_lines(c, WIDTH if terminal else None)
+        out.print(escape(first))
+        for line in second:
+            out.print(f"[dim]{escape(line)}[/]")
     errata = sum(c.erratum is not None for c in claims)
-    console().print(f"[dim]{len(claims)} claims, {errata} of them errata[/]")
+    out.print(f"[dim]{_count(len(claims), 'claim')}, {errata} of them errata[/]")
+
+
+def claim_lines(c: Claim, width: int | None) -> list[str]:
+    """Id, title and rows of a claim, in one line where they fit and in two otherwise."""
+    title = c.title + (" (erratum)" if c.erratum else "")
+    rows = ", ".join(c.rows)
+    one = f"{c.id}  {title}  {rows}"
+    if width is None or len(one) <= width:
+        return [one]
+    if len(f"{c.id}  {rows}") > width:
+        rows = f"{c.rows[0]} and {len(c.rows) - 1} more" if len(c.rows) > 1 else rows
+    return [f"{c.id}  {rows}", "    " + textwrap.shorten(title, width - 4, placeholder=" …")]
 
 
 def claim_page(c: Claim, rows: dict) -> None:
@@ -60,14 +74,20 @@ def claim_page(c: Claim, rows: dict) -> None:
 
 
 def coverage_table(lines: list[tuple]) -> None:
+    """One line per chapter, below the name of its text."""
     table = Table(box=None, pad_edge=False, header_style="dim")
-    for name in ("text", "chapter"):
-        table.add_column(name)
+    table.add_column("chapter", no_wrap=True)
+    table.add_column("")
     for name in ("rows", "covered", "by claim", "by object", "waived"):
         table.add_column(name, justify="right")
     total: Counter = Counter()
+    before = None
     for text, chapter, *counts in lines:
-        table.add_row(text, str(chapter), *(str(n) if n else "[dim]·[/]" for n in counts))
+        if text != before:
+            table.add_row(f"[bold]{text}[/]", f"[bold]{escape(TEXTS[text].replace('*', ''))}[/]")
+            before = text
+        title = escape(chapters()[text + chapter])
+        table.add_row(text + chapter, title, *(str(n) if n else "[dim]·[/]" for n in counts))
         total.update(dict(enumerate(counts)))
     table.add_row("all", "", *(str(total[i]) for i in range(5)), style="bold")
     console().print(table)
@@ -164,6 +184,39 @@ class Report:
         took = time.perf_counter() - self.clock
         stored = f", {self.cached} from the store" if self.cached else ""
         self.out.print(f"\n{self.done} results in {took:.1f} s{stored}; evidence in {escape(str(self.path))}")
+
+
+class LedgerReport(Report):
+    """A report of thousands of results: those as expected are counted and not kept, the others get their lines."""
+
+    def add(self, evidence: Evidence, cached: bool) -> None:
+        if evidence.as_expected:
+            self.done += 1
+            self.cached += cached
+            self.running.pop((evidence.claim, evidence.seed), None)
+            self.bar.update(self.line, advance=1, description=", ".join(c for c, _ in self.running))
+        else:
+            super().add(evidence, cached)
+        if self.bar.disable and (self.done % max(1, self.total // 50) == 0 or self.done == self.total):
+            minutes = (time.perf_counter() - self.clock) / 60
+            print(f"{self.done} of {self.total} results, {minutes:.0f} min", flush=True)
+
+    def ledger(self, place, lines: dict, problems: list[str]) -> None:
+        """What was written, and what was not and why."""
+        for problem in problems:
+            self.out.print(f"[red]{escape(problem)}[/]")
+        written = sum(line is not None for line in lines.values())
+        stored = f" ({self.cached} from the store)" if self.cached else ""
+        self.out.print(f"{_count(written, 'line')} written to {escape(str(place))} from {self.done} results{stored}")
+        if written < len(lines):
+            self.out.print(f"[red]{_count(len(lines) - written, 'claim')} could not be written[/]")
+
+
+def stale_list(reasons: dict[str, str], total: int) -> None:
+    out = console()
+    for id, reason in reasons.items():
+        out.print(f"{id}  [dim]{escape(reason)}[/]")
+    out.print(f"[dim]{len(reasons)} of {_count(total, 'claim')} are stale[/]")
 
 
 def _reasons(evidence: Evidence) -> list[str]:

@@ -1,6 +1,7 @@
 """The command line. JAX is imported only by the commands that need it."""
 
 import json
+import os
 import sys
 from contextlib import closing
 from pathlib import Path
@@ -21,6 +22,14 @@ app = typer.Typer(
 
 Patterns = Annotated[
     list[str] | None, typer.Argument(help="Claim ids or globs, such as 'linear.*'.", show_default=False)
+]
+Words = Annotated[
+    list[str] | None,
+    typer.Argument(help="Claim ids, globs, or words of ids and titles, such as nesterov.", show_default=False),
+]
+Own = Annotated[
+    list[str] | None,
+    typer.Option("--claims", metavar="FILE", help="A Python file (or a module) with claims of your own."),
 ]
 Json = Annotated[bool, typer.Option("--json", help="For machines.")]
 
@@ -91,27 +100,31 @@ def audit(
 
 
 @app.command("list")
-def list_(patterns: Patterns = None, as_json: Json = False) -> None:
+def list_(patterns: Words = None, own: Own = None, as_json: Json = False) -> None:
     """List the claims."""
     from corollary.evidence import select
 
-    chosen = select(patterns or ["*"])
+    _know(own)
+    chosen = select(patterns or ["*"], words=True)
     if as_json:
         for c in chosen:
             fields = {"claim": c.id, "title": c.title, "rows": c.rows, "expected": c.expected, "erratum": c.erratum}
             print(json.dumps(fields))
         return
-    from corollary._console import claim_table
+    from corollary._console import claim_list
 
-    claim_table(chosen)
+    claim_list(chosen)
 
 
 @app.command()
-def show(claim: Annotated[str, typer.Argument(help="The id of a claim.")], as_json: Json = False) -> None:
+def show(
+    claim: Annotated[str, typer.Argument(help="The id of a claim.")], own: Own = None, as_json: Json = False
+) -> None:
     """Show the statement, sources and parameters of a claim."""
     from corollary.catalog import rows
     from corollary.evidence import select
 
+    _know(own)
     for c in select([claim]):
         if as_json:
             parameters = [{"name": p.name, "default": p.default, "takes": p.expected} for p in c.parameters.values()]
@@ -137,6 +150,7 @@ def verify(
     fresh: Annotated[bool, typer.Option(help="Measure again what the store already holds.")] = False,
     store: Annotated[Path | None, typer.Option(help="The evidence file.", show_default=False)] = None,
     time_limit: Annotated[float, typer.Option(min=0.1, help="Seconds that one claim may take.")] = 600.0,
+    own: Own = None,
     as_json: Json = False,
 ) -> None:
     """Measure claims: prediction against measurement, in worker processes, resumable."""
@@ -149,10 +163,12 @@ def verify(
         from corollary.evidence._runner import verify as run_tasks
         from corollary.evidence._store import Store, default_path
 
+        _know(own)
+        given = _settings(settings or [])
         if figures is not None:
             _make_directory(figures)
         path = store or default_path()
-        work = tasks(select(patterns or ["*"]), range(seed, seed + seeds), scale, _settings(settings or []))
+        work = tasks(select(patterns or ["*"]), range(seed, seed + seeds), scale, given)
         with Store(path) as evidence_store, Report(work, path, as_json=as_json) as kept:
             outcomes = run_tasks(
                 work, evidence_store, jobs=jobs, fresh=fresh, time_limit=time_limit, on_event=kept.event
@@ -169,6 +185,68 @@ def verify(
         # the workers are gone; leave at once, without waiting for threads of libraries
         raise typer.Exit(130) from None
     raise typer.Exit(0 if kept.as_expected else 1)
+
+
+ledger = typer.Typer(help="What every claim came to on seeds 0 to 9, as text that is kept with the sources.")
+app.add_typer(ledger, name="ledger", no_args_is_help=True)
+Directory = Annotated[Path | None, typer.Option("--dir", help="Where the ledger lies.", show_default=False)]
+
+
+@ledger.command("write")
+def ledger_write(
+    patterns: Patterns = None,
+    jobs: Annotated[int, typer.Option(min=1, max=256, help="Worker processes.")] = 1,
+    directory: Directory = None,
+    store: Annotated[Path | None, typer.Option(help="The evidence file.", show_default=False)] = None,
+    time_limit: Annotated[float, typer.Option(min=0.1, help="Seconds that one claim may take.")] = 600.0,
+) -> None:
+    """Write the lines of claims from the evidence in the store, and measure what is missing. Resumable."""
+    from corollary._console import LedgerReport
+
+    kept = None
+    try:
+        from corollary.evidence import _ledger as book
+        from corollary.evidence import claims, select
+        from corollary.evidence._runner import tasks
+        from corollary.evidence._runner import verify as run_tasks
+        from corollary.evidence._store import Store, default_path
+
+        place, path = directory or book.default_directory(), store or default_path()
+        entries = {c.id: book.Entry(c) for c in book.recorded(select(patterns or ["*"]))}
+        work = tasks([e.claim for e in entries.values()], book.SEEDS, trace_first=True)
+        # seed after seed: what the first compiled for a claim is at hand for the others
+        work.sort(key=lambda task: task.seed)
+        with Store(path) as evidence_store, LedgerReport(work, path, as_json=False) as kept:
+            outcomes = run_tasks(work, evidence_store, jobs=jobs, time_limit=time_limit, on_event=kept.event)
+            with closing(outcomes):
+                for outcome in outcomes:
+                    entries[outcome.evidence.claim].add(outcome.evidence)
+                    kept.add(outcome.evidence, outcome.cached)
+        made = {id: entry.line() for id, entry in entries.items()}
+        known = {id: line for id, line in book.read(place).items() if id in claims() and id not in made}
+        book.write(place, [*known.values(), *filter(None, made.values())])
+        kept.ledger(place, made, [p for entry in entries.values() for p in entry.problems])
+    except KeyboardInterrupt:
+        done = f"{kept.done} of {kept.total} results are kept in {path}." if kept else "Nothing was started."
+        print(f"\nInterrupted. {done} The same command goes on from there.", file=sys.stderr)
+        raise typer.Exit(130) from None
+    raise typer.Exit(0 if kept.as_expected and all(made.values()) else 1)
+
+
+@ledger.command("check")
+def ledger_check(patterns: Patterns = None, directory: Directory = None, as_json: Json = False) -> None:
+    """List the claims that the ledger does not vouch for: new ones, and those whose code has changed."""
+    from corollary._console import stale_list
+    from corollary.evidence import _ledger as book
+    from corollary.evidence import select
+
+    chosen = book.recorded(select(patterns or ["*"]))
+    found = book.stale(chosen, book.read(directory or book.default_directory()))
+    if as_json:
+        print(json.dumps([{"claim": id, "reason": reason} for id, reason in found.items()], indent=1))
+    else:
+        stale_list(found, len(chosen))
+    raise typer.Exit(1 if found else 0)
 
 
 @app.command()
@@ -203,11 +281,18 @@ def _settings(texts: list[str]) -> dict[str, str]:
 
     pairs = {}
     for text in texts:
-        name, equals, value = text.partition("=")
+        name, equals, value = (part.strip() for part in text.partition("="))
         if not (name and equals and value):
             raise ParameterError(f"--set takes name=value, got {text!r}.")
-        pairs[name.strip()] = value.strip()
+        if pairs.setdefault(name, value) != value:
+            raise ParameterError(f"--set gives {name} two values, {pairs[name]} and {value}.")
     return pairs
+
+
+def _know(own: list[str] | None) -> None:
+    """Let claims of the user's own be found, by us and by the workers."""
+    if own:
+        os.environ["COROLLARY_CLAIMS"] = ",".join([*filter(None, [os.environ.get("COROLLARY_CLAIMS")]), *own])
 
 
 def _make_directory(path: Path) -> None:

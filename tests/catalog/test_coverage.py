@@ -1,21 +1,26 @@
 """Who covers what, and that nobody covers a row that is not there."""
 
-import sys
+import importlib
+import pkgutil
 from types import SimpleNamespace
 
 import pytest
 
-import corollary
 from corollary import ROOMS, catalog, evidence
 from corollary.catalog import IMPLEMENTED, Covered, Summary, _coverage, coverage, implements, rows, summary
+from corollary.catalog._coverage import implemented
+from corollary.evidence._code import sources
+from corollary.evidence._staleness._sources import Sources
+
+HOUSE = (*ROOMS, "network")  # where objects that cover rows live
 
 
 @pytest.fixture
 def nobody(monkeypatch):
     """A world without claims and objects, to put one's own into."""
-    found = SimpleNamespace(claims={})
+    found = SimpleNamespace(claims={}, objects={})
     monkeypatch.setattr(evidence, "claims", lambda: found.claims)
-    monkeypatch.setattr(_coverage, "_import_rooms", lambda: None)
+    monkeypatch.setattr(_coverage, "implemented", lambda sources, rooms: found.objects)
     registered = dict(IMPLEMENTED)  # put back below, so that the tests of the real rooms see them
     IMPLEMENTED.clear()
     yield found
@@ -52,13 +57,14 @@ def test_claims_and_objects(nobody):
         "linear.a": SimpleNamespace(rows=("M02.05", "B05.07")),
         "linear.b": SimpleNamespace(rows=("M02.05", "M02.05")),
     }
-    IMPLEMENTED["M02.05"] = ["corollary.catalog._rows.rows", "corollary.catalog._rows.rows"]
-    IMPLEMENTED["M02.06"] = ["corollary.catalog._rows._table"]
+    nobody.objects = {"M02.05": ["corollary.catalog.rows", "corollary.catalog.rows"]}
+    IMPLEMENTED["M02.06"] = ["mine.table"]
+    IMPLEMENTED["M02.07"] = ["corollary.catalog.rows"]  # ours are read from the sources
     found = {one.row.id: one for one in coverage()}
     assert found["M02.05"].claims == ("linear.a", "linear.b")
-    assert found["M02.05"].objects == ("corollary.catalog.rows",)  # by the name that users import
+    assert found["M02.05"].objects == ("corollary.catalog.rows",)
     assert found["M02.05"].by == ("linear.a", "linear.b", "corollary.catalog.rows")
-    assert found["M02.06"].objects == ("corollary.catalog._rows._table",)  # not exported: shown as it is
+    assert found["M02.06"].objects == ("mine.table",)
     assert found["B05.07"].claims == ("linear.a",)
     assert not found["B05.07"].missing
     assert found["M02.07"].missing
@@ -84,11 +90,9 @@ def test_summary_adds_up(nobody):
 def test_unknown_rows_are_reported(nobody):
     assert catalog.unknown_rows() == {}
     nobody.claims = {"linear.a": SimpleNamespace(rows=("M02.99", "M02.05"))}
-    implements("M02.99", "X01.01")(rows)
-    assert catalog.unknown_rows() == {
-        "M02.99": ("linear.a", "corollary.catalog.rows"),
-        "X01.01": ("corollary.catalog.rows",),
-    }
+    nobody.objects = {"M02.99": ["corollary.catalog.rows"]}
+    IMPLEMENTED["X01.01"] = ["mine.table"]
+    assert catalog.unknown_rows() == {"M02.99": ("linear.a", "corollary.catalog.rows"), "X01.01": ("mine.table",)}
     assert all(one.row.id in rows() for one in coverage())
 
 
@@ -96,31 +100,51 @@ def test_no_claim_or_object_names_an_unknown_row():
     assert catalog.unknown_rows() == {}
 
 
-def test_every_module_of_a_room_is_searched(monkeypatch, tmp_path):
-    """Objects count although nothing imports their module, however deep it lies."""
-    deep = tmp_path / "menagerie" / "_birds"
-    deep.mkdir(parents=True)
-    (tmp_path / "menagerie" / "__init__.py").write_text("")
-    (deep / "__init__.py").write_text("")
-    (deep / "_owl.py").write_text(
-        "from corollary.catalog import implements\n\n@implements('T19.01')\ndef owl(): pass\n"
-    )
-    monkeypatch.setattr(evidence, "claims", dict)
-    monkeypatch.setattr(corollary, "__path__", [*corollary.__path__, str(tmp_path)])
-    monkeypatch.setattr(corollary, "ROOMS", ("menagerie",))
-    try:
-        found = {one.row.id: one for one in coverage()}
-        assert found["T19.01"].objects[-1] == "corollary.menagerie._birds._owl.owl"
-    finally:
-        IMPLEMENTED["T19.01"].remove("corollary.menagerie._birds._owl.owl")
-        for name in [name for name in sys.modules if name.startswith("corollary.menagerie")]:
-            del sys.modules[name]
+def test_every_module_of_a_room_is_searched(tmp_path):
+    """Objects count although nothing imports their module, however deep it lies, and methods do too."""
+    files = {
+        "__init__.py": "",
+        "menagerie/__init__.py": "from corollary.menagerie._cats import cat, Lion\n",
+        "menagerie/_cats.py": "@implements('T19.01')\ndef cat(): pass\n"
+        "class Lion:\n    @implements('T19.01', 'T19.02')\n    def roar(self): pass\n",
+        "menagerie/_birds/__init__.py": "",
+        "menagerie/_birds/_owl.py": "@implements('T19.01')\ndef owl(): pass\n",
+        "menagerie_of_others.py": "@implements('T19.01')\ndef dog(): pass\n",
+    }
+    for name, text in files.items():
+        path = tmp_path / "corollary" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    assert implemented(Sources({"corollary": tmp_path / "corollary"}), ["menagerie"]) == {
+        "T19.01": [
+            "corollary.menagerie._birds._owl.owl",  # not exported: shown as it is
+            "corollary.menagerie.cat",  # by the name that users import
+            "corollary.menagerie.Lion.roar",
+        ],
+        "T19.02": ["corollary.menagerie.Lion.roar"],
+    }
+
+
+def test_what_is_read_is_what_is_registered():
+    """The sources say the same as importing every module of every room."""
+    for room in HOUSE:
+        package = importlib.import_module(f"corollary.{room}")
+        for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
+            importlib.import_module(module.name)
+    registered = {(row, name) for row, names in IMPLEMENTED.items() for name in names if name.startswith("corollary.")}
+    read = {
+        (row, f"{module}.{name}")
+        for module, table in sources().tables.items()
+        for name, those in table["implements"]
+        for row in those
+    }
+    assert read == registered
 
 
 def test_the_rooms_register():
     names = {name for one in coverage() for name in one.objects}
     assert names
-    assert {name.split(".")[1] for name in names} <= set(ROOMS)
+    assert {name.split(".")[1] for name in names} <= set(HOUSE)
 
 
 def test_objects_are_public():

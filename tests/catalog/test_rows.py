@@ -8,7 +8,7 @@ from collections import Counter
 import pytest
 
 from corollary.catalog import KINDS, TEXTS, Row, rows, waived
-from corollary.catalog._rows import _table
+from corollary.catalog._rows import _table, chapters
 
 #: rows of each text, as counted in the texts
 COUNTS = {"B": 384, "M": 685, "T": 442, "E": 225}
@@ -72,6 +72,12 @@ def test_rows_cannot_be_changed():
         rows()["X01.01"] = rows()["M02.05"]
     with pytest.raises(AttributeError):
         rows()["M02.05"].title = "other"
+
+
+def test_every_chapter_has_a_title():
+    assert set(chapters()) == {id.partition(".")[0] for id in rows()}
+    assert chapters()["M02"] == "Linear Regression"
+    assert all(title == title.strip() and title for title in chapters().values())
 
 
 def test_waivers():

@@ -183,6 +183,10 @@ def test_what_a_claim_must_declare():
     def no_docstring(key):
         yield
 
+    def title_only(key):
+        """A title."""
+        yield
+
     def not_a_generator(key):
         """A title.
 
@@ -211,7 +215,8 @@ def test_what_a_claim_must_declare():
         yield
 
     for function, message in [
-        (no_docstring, "docstring"),
+        (no_docstring, "needs a docstring"),
+        (title_only, "has a title only"),
         (not_a_generator, "generator"),
         (no_default, "default"),
         (no_range, "declared range"),
@@ -247,9 +252,9 @@ def test_json_round_trip():
     found = run(make(body), 3)
     text = to_json(found)
     assert from_json(text) == found
-    assert json.loads(text)["schema"] == 1
+    assert json.loads(text)["schema"] == 2
     with pytest.raises(ValueError, match="schema 99"):
-        from_json(text.replace('"schema":1', '"schema":99'))
+        from_json(text.replace('"schema":2', '"schema":99'))
 
 
 numbers = st.one_of(st.none(), st.floats(allow_nan=False, allow_infinity=False))

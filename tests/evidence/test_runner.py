@@ -317,7 +317,7 @@ def test_known_evidence_needs_no_worker_and_fresh_measures_again(claims, trace, 
     assert all(o.cached for o in verify(todo, store))
     assert len(store) == 2
     # another parameter, seed or version of the code is another measurement
-    monkeypatch.setattr("corollary.evidence._runner.code_version", lambda module: "other")
+    monkeypatch.setattr("corollary.evidence._runner.code_version", lambda module, name: "other")
     with pytest.raises(TypeError):
         next(verify(todo, store))
 

@@ -1,4 +1,5 @@
 import hashlib
+import json
 import os
 import shutil
 import sqlite3
@@ -13,17 +14,30 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from corollary.evidence import Check, Evidence, Figure, StoreError
+from corollary.evidence import SCHEMA, Check, Evidence, Figure, StoreError, to_json
 from corollary.evidence._store import APPLICATION, Store, default_path
 
 CHECK = Check("c", "at_most", "passed", 0.5, "Fine.", 0.5, {"x": [1.0, 2.0]}, {"y": "log"})
 EVIDENCE = Evidence(
-    "a.b", "Title", ("M02.01",), "holds", "holds", 0, "quick", {"n": 3, "x": 0.5}, "abc", (CHECK,), (Figure("f", {}),)
+    "a.b",
+    "Title",
+    ("M02.01",),
+    "holds",
+    "holds",
+    0,
+    "quick",
+    {"n": 3, "x": 0.5},
+    "abc",
+    (CHECK,),
+    (Figure("f", {}),),
+    versions={"jax": "0.11.0"},
+    device="cpu",
+    calls=("a:b",),
 )
 
 
 def key(evidence):
-    return evidence.claim, evidence.parameters, evidence.seed, evidence.code
+    return evidence.claim, evidence.parameters, evidence.seed, evidence.code, evidence.jax, evidence.device
 
 
 def footprint(directory):
@@ -68,16 +82,18 @@ def test_every_part_of_the_key_counts_and_nothing_is_there_twice(tmp_path):
         replace(EVIDENCE, claim="a.c"),
         replace(EVIDENCE, seed=1),
         replace(EVIDENCE, code="abd"),
+        replace(EVIDENCE, versions={"jax": "0.10.0"}),
+        replace(EVIDENCE, device="gpu"),
         replace(EVIDENCE, parameters={"n": 3, "x": 0.25}),
     ]
     with Store(tmp_path / "e.db") as store:
         for evidence in [EVIDENCE, *others, EVIDENCE, *others]:
             store.put(evidence)
-        assert len(store) == 5
+        assert len(store) == 7
         for evidence in [EVIDENCE, *others]:
             assert store.get(*key(evidence)) == evidence
         store.put(replace(EVIDENCE, verdict="error", error="No.", parameters={"x": 0.5, "n": 3}))  # same, reordered
-        assert len(store) == 5
+        assert len(store) == 7
         assert store.get(*key(EVIDENCE)).verdict == "error"
 
 
@@ -176,6 +192,32 @@ def test_a_newer_schema(full):
     with closing(sqlite3.connect(full)) as db:
         db.execute("PRAGMA user_version = 99")
     refused(full, "newer version", "99")
+
+
+def test_a_store_of_the_first_schema_is_kept(tmp_path):
+    path = tmp_path / "e.db"
+    old = replace(EVIDENCE, device="", calls=None)
+    raw = {k: v for k, v in json.loads(to_json(old)).items() if k not in ("device", "calls")} | {"schema": 1}
+    with closing(sqlite3.connect(path)) as db:
+        db.execute(
+            "CREATE TABLE evidence (claim TEXT NOT NULL, parameters TEXT NOT NULL, seed INTEGER NOT NULL, code TEXT NOT"
+            " NULL, verdict TEXT NOT NULL, started TEXT NOT NULL, json TEXT NOT NULL,"
+            " PRIMARY KEY (claim, parameters, seed, code))"
+        )
+        for seed in range(3):
+            row = ("a.b", '{"n":3,"x":0.5}', seed, "abc", "holds", "", json.dumps(raw | {"seed": seed}))
+            db.execute("INSERT INTO evidence VALUES (?, ?, ?, ?, ?, ?, ?)", row)
+        db.execute(f"PRAGMA application_id = {APPLICATION}")
+        db.execute("PRAGMA user_version = 1")
+        db.commit()
+    for _ in range(2):  # the second time there is nothing left to do
+        with Store(path) as store:
+            assert store.all() == [replace(old, seed=seed) for seed in range(3)]
+            assert store.get(*key(EVIDENCE)) is None  # nobody knows where it was measured
+            assert store.get(*key(old)) == old
+    with closing(sqlite3.connect(path)) as db:
+        assert db.execute("PRAGMA user_version").fetchone() == (SCHEMA,)
+        assert db.execute("SELECT DISTINCT jax, device FROM evidence").fetchall() == [("0.11.0", "")]
 
 
 def test_a_row_that_cannot_be_read(full):

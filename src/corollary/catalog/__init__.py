@@ -1,6 +1,6 @@
 """The rows of the five texts as data, and who covers them.
 
-Light on purpose: nothing here imports JAX or NumPy until `coverage` or `unknown_rows` loads the rooms.
+Light on purpose: nothing here imports JAX; who covers what is read from the sources.
 """
 
 from lazy_loader import attach_stub

@@ -1,13 +1,14 @@
 """Which rows are covered: by a claim that measures them, or by a public object that implements them."""
 
-import importlib
-import pkgutil
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from corollary.catalog._registry import IMPLEMENTED
 from corollary.catalog._rows import Row, rows, waived
+
+if TYPE_CHECKING:
+    from corollary.evidence._staleness._sources import Sources
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +47,7 @@ class Summary(NamedTuple):
 
 
 def coverage() -> list[Covered]:
-    """Every row with its claims and objects. Loads all rooms and all claims, hence JAX."""
+    """Every row with its claims and objects, read from the sources."""
     claims, objects = _named_by_claims(), _named_by_objects()
     reasons = waived()
     return [
@@ -95,35 +96,30 @@ def _named_by_claims() -> dict[str, list[str]]:
 
 
 def _named_by_objects() -> dict[str, list[str]]:
-    _import_rooms()
-    return {row: list(dict.fromkeys(map(_public, names))) for row, names in IMPLEMENTED.items()}
-
-
-def _import_rooms() -> None:
-    """Import every module of every room: `implements` registers when its module runs."""
     from corollary import ROOMS
+    from corollary.evidence._code import sources
 
-    for room in ROOMS:
-        package = importlib.import_module(f"corollary.{room}")
-        for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
-            importlib.import_module(module.name)
+    named = implemented(sources(), (*ROOMS, "network"))
+    for row, names in IMPLEMENTED.items():  # of a user's own modules; ours are read without importing them
+        named.setdefault(row, []).extend(name for name in names if not name.startswith("corollary."))
+    return {row: list(dict.fromkeys(names)) for row, names in named.items() if names}
 
 
-def _public(name: str) -> str:
+def implemented(sources: "Sources", rooms: Iterable[str]) -> dict[str, list[str]]:
+    """row -> the objects of the rooms that are decorated with it, by the names under which users import them."""
+    named: dict[str, list[str]] = {}
+    inside = tuple(f"corollary.{room}" for room in rooms)
+    for module, table in sources.tables.items():
+        if f"{module}.".startswith(tuple(f"{room}." for room in inside)):
+            for name, those in table["implements"]:
+                for row in those:
+                    named.setdefault(row, []).append(_public(sources, module, name))
+    return named
+
+
+def _public(sources: "Sources", module: str, name: str) -> str:
     """The name under which users import an object: private modules left out where the package exports it."""
-    short = ".".join(part for part in name.split(".") if not part.startswith("_"))
-    return short if _resolve(short) is not None and _resolve(short) is _resolve(name) else name
-
-
-def _resolve(name: str):
-    """The object with this dotted name, or None."""
-    parts = name.split(".")
-    for cut in range(len(parts) - 1, 0, -1):
-        try:
-            found = importlib.import_module(".".join(parts[:cut]))
-        except ModuleNotFoundError:
-            continue
-        for part in parts[cut:]:
-            found = getattr(found, part, None)
-        return found
-    return None
+    top, *path = [part for part in module.split(".") if not part.startswith("_")]
+    meant = sources.closures.behind(top, [*path, *name.split(".")])
+    known = meant and meant <= {(module, name.partition(".")[0]), (module, "*")}
+    return ".".join([top, *path, name]) if known else f"{module}.{name}"

@@ -5,7 +5,7 @@ from typing import TypeVar
 
 T = TypeVar("T")
 
-#: row id -> dotted names of the public objects that cover it
+#: row id -> dotted names of the objects that cover it, as far as their modules have been imported
 IMPLEMENTED: dict[str, list[str]] = {}
 
 

@@ -44,6 +44,12 @@ def rows() -> Mapping[str, Row]:
 
 
 @cache
+def chapters() -> Mapping[str, str]:
+    """The title of each chapter by the part of a row's id before the dot: M02 is Linear Regression."""
+    return MappingProxyType(dict(_table("chapters.tsv", "chapter", "title")))
+
+
+@cache
 def waived() -> Mapping[str, str]:
     """Rows that have no content of their own to run, each with the reason in one sentence."""
     return MappingProxyType({id: reason for id, reason in _table("waived.tsv", "id", "reason")})

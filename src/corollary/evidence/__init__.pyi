@@ -7,8 +7,6 @@ from ._check import printed as printed
 from ._claim import SCALES as SCALES
 from ._claim import Claim as Claim
 from ._claim import claim as claim
-from ._claim import claims as claims
-from ._claim import select as select
 from ._errors import ParameterError as ParameterError
 from ._errors import StoreError as StoreError
 from ._errors import UnknownClaim as UnknownClaim
@@ -27,6 +25,8 @@ from ._figures import draw as draw
 from ._figures import picture as picture
 from ._figures import save as save
 from ._figures import svg as svg
+from ._index import claims as claims
+from ._index import select as select
 from ._parameters import Count as Count
 from ._parameters import Parameter as Parameter
 from ._parameters import Positive as Positive

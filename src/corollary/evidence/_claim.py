@@ -1,15 +1,11 @@
 """A claim: one statement of the theory as a runnable measurement."""
 
-import difflib
-import fnmatch
 import importlib
 import inspect
-import os
-import pkgutil
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
-from corollary.evidence._errors import UnknownClaim, UserError
+from corollary.evidence._errors import UserError
 from corollary.evidence._parameters import Parameter, bind, parameters_of
 
 PACKAGE = "corollary.claims"
@@ -23,7 +19,7 @@ class Claim:
     """A statement with its experiment. `expected` is "refuted" for a statement that is wrong as printed."""
 
     id: str
-    function: Callable
+    module: str
     title: str
     statement: str
     rows: tuple[str, ...]
@@ -31,14 +27,23 @@ class Claim:
     erratum: str | None = None
     no_control: str | None = None
     presets: dict[str, dict] = field(default_factory=dict)
+    experiment: Callable | None = field(default=None, compare=False, repr=False)  # None until its module is imported
+
+    @property
+    def name(self) -> str:
+        return self.id.rpartition(".")[2]
 
     @property
     def expected(self) -> str:
         return "holds" if self.erratum is None else "refuted"
 
     @property
-    def module(self) -> str:
-        return self.function.__module__
+    def function(self) -> Callable:
+        """The generator function `f(key, **parameters)`; imports the claim's module, and with it JAX."""
+        if self.experiment is not None:
+            return self.experiment
+        importlib.import_module(self.module)
+        return _REGISTRY[self.id].experiment
 
     def values(self, scale: str = "quick", overrides: dict | None = None) -> dict:
         """The parameters of a run at this scale; `overrides` win, and are held to their ranges."""
@@ -63,29 +68,28 @@ def claim(
     """
 
     def make(function: Callable) -> Claim:
+        name = function.__name__
         if not inspect.isgeneratorfunction(function):
-            raise TypeError(f"The claim {function.__name__} must be a generator: it yields its checks.")
+            raise TypeError(f"The claim {name} must be a generator: it yields its checks.")
         title, _, statement = inspect.cleandoc(function.__doc__ or "").partition("\n")
-        if not title or not statement.strip():
-            raise TypeError(f"The claim {function.__name__} needs a docstring: a title line, then the statement.")
+        if not title:
+            raise TypeError(f"The claim {name} needs a docstring: a title line, then the statement.")
+        if not statement.strip():
+            raise TypeError(f"The docstring of the claim {name} has a title only; the statement follows below it.")
         if "$" in title:  # terminals and pictures show the title as it is
-            raise TypeError(f"The title of the claim {function.__name__} must be plain text, without LaTeX.")
-        module = function.__module__.removeprefix(PACKAGE + ".")
+            raise TypeError(f"The title of the claim {name} must be plain text, without LaTeX.")
         parameters = parameters_of(function)
-        presets = {
-            scale: {name: bind(parameters, {}, preset)[name] for name in preset}
-            for scale, preset in {"full": full or {}, "large": large or full or {}}.items()
-        }
         made = Claim(
-            f"{module}.{function.__name__}",
-            function,
+            id_of(function.__module__, name),
+            function.__module__,
             title.strip(),
             statement.strip(),
             tuple(rows),
             parameters,
             erratum,
             no_control,
-            presets,
+            presets_of(parameters, full, large),
+            function,
         )
         if made.id in _REGISTRY:
             raise ValueError(f"There are two claims with the id {made.id}.")
@@ -95,35 +99,14 @@ def claim(
     return make
 
 
-def claims() -> dict[str, Claim]:
-    """All claims by id: those of the package, and those of the modules that `COROLLARY_CLAIMS` names."""
-    package = importlib.import_module(PACKAGE)
-    for found in pkgutil.walk_packages(package.__path__, PACKAGE + "."):
-        importlib.import_module(found.name)
-    for name in filter(None, os.environ.get("COROLLARY_CLAIMS", "").split(",")):
-        try:
-            importlib.import_module(name.strip())
-        except ImportError as error:
-            raise UserError(f"COROLLARY_CLAIMS names {name}, which cannot be imported: {error}.") from None
-    return dict(sorted(_REGISTRY.items()))
+def id_of(module: str, name: str) -> str:
+    """The id of a claim: the path of its module below the package of claims, and its name."""
+    return f"{module.removeprefix(PACKAGE + '.')}.{name}"
 
 
-def select(patterns: Iterable[str]) -> list[Claim]:
-    """The claims whose id matches any of the globs, each once; a pattern that matches none is an error."""
-    known, chosen = claims(), {}
-    for pattern in patterns:
-        hits = fnmatch.filter(known, pattern)
-        if not hits:
-            raise UnknownClaim(f"No claim matches {pattern!r}.{_nearest(pattern, known)}")
-        chosen |= {hit: known[hit] for hit in hits}
-    return list(chosen.values())
-
-
-def _nearest(pattern: str, known: Iterable[str]) -> str:
-    tails: dict[str, list[str]] = {}
-    for each in known:  # a name without its path is the likeliest thing to be typed
-        tails.setdefault(each.rsplit(".", 1)[-1], []).append(each)
-    near = difflib.get_close_matches(pattern, known, n=3, cutoff=0.5)
-    for tail in difflib.get_close_matches(pattern.rsplit(".", 1)[-1], tails, n=3, cutoff=0.6):
-        near += [each for each in tails[tail] if each not in near]
-    return "".join(f"\n  {each}" for each in [" The nearest:", *near[:5]]) if near else " `corollary list` shows them."
+def presets_of(parameters: dict[str, Parameter], full: dict | None, large: dict | None) -> dict[str, dict]:
+    """The presets of the larger scales, held to the ranges of the parameters."""
+    return {
+        scale: {name: bind(parameters, {}, preset)[name] for name in preset}
+        for scale, preset in {"full": full or {}, "large": large or full or {}}.items()
+    }

@@ -1,61 +1,68 @@
-"""The version of the code behind a claim: a digest of its module and of everything of ours that it imports.
+"""The version of the code behind a claim: a digest of everything of ours that it reaches by name.
 
-Finer than a digest of the package: editing one room does not make the evidence of the others stale.
+Exact in both directions: an edit makes the evidence of those claims stale that use what was edited, and of no others.
+Docstrings, rows and the layout of the files do not count.
 """
 
-import ast
-import hashlib
 import importlib.util
+import sys
 from functools import cache
 from pathlib import Path
 
-from corollary.evidence._evidence import versions
+import corollary
+from corollary.evidence._staleness._sources import Sources
 
-ROOT = "corollary"
+PACKAGE = "corollary"
 
 
 @cache
-def code_version(module: str) -> str:
-    """Twelve hex digits that change when the claim's module, what it imports of ours, or JAX changes."""
-    digest = hashlib.sha256(versions()["jax"].encode())
-    for name in sorted(_closure(module)):
-        digest.update(name.encode() + b"\0" + _read(name))
-    return digest.hexdigest()[:12]
+def code_version(module: str, name: str) -> str:
+    """Twelve hex digits that change when something changes that the definition `name` of `module` reaches."""
+    return sources(module.partition(".")[0]).version(module, name)
 
 
-def _closure(module: str) -> set[str]:
-    seen, open_ = set(), [module]
+@cache
+def sources(top: str = PACKAGE) -> Sources:
+    """The sources of the package, and with them those of a user's own module and of what lies beside it.
+
+    They are read once per process, as modules are imported once.
+    """
+    if top == PACKAGE:
+        return Sources({PACKAGE: Path(corollary.__file__).parent})
+    return Sources(_beside(top), base=sources())
+
+
+def _beside(top: str) -> dict[str, Path]:
+    """A module and the modules in its directory that it imports, at any remove."""
+    origin = _origin(top)
+    if origin is None:  # a notebook, for instance, has no file
+        return {}
+    found = {top: origin}
+    place = origin.parent
+    if place.name in ("site-packages", "dist-packages"):  # an installed package stands for itself
+        return found
+    open_ = [top]
     while open_:
         name = open_.pop()
-        if name not in seen:
-            seen.add(name)
-            open_ += _imports(name)
-    return seen
+        for table in Sources({name: found[name]}).tables.values():
+            for used in {module.partition(".")[0] for module in table["uses"]} - {*found, PACKAGE}:
+                file, package = place / f"{used}.py", place / used
+                if file.is_file() or (package / "__init__.py").is_file():
+                    found[used] = file if file.is_file() else package
+                    open_.append(used)
+    return found
 
 
-@cache
-def _imports(module: str) -> tuple[str, ...]:
-    found = set()
-    for node in ast.walk(ast.parse(_read(module))):
-        if isinstance(node, ast.Import):
-            found |= {alias.name for alias in node.names}
-        elif isinstance(node, ast.ImportFrom) and node.level == 0 and node.module:
-            found |= {node.module} | {f"{node.module}.{alias.name}" for alias in node.names}
-    ours = {name for name in found if name.split(".")[0] == ROOT and _source(name) is not None}
-    # importing a.b runs a too; the top package only forwards
-    parents = {name.rsplit(".", 1)[0] for name in ours if name.count(".") > 1}
-    return tuple((ours | parents) - {ROOT})
-
-
-def _read(module: str) -> bytes:
-    path = _source(module)
-    return path.read_bytes() if path else b""
-
-
-@cache
-def _source(module: str) -> Path | None:
-    try:
-        spec = importlib.util.find_spec(module)
-    except (ModuleNotFoundError, ValueError):  # a notebook or a script has no module to look up
+def _origin(top: str) -> Path | None:
+    """The file of a module, or the directory of a package."""
+    origin = getattr(sys.modules.get(top), "__file__", None)
+    if origin is None:
+        try:
+            spec = importlib.util.find_spec(top)
+        except (ModuleNotFoundError, ValueError):
+            return None
+        origin = spec.origin if spec else None
+    if origin is None or not origin.endswith(".py"):
         return None
-    return Path(spec.origin) if spec and spec.origin and spec.origin.endswith(".py") else None
+    path = Path(origin).resolve()
+    return path.parent if path.name == "__init__.py" else path

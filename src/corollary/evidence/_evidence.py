@@ -10,7 +10,7 @@ from importlib.metadata import version
 from corollary import __version__
 from corollary.evidence._check import Check, Figure
 
-SCHEMA = 1
+SCHEMA = 2
 
 
 @dataclass(frozen=True)
@@ -32,6 +32,12 @@ class Evidence:
     seconds: float = 0.0
     started: str = ""
     versions: dict = field(default_factory=dict)
+    device: str = ""  # the kind of device it ran on: cpu, gpu, tpu
+    calls: tuple[str, ...] | None = None  # `module:name` of every definition of ours that it called, where traced
+
+    @property
+    def jax(self) -> str:
+        return self.versions.get("jax", "")
 
     @property
     def as_expected(self) -> bool:
@@ -71,11 +77,13 @@ def from_json(text: str) -> Evidence:
     """The evidence that `to_json` wrote."""
     raw = json.loads(text)
     schema = raw.pop("schema", None)
-    if schema != SCHEMA:
+    if schema not in (1, SCHEMA):  # the first knew neither devices nor calls
         raise ValueError(f"Evidence of schema {schema} cannot be read; this version writes schema {SCHEMA}.")
     raw["checks"] = tuple(Check(**c) for c in raw["checks"])
     raw["figures"] = tuple(Figure(**f) for f in raw["figures"])
     raw["rows"] = tuple(raw["rows"])
+    if raw.get("calls") is not None:
+        raw["calls"] = tuple(raw["calls"])
     return Evidence(**raw)
 
 

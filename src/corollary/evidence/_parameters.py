@@ -99,7 +99,7 @@ def parameters_of(function) -> dict[str, Parameter]:
             raise TypeError(f"{function.__name__}: parameter {name} must be keyword-only and have a default.")
         if name not in hints:
             raise TypeError(f"{function.__name__}: parameter {name} needs an annotation that declares its range.")
-        found[name] = _parameter(function.__name__, name, hints[name], argument.default)
+        found[name] = parameter(function.__name__, name, hints[name], argument.default)
     return found
 
 
@@ -117,7 +117,8 @@ def bind(parameters: dict[str, Parameter], preset: dict, overrides: dict) -> dic
     return values
 
 
-def _parameter(function: str, name: str, hint, default) -> Parameter:
+def parameter(function: str, name: str, hint, default) -> Parameter:
+    """The parameter that an annotation declares."""
     if typing.get_origin(hint) is Literal:
         p = Parameter(name, str, default, choices=typing.get_args(hint))
     elif hint is bool:

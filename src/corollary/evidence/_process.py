@@ -87,7 +87,7 @@ class Worker:
         """The evidence of a task that did not come to its end: the checks that had arrived, and why."""
         t, seconds = self.task, 0.0 if self.began is None else time.monotonic() - self.began
         checks, figures = tuple(self.checks), tuple(self.figures)
-        claim = find(t.claim_id, t.module)
+        claim = find(t.claim_id, t.module, t.file)
         return evidence_of(claim, t.seed, t.scale, t.parameters, checks, figures, error, seconds, self.started)
 
     def end(self) -> None:

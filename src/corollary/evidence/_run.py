@@ -2,13 +2,17 @@
 
 import time
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from dataclasses import replace
 from datetime import UTC, datetime
 
 from corollary.evidence._check import Check, Figure
 from corollary.evidence._claim import Claim
-from corollary.evidence._code import code_version
+from corollary.evidence._code import code_version, sources
+from corollary.evidence._device import device_kind
 from corollary.evidence._evidence import Evidence, verdict, versions
+from corollary.evidence._staleness._tracer import Tracer
 
 
 def run(
@@ -23,24 +27,45 @@ def run(
     return measure(claim, seed, scale, claim.values(scale, overrides), report)
 
 
-def measure(claim: Claim, seed: int, scale: str, values: dict, report: Callable[[Check | Figure], None]) -> Evidence:
-    """Measure a claim at parameters that are bound already. Whatever it raises becomes an error in the evidence."""
+def items(function: Callable, seed: int, values: dict) -> Iterator[Check | Figure]:
+    """What a claim yields, in a float64 scope and with the key of `seed`."""
     import jax
 
+    with jax.enable_x64(True):
+        yield from function(jax.random.key(seed), **values)
+
+
+def measure(
+    claim: Claim,
+    seed: int,
+    scale: str,
+    values: dict,
+    report: Callable[[Check | Figure], None],
+    *,
+    trace: bool = False,
+) -> Evidence:
+    """Measure a claim at parameters that are bound already. Whatever it raises becomes an error in the evidence.
+
+    With `trace` the evidence says which definitions of ours were called.
+    """
+    import jax
+
+    tracer = Tracer(sources(claim.module.partition(".")[0])) if trace else None
     started, clock = datetime.now(UTC).isoformat(timespec="seconds"), time.perf_counter()
     checks, figures, error = [], [], None
     try:
-        with jax.enable_x64(True):
-            for item in claim.function(jax.random.key(seed), **values):
+        with closing(items(claim.function, seed, values)) as found:
+            for item in tracer.items(found) if tracer else found:
                 if not isinstance(item, Check | Figure):
                     raise TypeError(f"A claim yields checks and figures, not {type(item).__name__}.")
                 report(item)  # first: what cannot be written down must not get into the evidence
                 (checks if isinstance(item, Check) else figures).append(item)
     except Exception as problem:
         error = f"{type(problem).__name__}: {problem} ({_place(problem, claim)})"
-    return evidence_of(
-        claim, seed, scale, values, tuple(checks), tuple(figures), error, time.perf_counter() - clock, started
-    )
+    seconds = time.perf_counter() - clock
+    made = evidence_of(claim, seed, scale, values, tuple(checks), tuple(figures), error, seconds, started)
+    calls = tuple(sorted(map(":".join, tracer.called))) if tracer else None
+    return replace(made, device=jax.default_backend(), calls=calls)
 
 
 def _place(problem: Exception, claim: Claim) -> str:
@@ -52,7 +77,7 @@ def _place(problem: Exception, claim: Claim) -> str:
 
 
 def evidence_of(claim, seed, scale, values, checks, figures, error, seconds, started) -> Evidence:
-    """The evidence of a run that ended, or that was cut short with `error`."""
+    """The evidence of a run that ended, or that was cut short with `error`; its device is that of a new process."""
     found, reason = ("error", error) if error is not None else verdict(checks)
     return Evidence(
         claim=claim.id,
@@ -63,11 +88,12 @@ def evidence_of(claim, seed, scale, values, checks, figures, error, seconds, sta
         seed=seed,
         scale=scale,
         parameters=values,
-        code=code_version(claim.module),
+        code=code_version(claim.module, claim.name),
         checks=checks,
         figures=figures,
         error=reason,
         seconds=seconds,
         started=started,
         versions=versions(),
+        device=device_kind(),
     )

@@ -8,8 +8,10 @@ from typing import NamedTuple
 
 from corollary.evidence._claim import Claim
 from corollary.evidence._code import code_version
+from corollary.evidence._device import device_kind
 from corollary.evidence._errors import ParameterError, UserError
-from corollary.evidence._evidence import Evidence
+from corollary.evidence._evidence import Evidence, versions
+from corollary.evidence._index import FILES
 from corollary.evidence._process import Worker, physical_memory, uninterrupted
 from corollary.evidence._store import Store
 
@@ -26,6 +28,8 @@ class Task:
     seed: int
     scale: str
     parameters: dict = field(hash=False)
+    file: str | None = None  # of a module that was loaded from a path
+    trace: bool = False  # whether the evidence must say what was called
 
 
 class Outcome(NamedTuple):
@@ -36,9 +40,17 @@ class Outcome(NamedTuple):
 
 
 def tasks(
-    claims: Iterable[Claim], seeds: Iterable[int] = (0,), scale: str = "quick", overrides: dict | None = None
+    claims: Iterable[Claim],
+    seeds: Iterable[int] = (0,),
+    scale: str = "quick",
+    overrides: dict | None = None,
+    *,
+    trace_first: bool = False,
 ) -> list[Task]:
-    """Every claim at every seed. `overrides` are values (or their text) for parameters that all the claims have."""
+    """Every claim at every seed. `overrides` are values (or their text) for parameters that all the claims have.
+
+    With `trace_first` the first seed of each claim is traced.
+    """
     seeds = list(dict.fromkeys(seeds))
     for seed in seeds:
         if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed < 2**63:
@@ -49,7 +61,10 @@ def tasks(
             values = claim.values(scale, overrides)
         except ParameterError as error:
             raise ParameterError(f"{claim.id}: {error}") from None
-        made += [Task(claim.id, claim.module, seed, scale, values) for seed in seeds]
+        file = FILES.get(claim.module)
+        made += [
+            Task(claim.id, claim.module, seed, scale, values, file, trace_first and seed == seeds[0]) for seed in seeds
+        ]
     return made
 
 
@@ -65,10 +80,10 @@ def verify(
 ) -> Iterator[Outcome]:
     """Measure `tasks` in `jobs` worker processes and yield what comes of each, in the order they end.
 
-    Evidence is in the store before it is yielded. A verdict that the store has for the same claim, parameters, seed
-    and code is not measured again unless `fresh`; an error always is. `time_limit` is in seconds per task,
-    `memory_limit` in bytes per worker (by default its share of 80% of the machine). `on_event` hears "start" and
-    "check". Closing the iterator, or an exception in it, ends all workers at once.
+    Evidence is in the store before it is yielded. A verdict that the store has for the same claim, parameters, seed,
+    code, version of JAX and kind of device is not measured again unless `fresh`; an error always is. `time_limit` is
+    in seconds per task, `memory_limit` in bytes per worker (by default its share of 80% of the machine). `on_event`
+    hears "start" and "check". Closing the iterator, or an exception in it, ends all workers at once.
     """
     if isinstance(jobs, bool) or not isinstance(jobs, int) or jobs < 1:
         raise UserError(f"jobs must be a whole number of at least 1, got {jobs!r}.")
@@ -121,8 +136,11 @@ def _verify(queue, store, jobs, fresh, time_limit, memory_limit, on_event) -> It
 
 
 def _known(store: Store, task: Task) -> Evidence | None:
-    found = store.get(task.claim_id, task.parameters, task.seed, code_version(task.module))
-    return None if found is None or found.verdict == "error" else found
+    code = code_version(task.module, task.claim_id.rpartition(".")[2])
+    found = store.get(task.claim_id, task.parameters, task.seed, code, versions()["jax"], device_kind())
+    if found is None or found.verdict == "error" or (task.trace and found.calls is None):
+        return None
+    return found
 
 
 def _idle(workers: list[Worker]) -> Worker:

@@ -1,4 +1,4 @@
-"""Evidence in an SQLite file: one row per claim, parameters, seed and version of the code."""
+"""Evidence in an SQLite file: one row per claim, parameters, seed, version of the code and of JAX, and device."""
 
 import json
 import os
@@ -18,10 +18,18 @@ ELSEWHERE = "Move it away, or name another file with COROLLARY_STORE."
 _TABLE = """
 CREATE TABLE evidence (
     claim TEXT NOT NULL, parameters TEXT NOT NULL, seed INTEGER NOT NULL, code TEXT NOT NULL,
-    verdict TEXT NOT NULL, started TEXT NOT NULL, json TEXT NOT NULL,
-    PRIMARY KEY (claim, parameters, seed, code)
+    jax TEXT NOT NULL, device TEXT NOT NULL, verdict TEXT NOT NULL, started TEXT NOT NULL, json TEXT NOT NULL,
+    PRIMARY KEY (claim, parameters, seed, code, jax, device)
 )
 """
+#: The first schema had neither JAX nor the device as columns. What it holds is kept; its device is not known.
+_FROM_1 = (
+    "ALTER TABLE evidence RENAME TO evidence_1",
+    _TABLE,
+    "INSERT INTO evidence SELECT claim, parameters, seed, code,"
+    " coalesce(json_extract(json, '$.versions.jax'), ''), '', verdict, started, json FROM evidence_1",
+    "DROP TABLE evidence_1",
+)
 
 
 class Store:
@@ -49,18 +57,20 @@ class Store:
             self._db.close()
             raise _sentence(self.path, error) from None
 
-    def get(self, claim: str, parameters: dict, seed: int, code: str) -> Evidence | None:
+    def get(self, claim: str, parameters: dict, seed: int, code: str, jax: str, device: str) -> Evidence | None:
         """The evidence under this key, if there is any."""
-        key = (claim, _canonical(parameters), seed, code)
-        query = "SELECT json FROM evidence WHERE claim = ? AND parameters = ? AND seed = ? AND code = ?"
+        key = (claim, _canonical(parameters), seed, code, jax, device)
+        columns = ("claim", "parameters", "seed", "code", "jax", "device")
+        query = f"SELECT json FROM evidence WHERE {' AND '.join(f'{c} = ?' for c in columns)}"
         return next(self._read(query, key), None)
 
     def put(self, evidence: Evidence) -> None:
         """Keep `evidence`; what was there under its key is replaced. On return it is on its way to the disk."""
         e = evidence
-        row = (e.claim, _canonical(e.parameters), e.seed, e.code, e.verdict, e.started, to_json(e))
+        key = (e.claim, _canonical(e.parameters), e.seed, e.code, e.jax, e.device)
         try:
-            self._db.execute("INSERT OR REPLACE INTO evidence VALUES (?, ?, ?, ?, ?, ?, ?)", row)
+            row = (*key, e.verdict, e.started, to_json(e))
+            self._db.execute("INSERT OR REPLACE INTO evidence VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", row)
         except sqlite3.Error as error:
             raise _sentence(self.path, error) from None
 
@@ -126,12 +136,16 @@ def _create(path: Path) -> None:
 
 
 def _prepare(db: sqlite3.Connection) -> None:
-    """Settings of the connection, and the table where there is none yet."""
+    """Settings of the connection, and the table where there is none yet, or an older one."""
     db.execute(f"PRAGMA busy_timeout = {BUSY_SECONDS * 1000:.0f}")
     db.execute("BEGIN IMMEDIATE")
     if db.execute("PRAGMA application_id").fetchone() != (APPLICATION,):
         db.execute(_TABLE)
         db.execute(f"PRAGMA application_id = {APPLICATION}")
+        db.execute(f"PRAGMA user_version = {SCHEMA}")
+    elif db.execute("PRAGMA user_version").fetchone() == (1,):
+        for statement in _FROM_1:
+            db.execute(statement)
         db.execute(f"PRAGMA user_version = {SCHEMA}")
     db.execute("COMMIT")
     # after the commit, so that the header of the file itself, and not only its log, says whose it is

@@ -5,12 +5,13 @@ as they come, and at last "end" with the evidence as JSON, or "error" with a sen
 """
 
 import hashlib
-import importlib
+import itertools
 import json
 import multiprocessing
 import os
 import platform
 import signal
+import sys
 import threading
 import warnings
 from dataclasses import asdict
@@ -19,12 +20,19 @@ from pathlib import Path
 
 from corollary.evidence._check import Check
 from corollary.evidence._claim import _REGISTRY, Claim
+from corollary.evidence._code import code_version, sources
 from corollary.evidence._evidence import _plain, to_json
+from corollary.evidence._index import load
 from corollary.evidence._run import measure
+from corollary.evidence._staleness._cache import directory
 
 #: Set where the user has not. XLA's log says nothing that the evidence does not, except for a fatal error; several
 #: workers on one accelerator must not each reserve most of its memory at the start.
 ENVIRONMENT = {"TF_CPP_MIN_LOG_LEVEL": "3", "XLA_PYTHON_CLIENT_PREALLOCATE": "false"}
+
+#: Tasks after which a worker lets go of its compiled programs: each holds pages of memory, of which a process may have
+#: some 65,000. What it needs again is in the compilation cache.
+BREATH = 50
 
 
 def work(connection: Connection) -> None:
@@ -34,33 +42,37 @@ def work(connection: Connection) -> None:
     os.dup2(2, 1)  # what a claim prints must not get between the lines that the command prints
     for name, value in ENVIRONMENT.items():
         os.environ.setdefault(name, value)
+    sources().digest  # noqa: B018 - a look at the sources as they are now, when they are about to be imported
     cache_compilations()
     try:
         connection.send(("ready", ""))
-        while True:
+        for count in itertools.count(1):
             connection.send(_serve(connection, connection.recv()))
+            if count % BREATH == 0:
+                sys.modules["jax"].clear_caches()
     except (EOFError, ConnectionError):
         return
 
 
-def find(claim_id: str, module: str) -> Claim:
+def find(claim_id: str, module: str, file: str | None) -> Claim:
     """The claim with this id, whose module may not have been imported yet."""
-    importlib.import_module(module)
+    load(module, file)
     return _REGISTRY[claim_id]
 
 
 def _serve(connection: Connection, task) -> tuple[str, str]:
     try:
-        claim = find(task.claim_id, task.module)
+        claim = find(task.claim_id, task.module, task.file)
     except Exception as error:
         return "error", f"The module {task.module} cannot be imported: {type(error).__name__}: {error}"
+    code_version(claim.module, claim.name)  # before its time begins
     connection.send(("start", ""))
 
     def report(item):
         text = json.dumps(_plain(asdict(item)), allow_nan=False)
         connection.send(("check" if isinstance(item, Check) else "figure", text))
 
-    return "end", to_json(measure(claim, task.seed, task.scale, task.parameters, report))
+    return "end", to_json(measure(claim, task.seed, task.scale, task.parameters, report, trace=task.trace))
 
 
 def _die_with_parent() -> None:
@@ -72,7 +84,7 @@ def _die_with_parent() -> None:
 def cache_compilations() -> None:
     """Let JAX keep what it compiles in the user's cache directory, unless the user has chosen another place.
 
-    Code for one processor may not run on another, and JAX does not tell them apart; machines that share a home
+    Code for one CPU may not run on another, and JAX does not tell them apart; machines that share a home
     directory therefore get a directory each. A cache that cannot be used costs time, nothing else.
     """
     import jax
@@ -80,7 +92,7 @@ def cache_compilations() -> None:
     if jax.config.jax_compilation_cache_dir is not None:
         return
     try:
-        place = _cache_path() / _processor()
+        place = directory() / "xla" / _cpu_type()
         place.mkdir(mode=0o700, parents=True, exist_ok=True)
         if not os.access(place, os.W_OK):
             return
@@ -92,16 +104,8 @@ def cache_compilations() -> None:
     jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
 
 
-def _cache_path() -> Path:
-    if named := os.environ.get("COROLLARY_CACHE"):
-        return Path(named).expanduser() / "xla"
-    from platformdirs import user_cache_dir
-
-    return Path(user_cache_dir("corollary", appauthor=False)) / "xla"
-
-
-def _processor() -> str:
-    """A short name for what the processor can do."""
+def _cpu_type() -> str:
+    """A short name for what the CPU can do."""
     known = platform.machine() + platform.processor()
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()

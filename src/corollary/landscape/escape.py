@@ -177,7 +177,7 @@ def find_second_order_point(problem: Problem, rho, eps, delta, *, steps: int, ke
     if not isinstance(problem, Problem):
         raise TypeError(f"problem must be a Problem, got {type(problem).__name__}.")
     if problem.L is None or (gap is None and problem.minimum is None):
-        raise ValueError("problem must know L, and its minimum unless gap is given.")
+        raise ValueError("problem must know its smoothness constant L, and its minimum unless gap is given.")
     steps = whole("steps", steps)
     start = problem.start if start is None else real("start", start)
     gap = problem(start) - problem.minimum if gap is None else gap

@@ -82,8 +82,8 @@ def chebyshev_inequality(key, *, laws: Size = 1000, atoms: Size = 20, p: Probabi
     attained = jnp.max(three_point[0][:, ::2], axis=1)
     yield equal("three-point law: the tail attains the bound", attained, three_point[1][:, 0], x=t, along="t")
     yield at_most("tail of the normal law", 2 * scipy.stats.norm.sf(t), chebyshev(1.0, t), x=t, along="t")
-    uniform = np.maximum(0, 1 - np.asarray(t) / np.sqrt(3))
-    yield at_most("tail of the uniform law", uniform, chebyshev(1.0, t), x=t, along="t")
+    uniform = scipy.stats.uniform(-np.sqrt(3), 2 * np.sqrt(3))  # of variance 1
+    yield at_most("tail of the uniform law", 2 * uniform.sf(t), chebyshev(1.0, t), x=t, along="t")
     far, cut = np.geomspace(200.0, 20_000.0, 40), 100.0
     within_cut = (cut - np.arctan(cut)) / np.arctan(cut)
     yield control(

@@ -115,7 +115,7 @@ def two_layers_trained(key, *, nets: Count = 4000, width: Size = 16):
     yield equal("the limit of the library", network.ntk(x)[0, 1:], lengths * kappa)
     scaled = ntk(x, depth=1)[0, 1:]  # with the first layer divided by the root of the two inputs, and times √2
     yield equal("the same with the first layer's scale 1", scaled, lengths * kappa)
-    yield equal("κ at 1, 0 and -1", kappa[[0, 2, 4]], np.array([2, 1 / np.pi, 0]))
+    yield equal("κ at 1, 0 and -1", (network.ntk(x)[0, 1:] / lengths)[np.array([0, 2, 4])], np.array([2, 1 / np.pi, 0]))
     yield control(
         "the scaling √(2/m): here √(1/m)",
         estimate("products of gradients", unscaled[..., :-1].sum(1), limit.sum(0), wrong=-1.0),

@@ -76,7 +76,7 @@ def constants(key, *, points: Count = 5000):
 
 @claim(rows=("B05.22", "E03.09"))
 def linear_rate(key, *, dim: Size = 30, n: Size = 12, steps: Count = 300):
-    r"""Under the Polyak-Łojasiewicz condition the excess value falls by a constant factor a step.
+    r"""Under the Polyak-Łojasiewicz condition the excess value falls by a constant factor per step.
 
     Let $f$ be $L$-smooth and $\mu$-PL. With $\eta=1/L$, $f(\theta_{k+1})-f^*\le(1-\frac\mu L)(f(\theta_k)-f^*)$ (E,
     Lemma 3.4; B, Theorem 40, prints the step $\frac1{2L}$), and for any $\eta<2/L$ the factor is
