@@ -53,8 +53,13 @@ def scale(values: list) -> dict:
 def position_scale(values: list) -> dict:
     """The scale of positions along an axis: logarithmic only where most of them would crowd at one end without."""
     known = sorted(set(_finite(values)))
-    crowded = len(known) > 2 and known[0] > 0 and known[-1] > 5 * known[len(known) // 2]
-    return log_scale(known) if crowded and known[-1] >= SPAN * known[0] else {"zero": False}
+    crowded = len(known) > 2 and known[0] > 0 and known[-1] > max(5 * known[len(known) // 2], 20 * known[0])
+    return log_scale(known) if crowded else {"zero": False}
+
+
+def away_from_the_axis(scale: dict) -> dict:
+    """The scale with some room at its ends, so that points do not lie on the axis."""
+    return scale if scale.get("type") == "log" else scale | {"nice": False, "padding": 8}
 
 
 def log_scale(values: list) -> dict:
@@ -81,7 +86,7 @@ def axis(scale: dict, values: list) -> dict:
         return {}
     low, high = scale.get("domain", [min(positive), max(positive)])
     ticks = _log_ticks(max(low, min(positive) / 10), high)
-    form = "~g" if 1e-4 <= ticks[0] and ticks[-1] < 1e5 and math.log10(high / low) < 3 else "~e"
+    form = "~g" if ticks[0] >= 1e-4 and ticks[-1] < 1e5 and math.log10(high / low) < 3 else "~e"
     return {"values": ([0.0] if kind == "symlog" else []) + ticks, "format": form}
 
 
@@ -91,12 +96,15 @@ def lines(
     y: str,
     *,
     colour: str | None = None,
+    dashes: str | None = None,
     title: str | None = None,
     y_scale: dict | None = None,
-    dashed: bool = False,
     points: bool = False,
 ) -> Any:
-    """An Altair chart of one line (or points) per value of `colour`; `x` and `y` name fields, and title their axes."""
+    """An Altair chart of points or lines; `x` and `y` name fields, and title their axes (`title` that of `y`).
+
+    One line per value of the field `colour`, and of the field `dashes`, whose first value is drawn solid.
+    """
     import altair as alt
 
     across, up = [row[x] for row in rows], [row[y] for row in rows]
@@ -104,11 +112,11 @@ def lines(
     if y_scale.get("type") == "log":
         rows = [row for row in rows if row[y] > 0]
     chart = alt.Chart(alt.Data(values=rows))
-    mark = {"color": PREDICTED if dashed else MEASURED}
     if points:
-        chart = chart.mark_point(filled=True, size=34, **mark)
+        x_scale = away_from_the_axis(x_scale)
+        chart = chart.mark_point(filled=True, size=34, color=MEASURED)
     else:
-        chart = chart.mark_line(strokeWidth=2, strokeDash=DASHES if dashed else SOLID, **mark)
+        chart = chart.mark_line(strokeWidth=2, color=MEASURED)
     encodings = {
         "x": alt.X(field=x, type="quantitative", scale=alt.Scale(**x_scale), axis=alt.Axis(**axis(x_scale, across))),
         "y": alt.Y(
@@ -122,12 +130,32 @@ def lines(
     if colour is not None:
         order = list(dict.fromkeys(row[colour] for row in rows))
         encodings["color"] = alt.Color(field=colour, type="nominal", sort=order, legend=alt.Legend(orient="bottom"))
+    if dashes is not None:
+        order = list(dict.fromkeys(row[dashes] for row in rows))
+        encodings["strokeDash"] = alt.StrokeDash(
+            field=dashes,
+            type="nominal",
+            scale=alt.Scale(domain=order, range=[SOLID] + [DASHES] * (len(order) - 1)),
+            legend=alt.Legend(orient="bottom", title=None, symbolSize=300),
+        )
     return chart.encode(**encodings).properties(width=WIDTH, height=HEIGHT)
 
 
-def thinned(length: int, most: int = 500) -> np.ndarray:
-    """At most so many positions out of `length`, the ends among them: what a picture can show."""
-    return np.unique(np.linspace(0, length - 1, min(length, most)).astype(int))
+def bars(rows: list[dict], chart: Any, low: str, high: str) -> Any:
+    """Vertical bars from the field `low` to the field `high`, on the axes of `chart`."""
+    import altair as alt
+
+    y = chart.encoding.y.copy()
+    y.field = low
+    rules = alt.Chart(alt.Data(values=rows)).mark_rule(strokeWidth=2, color=MEASURED)
+    return rules.encode(x=chart.encoding.x, y=y, y2=alt.Y2(field=high)).properties(width=WIDTH, height=HEIGHT)
+
+
+def stretches(values: np.ndarray, most: int = 500) -> tuple[np.ndarray, np.ndarray]:
+    """The last axis cut into at most so many stretches of nearly one length: the last step of each, and its mean."""
+    ends = np.unique(np.linspace(0, values.shape[-1], min(values.shape[-1], most) + 1).astype(int))
+    means = np.add.reduceat(values, ends[:-1], axis=-1) / np.diff(ends)
+    return ends[1:] - 1, means
 
 
 def _log_ticks(low: float, high: float) -> list[float]:

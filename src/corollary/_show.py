@@ -27,9 +27,9 @@ def written(value: Any) -> str:
         return repr(value)
     if isinstance(value, float | complex):
         return f"{value:.4g}"
-    if type(value).__repr__ is shown or getattr(type(value), "_shows_itself", False):
-        return repr(value)
-    if isinstance(value, tuple | list) and len(value) <= FEW and not hasattr(value, "_fields"):
+    if hasattr(value, "_fields") or type(value).__repr__ is shown:
+        return shown(value)
+    if isinstance(value, tuple | list) and len(value) <= FEW:
         inside = ", ".join(map(written, value))
         return f"[{inside}]" if isinstance(value, list) else f"({inside}{',' * (len(value) == 1)})"
     if callable(value) and hasattr(value, "__name__"):
@@ -57,7 +57,7 @@ def _is_array(value) -> bool:
 
 def _array(value) -> str:
     form = f"{value.dtype}[{', '.join(map(str, value.shape))}]"
-    if isinstance(value, jax.core.Tracer | jax.ShapeDtypeStruct) or value.size > LOOKED_AT or len(value.shape) > 1:
+    if isinstance(value, jax.core.Tracer | jax.ShapeDtypeStruct) or not 0 < value.size <= LOOKED_AT:
         return form
     try:
         numbers = np.asarray(value)
@@ -65,6 +65,9 @@ def _array(value) -> str:
         return form
     if numbers.ndim == 0:
         return _number(numbers[()])
+    if numbers.ndim > 1:
+        real = numbers.dtype.kind not in "bc"
+        return form + (f" from {_number(numbers.min())} to {_number(numbers.max())}" if real else "")
     if numbers.size <= FEW:
         return f"[{', '.join(map(_number, numbers))}]"
     return f"[{', '.join(map(_number, numbers[:3]))}, …, {_number(numbers[-1])}] ({numbers.size})"

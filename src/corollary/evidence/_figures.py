@@ -15,6 +15,7 @@ from corollary._charts import (
     SOLID,
     WIDTH,
     WRONG,
+    away_from_the_axis,
     axis,
     log_scale,
     position_scale,
@@ -178,8 +179,7 @@ def _curves(check: Check) -> dict:
     logarithmic = check.axes.get("scale")
     everything = [v for name in present for v in s[name]]
     x_scale = log_scale(s["x"]) if logarithmic == "log-log" else position_scale(s["x"])
-    if few and x_scale.get("type") != "log":  # points keep away from the axis
-        x_scale = x_scale | {"nice": False, "padding": 8}
+    x_scale = away_from_the_axis(x_scale) if few else x_scale
     y_scale = {"zero": False} if check.kind == "same_law" else log_scale(everything) if logarithmic else None
     y_scale = scale(everything) if y_scale is None else y_scale
     instance = s.get("instance", [0] * len(s["x"]))
@@ -187,7 +187,8 @@ def _curves(check: Check) -> dict:
         "x": {
             "field": "x",
             "type": "quantitative",
-            "title": check.axes.get("x") or {"same_law": "value", "rate": "size"}.get(check.kind, "instance"),
+            "title": check.axes.get("x")
+            or {"same_law": "value", "rate": "size", "monotone": "position"}.get(check.kind, "instance"),
             "scale": x_scale,
             "axis": axis(x_scale, s["x"]),
         },

@@ -16,6 +16,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
+from corollary._show import shown
 from corollary._validate import positive, real, whole, within
 from corollary.catalog import implements
 from corollary.optimization import Method, Problem, minimize
@@ -38,6 +39,8 @@ class Escape(NamedTuple):
     width: jax.Array
     iota: jax.Array
     budget: jax.Array
+
+    __repr__ = shown
 
 
 @implements("T07.05")
@@ -138,6 +141,8 @@ class Search(NamedTuple):
     gradient_norm: jax.Array
     first: jax.Array
     parameters: Escape
+
+    __repr__ = shown
 
 
 @implements("T07.06")
