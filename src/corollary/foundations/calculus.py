@@ -16,7 +16,7 @@ def difference_quotient(f, x, v, step, scheme: str = "forward"):
     r"""$(f(x+\epsilon v)-f(x))/\epsilon$, or $(f(x+\epsilon v)-f(x-\epsilon v))/2\epsilon$ for `scheme="central"`."""
     f, x, v = _function("f", f), real("x", x), real("v", v)
     if x.shape != v.shape:
-        raise ValueError(f"x and v must have one shape, got {x.shape} and {v.shape}.")
+        raise ValueError(f"x and v must have the same shape, got {x.shape} and {v.shape}.")
     step = positive("step", real("step", step, ""))
     if one_of("scheme", scheme, ("forward", "central")) == "central":
         return (f(x + step * v) - f(x - step * v)) / (2 * step)
@@ -35,7 +35,7 @@ def directional_derivative(f, x, v):
     r"""$D_vf(x)=\lim_{\epsilon\to0}(f(x+\epsilon v)-f(x))/\epsilon=\nabla f(x)\cdot v$, exactly."""
     f, x, v = _function("f", f), real("x", x), real("v", v)
     if x.shape != v.shape:
-        raise ValueError(f"x and v must have one shape, got {x.shape} and {v.shape}.")
+        raise ValueError(f"x and v must have the same shape, got {x.shape} and {v.shape}.")
     dtype = jnp.result_type(x, v)
     return jax.jvp(f, (x.astype(dtype),), (v.astype(dtype),))[1]
 
@@ -97,7 +97,7 @@ def mean_value_point(f, x, y, grid: int = 200) -> MeanValue:
     """
     f, x, y = _function("f", f), real("x", x), real("y", y)
     if x.shape != y.shape:
-        raise ValueError(f"x and y must have one shape, got {x.shape} and {y.shape}.")
+        raise ValueError(f"x and y must have the same shape, got {x.shape} and {y.shape}.")
     grid, dtype = whole("grid", grid, 2), jnp.result_type(x, y)
     x, y = x.astype(dtype), y.astype(dtype)
     rise = f(x + y) - f(x)
@@ -157,7 +157,7 @@ def integral_second_remainder(f, x, y, nodes: int = 40, *, weight=lambda t: 1 - 
 def _segment(f, x, y, nodes):
     f, x, y = _function("f", f), real("x", x), real("y", y)
     if x.shape != y.shape:
-        raise ValueError(f"x and y must have one shape, got {x.shape} and {y.shape}.")
+        raise ValueError(f"x and y must have the same shape, got {x.shape} and {y.shape}.")
     dtype = jnp.result_type(x, y)
     t, w = gauss_legendre(whole("nodes", nodes))
     return f, x.astype(dtype), y.astype(dtype), jnp.asarray(t, dtype), jnp.asarray(w, dtype)

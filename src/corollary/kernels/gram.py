@@ -70,7 +70,7 @@ def definiteness(g) -> Definiteness:
 
 
 @implements("M04.09")
-def is_kernel(kernel, sampler, key, *, sets: int = 50, n: int = 20):
+def is_kernel(kernel, sampler, *, key, sets: int = 50, n: int = 20):
     """Whether `kernel` is symmetric and semidefinite on `sets` random sets of `n` points.
 
     `sampler(key, n)` draws n points. A false answer is certain, a true one means that no counterexample was met.

@@ -75,7 +75,7 @@ def interpolants(x, y) -> Interpolants:
 
 @implements("T03.02")
 def sparse_interpolant(x, y, support):
-    r"""The solution that is zero outside of the $n$ coordinates `support`; NaN where those columns are dependent.
+    r"""The solution that is zero outside the $n$ coordinates `support`; NaN where those columns are dependent.
 
     A generic $X$ has one for every support. Not every $X$ with independent rows has.
     """

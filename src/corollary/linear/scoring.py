@@ -47,7 +47,7 @@ class Standardiser(eqx.Module):
 def theta_in_scores(theta, mean, scale):
     r"""The same model in the coordinates $u$ of $x=\sigma u+\mu$: weights $\sigma^\top w$, bias $b+w\cdot\mu$.
 
-    `scale` is a number, one number a feature, or an invertible (d, d) matrix.
+    `scale` is a number, one number per feature, or an invertible (d, d) matrix.
     """
     w, b, mean, matrix = _affine(theta, mean, scale)
     return jnp.append(matrix.T @ w, b + w @ mean)

@@ -8,6 +8,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
+from corollary._show import shown
 from corollary._validate import one_of, positive, real, whole, within
 from corollary.catalog import implements
 
@@ -31,6 +32,8 @@ class Violation(NamedTuple):
     x: jax.Array
     y: jax.Array
     weight: jax.Array
+
+    __repr__ = shown
 
 
 @implements("B05.03")
@@ -92,7 +95,7 @@ def curvature_range(f, points):
     """
     f, points = _function(f), real("points", points)
     if points.ndim == 0 or points.shape[0] == 0:
-        raise ValueError(f"points must hold at least one point, one a row, got shape {points.shape}.")
+        raise ValueError(f"points must hold at least one point, one per row, got shape {points.shape}.")
     size = points[0].size
     # one matrix after the other: two batched decompositions in one program can wait for each other's threads for ever
     spectra = jax.lax.map(lambda x: jnp.linalg.eigvalsh(jax.hessian(f)(x).reshape(size, size)), points)
@@ -125,6 +128,8 @@ class CriticalPoint(NamedTuple):
     maximum: jax.Array
     saddle: jax.Array
     inconclusive: jax.Array
+
+    __repr__ = shown
 
 
 @implements("B05.06", "B06.01", "M07.13", "T02.09", "T06.05", "T06.18")
@@ -186,7 +191,7 @@ def steepest_step(gradient, radius=1.0, norm: str = "l2"):
 def _pair(f, x, y, name="f"):
     f, x, y = _function(f, name), real("x", x), real("y", y)
     if x.shape != y.shape:
-        raise ValueError(f"x and y must have one shape, got {x.shape} and {y.shape}.")
+        raise ValueError(f"x and y must have the same shape, got {x.shape} and {y.shape}.")
     return f, x, y
 
 
