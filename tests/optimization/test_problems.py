@@ -104,7 +104,11 @@ def test_a_trajectory_is_the_recursion():
         (lambda: minimize(wavy(), optax.sgd(1.0), steps=1, start=jnp.ones(2)), ValueError, "start must have shape"),
         (lambda: rates.gradient_descent.convex(1.0, 1.0, 0), ValueError, "k must be at least 1"),
         (lambda: rates.gradient_descent.convex(1.0, 1.0, 1, step=1.5), ValueError, "step times L"),
-        (lambda: rates.gradient_descent.strongly_convex(-1.0, 0.1, 1.0, 1), ValueError, "L must be positive"),
+        (
+            lambda: rates.gradient_descent.strongly_convex_squared_distance(-1.0, 0.1, 1.0, 1),
+            ValueError,
+            "L must be positive",
+        ),
         (lambda: rates.gradient_descent.convex_tight(1.0, 1.0, 1, step=1.5), ValueError, "step times L"),
         (lambda: rates.gradient_descent.strongly_convex_tight(1.0, 0.1, 1.0, 1, step=2.5), ValueError, "step times L"),
         (lambda: rates.gradient_descent.strongly_convex_tight(1.0, 0.1, -1.0, 1), ValueError, "first must be zero"),

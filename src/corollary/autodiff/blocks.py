@@ -11,6 +11,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
+from corollary._show import shown
 from corollary._validate import real
 from corollary.autodiff.activations import activation_pair
 from corollary.catalog import implements
@@ -30,6 +31,8 @@ class BlockGradient(NamedTuple):
     output: jax.Array
     params: tuple
     deltas: tuple
+
+    __repr__ = shown
 
 
 @implements("E03.01")

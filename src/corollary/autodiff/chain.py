@@ -11,6 +11,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 
+from corollary._show import shown
 from corollary._validate import one_of, real, whole
 from corollary.autodiff.activations import activation_pair
 from corollary.catalog import implements
@@ -77,6 +78,8 @@ class ChainJacobian(NamedTuple):
 
     hidden: jax.Array
     inputs: jax.Array
+
+    __repr__ = shown
 
 
 @implements("M24.02")

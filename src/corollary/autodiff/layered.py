@@ -13,6 +13,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
+from corollary._show import shown
 from corollary._validate import one_of, real, whole
 from corollary.autodiff.activations import activation_pair
 from corollary.catalog import implements
@@ -37,6 +38,8 @@ class Layer(NamedTuple):
 
     weights: jax.Array
     biases: jax.Array
+
+    __repr__ = shown
 
 
 class Pass(NamedTuple):

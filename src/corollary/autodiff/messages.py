@@ -13,6 +13,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from corollary._show import shown
 from corollary.autodiff.dual import Dual, Tally
 from corollary.autodiff.graph import OPERATIONS, Graph, Node, Symbol, evaluate
 from corollary.catalog import implements
@@ -75,6 +76,8 @@ class AllPairs(NamedTuple):
 
     jacobian: jax.Array | np.ndarray
     products: int
+
+    __repr__ = shown
 
 
 @implements("T04.05")

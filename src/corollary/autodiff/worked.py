@@ -10,6 +10,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 
+from corollary._show import shown
 from corollary._validate import positive, real, whole
 from corollary.autodiff.activations import activation_pair
 from corollary.autodiff.elementary import sigmoid
@@ -28,6 +29,8 @@ class OneNeuron(NamedTuple):
     by_activation: jax.Array
     delta: jax.Array
     by_w: jax.Array
+
+    __repr__ = shown
 
 
 @implements("M06.03")
@@ -105,6 +108,8 @@ class Backprop221(NamedTuple):
     by_w: jax.Array
     by_v: jax.Array
 
+    __repr__ = shown
+
 
 @implements("B02.20")
 def backprop_221(w, v, x, y) -> Backprop221:
@@ -167,6 +172,8 @@ class ScalarChain(NamedTuple):
     by_weights: jax.Array
     by_biases: jax.Array
     deltas: jax.Array
+
+    __repr__ = shown
 
 
 @implements("M06.11", "M06.12", "M06.13")

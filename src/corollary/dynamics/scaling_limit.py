@@ -11,6 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from corollary._show import shown
 from corollary._validate import labels, positive, real, whole, within
 from corollary.catalog import implements
 
@@ -42,6 +43,8 @@ class PathParts(NamedTuple):
     outer_martingale: jax.Array
     inner_martingale: jax.Array
     remainder: jax.Array
+
+    __repr__ = shown
 
 
 @implements("M19.30", "M19.26")
@@ -163,6 +166,8 @@ class StochasticOrder(NamedTuple):
 
     quantiles: jax.Array
     slope: jax.Array
+
+    __repr__ = shown
 
 
 @implements("M19.23")

@@ -5,6 +5,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
+from corollary._show import shown
 from corollary._validate import one_of, positive, real, whole
 from corollary.catalog import implements
 from corollary.foundations.quadrature import gauss_legendre
@@ -83,6 +84,8 @@ class MeanValue(NamedTuple):
 
     c: jax.Array
     residual: jax.Array
+
+    __repr__ = shown
 
 
 @implements("B01.10")

@@ -13,6 +13,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from corollary._show import shown
 from corollary._validate import labels, real, whole, within
 from corollary.catalog import implements
 from corollary.foundations._laws import probabilities
@@ -126,6 +127,8 @@ class Minimisers(NamedTuple):
     losses: jax.Array
     attained: jax.Array
 
+    __repr__ = shown
+
 
 @implements("T01.03", "M01.08", "B05.02")
 def erm(loss: Callable, hypotheses, data: Dataset) -> Minimisers:
@@ -148,6 +151,8 @@ class Threshold(NamedTuple):
 
     at: jax.Array
     loss: jax.Array
+
+    __repr__ = shown
 
 
 @implements("T01.03")

@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from corollary._show import shown
 from corollary._validate import concrete, real, within
 from corollary.catalog import implements
 
@@ -16,6 +17,8 @@ class Membership(NamedTuple):
     inside: jax.Array
     coefficients: jax.Array
     distance: jax.Array
+
+    __repr__ = shown
 
 
 @implements("B01.01")
@@ -41,6 +44,8 @@ class ColumnSpace(NamedTuple):
 
     basis: jax.Array
     rank: jax.Array
+
+    __repr__ = shown
 
 
 @implements("B01.01")

@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from corollary._show import shown
 from corollary._validate import concrete, one_of, positive, real, whole
 from corollary.catalog import implements
 from corollary.foundations.quadrature import panels as _panels
@@ -79,6 +80,8 @@ class PowerIteration(NamedTuple):
     left: jax.Array
     right: jax.Array
 
+    __repr__ = shown
+
 
 @implements("B01.05")
 def power_iteration(a, start, steps: int) -> PowerIteration:
@@ -115,6 +118,8 @@ class NormAxioms(NamedTuple):
     least: jax.Array
     homogeneity: jax.Array
     triangle: jax.Array
+
+    __repr__ = shown
 
 
 @implements("B01.04")

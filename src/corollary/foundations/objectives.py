@@ -6,6 +6,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 
+from corollary._show import shown
 from corollary._validate import positive, real, whole
 from corollary.catalog import implements
 
@@ -92,6 +93,8 @@ class FactorizationFit(NamedTuple):
 
     model: MatrixFactorization
     losses: jax.Array
+
+    __repr__ = shown
 
 
 @implements("B01.33")

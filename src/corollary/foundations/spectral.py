@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from corollary._show import shown
 from corollary._validate import concrete, real, whole, within
 from corollary.catalog import implements
 
@@ -90,6 +91,8 @@ class SVD(NamedTuple):
     s: jax.Array
     v: jax.Array
 
+    __repr__ = shown
+
     @property
     def d(self):
         """The diagonal as an (m, n) matrix, padded with zeros."""
@@ -166,6 +169,8 @@ class Geometry(NamedTuple):
     rotated: jax.Array
     scaled: jax.Array
     image: jax.Array
+
+    __repr__ = shown
 
 
 @implements("B01.24")

@@ -8,6 +8,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
+from corollary._show import shown
 from corollary._validate import real
 from corollary.catalog import implements
 
@@ -109,6 +110,8 @@ class Subcover(NamedTuple):
     chosen: jax.Array
     covers: jax.Array
     reached: jax.Array
+
+    __repr__ = shown
 
 
 @implements("B01.30")

@@ -12,6 +12,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from corollary._show import shown
 from corollary._validate import one_of, positive, real, whole, within
 from corollary.catalog import implements
 from corollary.kernels.gram import gram
@@ -22,6 +23,8 @@ class Expansion(NamedTuple):
 
     eigenvalues: jax.Array
     functions: jax.Array
+
+    __repr__ = shown
 
 
 @implements("M04.08", "B07.01")

@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from corollary._show import shown
 from corollary._validate import concrete, labels, real, whole
 from corollary.catalog import implements
 
@@ -22,6 +23,8 @@ class Definiteness(NamedTuple):
     witness: jax.Array
     factor: jax.Array
     tolerance: jax.Array
+
+    __repr__ = shown
 
 
 class Cost(NamedTuple):

@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 import optax
 
+from corollary._show import shown
 from corollary._validate import concrete, one_of, positive, real, whole
 from corollary.catalog import implements
 
@@ -52,6 +53,8 @@ class Training(NamedTuple):
 
     network: LearnedFeatureClassifier
     losses: jax.Array
+
+    __repr__ = shown
 
 
 @implements("M04.17", "M04.18")

@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from corollary._show import shown
 from corollary._validate import concrete, labels, real
 from corollary.catalog import implements
 from corollary.kernels.gram import gram
@@ -20,6 +21,8 @@ class DualRun(NamedTuple):
 
     alpha: jax.Array
     mistakes: jax.Array
+
+    __repr__ = shown
 
 
 @implements("M04.07", "M04.11")

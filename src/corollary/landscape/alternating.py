@@ -5,6 +5,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
+from corollary._show import shown
 from corollary._validate import real, whole
 from corollary.catalog import implements
 from corollary.landscape.linear_network import deep_linear_loss, least_squares_map, second_moments
@@ -33,6 +34,8 @@ class Alternation(NamedTuple):
     outer: jax.Array
     inner: jax.Array
     value: jax.Array
+
+    __repr__ = shown
 
 
 @implements("B06.06")

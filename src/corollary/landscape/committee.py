@@ -10,6 +10,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
+from corollary._show import shown
 from corollary._validate import positive, real, whole
 from corollary.catalog import implements
 
@@ -83,6 +84,8 @@ class CommitteeEnds(NamedTuple):
     loss: jax.Array
     gradient_norm: jax.Array
     least_curvature: jax.Array
+
+    __repr__ = shown
 
 
 @implements("B06.02")

@@ -11,6 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from corollary._show import shown
 from corollary._validate import positive, real, whole, within
 from corollary.catalog import implements
 
@@ -28,6 +29,8 @@ class Nearby(NamedTuple):
     minimum: jax.Array
     maximum: jax.Array
     saddle: jax.Array
+
+    __repr__ = shown
 
 
 @implements("B06.01", "T06.02", "T06.04")
@@ -64,6 +67,8 @@ class Inertia(NamedTuple):
     zero: jax.Array
     positive: jax.Array
 
+    __repr__ = shown
+
 
 @implements("B06.01")
 def inertia(matrix, tolerance=None) -> Inertia:
@@ -86,6 +91,8 @@ class SecondOrder(NamedTuple):
     least_curvature: jax.Array
     direction: jax.Array
     holds: jax.Array
+
+    __repr__ = shown
 
 
 @implements("T06.18", "T06.19")
@@ -112,6 +119,8 @@ class Improvement(NamedTuple):
     slope: jax.Array
     curvature: jax.Array
     improves: jax.Array
+
+    __repr__ = shown
 
 
 @implements("T06.24")
@@ -142,6 +151,8 @@ class CriticalPoints(NamedTuple):
     points: jax.Array
     converged: jax.Array
     first: jax.Array
+
+    __repr__ = shown
 
 
 @implements("T06.02")

@@ -16,6 +16,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from corollary._show import shown
 from corollary._validate import concrete, real, whole, within
 from corollary.catalog import implements
 from corollary.landscape.conditions import Inertia
@@ -33,6 +34,8 @@ class Principal(NamedTuple):
     strengths: jax.Array
     inputs: jax.Array
     rest: jax.Array
+
+    __repr__ = shown
 
 
 @implements("B06.08")

@@ -10,6 +10,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
+from corollary._show import shown
 from corollary._validate import real
 from corollary.catalog import implements
 from corollary.optimization import Problem
@@ -74,6 +75,8 @@ class FactorCriticalPoints(NamedTuple):
     index: jax.Array
     curvature: jax.Array
 
+    __repr__ = shown
+
 
 @implements("T06.23")
 def factor_critical_points(matrix) -> FactorCriticalPoints:
@@ -104,6 +107,8 @@ class Plane(NamedTuple):
     slope_z: jax.Array
     curvature_x: jax.Array
     curvature_z: jax.Array
+
+    __repr__ = shown
 
 
 @implements("T06.25")

@@ -27,6 +27,7 @@ from corollary._engine.trees import (
     size_of,
     squared_norm,
 )
+from corollary._show import shown
 from corollary._validate import positive, real, whole, within
 from corollary.catalog import implements
 from corollary.optimization import Problem, minimize
@@ -49,6 +50,8 @@ class Escape(NamedTuple):
     width: jax.Array
     iota: jax.Array
     budget: jax.Array
+
+    __repr__ = shown
 
 
 @implements("T07.05")
@@ -165,6 +168,8 @@ class Search(NamedTuple):
     gradient_norm: jax.Array
     first: jax.Array
     parameters: Escape
+
+    __repr__ = shown
 
 
 @implements("T07.06")

@@ -15,6 +15,7 @@ from jax.flatten_util import ravel_pytree
 from jax.scipy.stats import norm
 
 from corollary._engine.cpu_ready import cpu_ready
+from corollary._show import shown
 from corollary._validate import positive, real, whole, within
 from corollary.landscape.lanczos import Eigenpairs, eigenpairs
 from corollary.network.apart import require_apart, require_mean
@@ -48,6 +49,8 @@ class GradientNoise(eqx.Module):
     noise_scale: jax.Array
     interval: jax.Array
     top: Eigenpairs | None
+
+    __repr__ = shown
 
     def batch_variance(self, batch_size: int, *, replacement: bool = True):
         r"""$\mathbb E\|G_B-G\|^2$ for the mean gradient $G_B$ of a random batch of $B$ examples, exactly.
@@ -239,6 +242,8 @@ class SGDPromise(NamedTuple):
     decreasing_step: jax.Array
     average_gradient: jax.Array
     floor: jax.Array
+
+    __repr__ = shown
 
 
 def sgd_promise(

@@ -5,6 +5,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
+from corollary._show import shown
 from corollary._validate import labels, real
 from corollary.catalog import implements
 from corollary.landscape._chain import chain
@@ -20,6 +21,8 @@ class Passes(NamedTuple):
     activations: tuple[jax.Array, ...]
     errors: tuple[jax.Array, ...]
     gradients: tuple[jax.Array, ...]
+
+    __repr__ = shown
 
 
 @implements("B06.22")

@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from corollary._show import shown
 from corollary._validate import concrete, positive, real
 from corollary.catalog import implements
 from corollary.landscape._chain import around, chain, product
@@ -21,6 +22,8 @@ class SecondMoments(NamedTuple):
     xx: jax.Array
     yx: jax.Array
     yy: jax.Array
+
+    __repr__ = shown
 
 
 @implements("B06.04")

@@ -14,6 +14,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from corollary._show import shown
 from corollary._validate import concrete, one_of, positive, real, whole
 from corollary.catalog import implements
 from corollary.nets import DeepLinearNetwork, FullyConnected, Stack
@@ -32,6 +33,8 @@ class Propagation(NamedTuple):
     forward: jax.Array
     backward: jax.Array
     gradient: jax.Array
+
+    __repr__ = shown
 
 
 def layers_of(network) -> tuple[Callable, ...]:

@@ -12,6 +12,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from corollary._show import shown
 from corollary._validate import positive, real, whole, within
 from corollary.catalog import implements
 from corollary.foundations.quadrature import gauss_legendre
@@ -29,6 +30,8 @@ class Thinness(NamedTuple):
 
     volumes: jax.Array
     root: jax.Array
+
+    __repr__ = shown
 
 
 @implements("T07.10")
@@ -81,6 +84,8 @@ class StuckRegion(NamedTuple):
     stuck: jax.Array
     width: jax.Array
 
+    __repr__ = shown
+
 
 @implements("T07.10")
 def stuck_region(f, centre, axes, radius, step, *, steps: int, reach, resolution: int = 61) -> StuckRegion:
@@ -109,6 +114,8 @@ class Coupled(NamedTuple):
 
     first: jax.Array
     second: jax.Array
+
+    __repr__ = shown
 
     @property
     def difference(self):
@@ -151,6 +158,8 @@ class DifferenceOfRuns(NamedTuple):
     quadratic: jax.Array
     error: jax.Array
     curvature_change: jax.Array
+
+    __repr__ = shown
 
 
 @implements("T07.12")

@@ -11,6 +11,7 @@ import jax
 import jax.numpy as jnp
 from matfree import stochtrace
 
+from corollary._show import shown
 from corollary._validate import whole
 
 
@@ -19,6 +20,8 @@ class Trace(NamedTuple):
 
     value: jax.Array
     error: jax.Array
+
+    __repr__ = shown
 
 
 def hutchinson(product, size: int, *, key, probes: int = 32, dtype=None) -> Trace:

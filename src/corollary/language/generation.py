@@ -6,6 +6,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 
+from corollary._show import shown
 from corollary._validate import labels, real, whole, within
 from corollary.catalog import implements
 from corollary.language.filters import truncated
@@ -17,6 +18,8 @@ class Decoded(NamedTuple):
 
     tokens: jax.Array
     log_probability: jax.Array
+
+    __repr__ = shown
 
 
 @implements("B10.47", "E05.24")

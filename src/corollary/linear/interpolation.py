@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from corollary._show import shown
 from corollary._validate import concrete, labels, positive, real, within
 from corollary.catalog import implements
 
@@ -19,6 +20,8 @@ class Interpolants(NamedTuple):
 
     shortest: jax.Array
     null: jax.Array
+
+    __repr__ = shown
 
 
 @implements("T03.01", "B07.02")

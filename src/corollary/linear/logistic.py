@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from corollary._show import shown
 from corollary._validate import concrete, positive, real, within
 from corollary.catalog import implements
 
@@ -50,6 +51,8 @@ class Curve(NamedTuple):
     location: jax.Array
     scale: jax.Array
     sign: jax.Array
+
+    __repr__ = shown
 
 
 @implements("M03.11")

@@ -14,6 +14,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from corollary._show import shown
 from corollary._validate import concrete, real, whole
 from corollary.catalog import implements
 from corollary.linear._shapes import features
@@ -35,6 +36,8 @@ class Separator(NamedTuple):
     bound: jax.Array
     multipliers: jax.Array
     steps: jax.Array
+
+    __repr__ = shown
 
 
 @implements("E01.06")

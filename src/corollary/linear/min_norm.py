@@ -14,6 +14,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
+from corollary._show import shown
 from corollary._validate import real, whole
 
 
@@ -27,6 +28,8 @@ class MinNorm(NamedTuple):
     weights: jax.Array
     gap: jax.Array
     steps: jax.Array
+
+    __repr__ = shown
 
 
 def min_norm_point(points, *, steps: int = 10_000) -> MinNorm:
@@ -57,6 +60,8 @@ class Corral(NamedTuple):
     fresh: jax.Array
     done: jax.Array
     steps: jax.Array
+
+    __repr__ = shown
 
 
 def wolfe(support, start, steps: int, enough=lambda p, v: False) -> Corral:

@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from corollary._show import shown
 from corollary._validate import concrete, positive, real, whole
 from corollary.catalog import implements
 from corollary.linear._shapes import extended, features, parameters
@@ -24,6 +25,8 @@ class Moments(NamedTuple):
     xx: jax.Array
     xy: jax.Array
     yy: jax.Array
+
+    __repr__ = shown
 
 
 @implements("M02.03")

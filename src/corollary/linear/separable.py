@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.scipy.special import erf, log_ndtr
 
+from corollary._show import shown
 from corollary._validate import concrete, labels, real, whole, within
 from corollary.catalog import implements
 
@@ -17,6 +18,8 @@ class Gap(NamedTuple):
     lower: jax.Array
     upper: jax.Array
     sign: jax.Array
+
+    __repr__ = shown
 
     @property
     def midpoint(self):

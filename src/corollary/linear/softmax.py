@@ -5,6 +5,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
+from corollary._show import shown
 from corollary._validate import labels, real, whole
 from corollary.catalog import implements
 
@@ -46,6 +47,8 @@ class HalfSpaces(NamedTuple):
 
     normals: jax.Array
     offsets: jax.Array
+
+    __repr__ = shown
 
     def contains(self, x):
         """Whether each point of `x` (..., d) lies in all of the half-spaces."""

@@ -11,6 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from corollary._show import shown
 from corollary._validate import concrete, one_of, real, whole
 from corollary.catalog import implements
 from corollary.linear._shapes import features
@@ -119,6 +120,8 @@ class Hyperplane(NamedTuple):
 
     normal: jax.Array
     offset: jax.Array
+
+    __repr__ = shown
 
     @property
     def foot(self):

@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from corollary._show import shown
 from corollary._validate import concrete, real, whole
 from corollary.catalog import implements
 from corollary.linear._shapes import features
@@ -34,6 +35,8 @@ class Arc(NamedTuple):
 
     centre: jax.Array
     width: jax.Array
+
+    __repr__ = shown
 
     def contains(self, angle):
         """Whether each angle lies in the arc."""

@@ -13,6 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.scipy.special import gammaln, logsumexp, ndtri
 
+from corollary._show import shown
 from corollary._validate import positive, real, whole
 from corollary.catalog import implements
 from corollary.memory.hopfield import signs
@@ -24,6 +25,8 @@ class DenseSettled(NamedTuple):
     state: jax.Array
     sweeps: jax.Array
     at_rest: jax.Array
+
+    __repr__ = shown
 
 
 @implements("E01.35")

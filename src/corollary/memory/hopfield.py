@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from corollary._show import shown
 from corollary._validate import concrete, labels, real, whole
 from corollary.catalog import implements
 from corollary.linear import sgn_plus
@@ -22,6 +23,8 @@ class Settled(NamedTuple):
     sweeps: jax.Array
     flips: jax.Array
     at_rest: jax.Array
+
+    __repr__ = shown
 
 
 def signs(name: str, value, shape: str, dims: dict | None = None):

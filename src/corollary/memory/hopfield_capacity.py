@@ -13,6 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.scipy.special import betainc, erf, erfc, gammaln, log_ndtr, ndtr
 
+from corollary._show import shown
 from corollary._validate import positive, real, whole, within
 from corollary.catalog import implements
 
@@ -23,6 +24,8 @@ class CapacityTransition(NamedTuple):
     load: jax.Array
     slope: jax.Array
     offset: jax.Array
+
+    __repr__ = shown
 
 
 @implements("E01.30")

@@ -11,6 +11,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
+from corollary._show import shown
 from corollary._validate import labels, real, whole
 from corollary.catalog import implements
 from corollary.linear import sgn_plus
@@ -26,6 +27,8 @@ class Recall(NamedTuple):
     states: jax.Array
     sweeps: jax.Array
     at_rest: jax.Array
+
+    __repr__ = shown
 
 
 def random_signs(shape, dtype=float, *, key):

@@ -9,6 +9,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 
+from corollary._show import shown
 from corollary._validate import real, whole
 from corollary.catalog import implements
 from corollary.nets.initialisations import uniform_fan_in
@@ -59,6 +60,8 @@ class Gradients(NamedTuple):
 
     encoder: jax.Array
     decoder: jax.Array
+
+    __repr__ = shown
 
 
 @implements("B02.07")

@@ -12,6 +12,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 
+from corollary._show import shown
 from corollary._validate import labels, one_of, positive, real, whole
 from corollary.catalog import implements
 from corollary.nets.epochs import epoch_batches
@@ -71,6 +72,8 @@ class Growth(NamedTuple):
     accuracies: jax.Array
     layers: jax.Array
     record: jax.Array
+
+    __repr__ = shown
 
 
 @implements("M07.25")

@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 import optax
 
+from corollary._show import shown
 from corollary._validate import one_of
 from corollary.catalog import implements
 from corollary.optimization._arguments import decay_of, offset_of, step_of
@@ -50,3 +51,5 @@ class Largest(NamedTuple):
     count: jax.Array
     first: optax.Params
     largest: optax.Params
+
+    __repr__ = shown

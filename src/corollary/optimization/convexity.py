@@ -8,6 +8,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
+from corollary._show import shown
 from corollary._validate import one_of, positive, real, whole, within
 from corollary.catalog import implements
 
@@ -31,6 +32,8 @@ class Violation(NamedTuple):
     x: jax.Array
     y: jax.Array
     weight: jax.Array
+
+    __repr__ = shown
 
 
 @implements("B05.03")
@@ -125,6 +128,8 @@ class CriticalPoint(NamedTuple):
     maximum: jax.Array
     saddle: jax.Array
     inconclusive: jax.Array
+
+    __repr__ = shown
 
 
 @implements("B05.06", "B06.01", "M07.13", "T02.09", "T06.05", "T06.18")

@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import optax
 
 from corollary._engine.trees import each
+from corollary._show import shown
 from corollary._validate import one_of, positive, real, within
 from corollary.catalog import implements
 from corollary.optimization._arguments import schedule_of, share_of
@@ -21,6 +22,8 @@ class Moving(NamedTuple):
 
     memory: optax.Params
     count: jax.Array
+
+    __repr__ = shown
 
 
 FORMS = ("difference", "velocity", "scaled velocity", "intermediate", "average")

@@ -9,6 +9,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
+from corollary._show import shown
 from corollary._validate import positive, real, within
 from corollary.catalog import implements
 from corollary.optimization.problem import Problem
@@ -48,6 +49,8 @@ class ModeTimes(NamedTuple):
     target: jax.Array
     start: jax.Array
     time: jax.Array
+
+    __repr__ = shown
 
 
 @implements("B05.23")

@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import optax
 
 from corollary._engine.trees import squared_norm
+from corollary._show import shown
 from corollary._validate import one_of, whole
 from corollary.optimization._arguments import start_of
 from corollary.optimization.problem import Problem
@@ -45,6 +46,8 @@ class Path(NamedTuple):
     theta: Any
     value: jax.Array
     gradient_norm: jax.Array
+
+    __repr__ = shown
 
 
 def point(params, state):

@@ -9,6 +9,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
+from corollary._show import shown
 from corollary._validate import positive, real, whole, within
 from corollary.catalog import implements
 
@@ -18,6 +19,8 @@ class Moments(NamedTuple):
 
     mean: jax.Array
     variance: jax.Array
+
+    __repr__ = shown
 
 
 def quadratic_moments(spectrum, noise, start, steps) -> Moments:
@@ -134,6 +137,8 @@ class ConfusionZone(NamedTuple):
     high: jax.Array
     minimiser: jax.Array
     variance: jax.Array
+
+    __repr__ = shown
 
 
 @implements("M18.25")

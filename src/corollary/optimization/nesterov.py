@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import optax
 
 from corollary._engine.trees import each
+from corollary._show import shown
 from corollary._validate import one_of, positive, real, within
 from corollary.catalog import implements
 from corollary.optimization._arguments import asked_for, positive_of, share_of
@@ -19,6 +20,8 @@ class Ahead(NamedTuple):
     memory: optax.Params
     count: jax.Array
     t: jax.Array
+
+    __repr__ = shown
 
 
 FORMS = ("lookahead", "velocity", "scaled velocity", "shifted")

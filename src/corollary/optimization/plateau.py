@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import optax
 
 from corollary._engine.trees import each
+from corollary._show import shown
 from corollary._validate import one_of, real, whole, within
 from corollary.catalog import implements
 from corollary.optimization._arguments import asked_for, step_of
@@ -19,6 +20,8 @@ class Plateau(NamedTuple):
     value: jax.Array
     waited: jax.Array
     reductions: jax.Array
+
+    __repr__ = shown
 
 
 @implements("T02.39")

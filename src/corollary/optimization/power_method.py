@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from corollary._show import shown
 from corollary._validate import concrete, real, whole
 from corollary.catalog import implements
 
@@ -20,6 +21,8 @@ class Power(NamedTuple):
     quotients: jax.Array
     vector: jax.Array
     residual: jax.Array
+
+    __repr__ = shown
 
 
 @implements("T02.38")

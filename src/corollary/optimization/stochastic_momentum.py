@@ -11,6 +11,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 
+from corollary._show import shown
 from corollary._validate import one_of, positive, real, whole, within
 from corollary.catalog import implements
 from corollary.optimization.problem import Problem
@@ -134,6 +135,8 @@ class Best(NamedTuple):
     factor: jax.Array
     step: jax.Array
     momentum: jax.Array
+
+    __repr__ = shown
 
 
 @implements("M18.23")

@@ -8,6 +8,7 @@ import optax
 from jax.flatten_util import ravel_pytree
 
 from corollary._engine.trees import Draws, draws_from, each, next_key
+from corollary._show import shown
 from corollary._validate import one_of, whole
 from corollary.catalog import implements
 from corollary.optimization._arguments import asked_for, positive_of, start_of
@@ -26,6 +27,8 @@ class Epoch(NamedTuple):
     take: jax.Array
     count: jax.Array
     draws: Draws | None
+
+    __repr__ = shown
 
 
 @implements("M18.24")

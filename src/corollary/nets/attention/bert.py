@@ -10,6 +10,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 
+from corollary._show import shown
 from corollary._validate import labels, whole
 from corollary.catalog import implements
 from corollary.nets.attention.block import keys_of
@@ -24,6 +25,8 @@ class Sentences(NamedTuple):
 
     tokens: jax.Array
     segments: jax.Array
+
+    __repr__ = shown
 
 
 @implements("E06.15")

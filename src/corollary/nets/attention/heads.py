@@ -6,6 +6,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 
+from corollary._show import shown
 from corollary._validate import real
 from corollary.catalog import implements
 from corollary.nets.layers import FullyConnected
@@ -59,6 +60,8 @@ class Span(NamedTuple):
     start: jax.Array
     end: jax.Array
     score: jax.Array
+
+    __repr__ = shown
 
 
 @implements("E06.18")

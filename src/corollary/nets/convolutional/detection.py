@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from corollary._show import shown
 from corollary._validate import labels, positive, real, whole, within
 from corollary.catalog import implements
 from corollary.linear import fit_newton
@@ -27,6 +28,8 @@ class Observations(NamedTuple):
     x: jax.Array
     y: jax.Array
     start: jax.Array
+
+    __repr__ = shown
 
 
 @implements("M14.01")
@@ -75,6 +78,8 @@ class Decomposition(NamedTuple):
 
     weight: jax.Array
     offset: jax.Array
+
+    __repr__ = shown
 
 
 @implements("M14.04")

@@ -6,6 +6,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 
+from corollary._show import shown
 from corollary._validate import labels, positive, real, whole
 from corollary.catalog import implements
 from corollary.nets.activations import ActivationFunction, tanh
@@ -19,6 +20,8 @@ class LayerGradients(NamedTuple):
     x: jax.Array
     kernel: jax.Array
     bias: jax.Array
+
+    __repr__ = shown
 
 
 @implements("E04.17", "B10.12", "M14.15")
@@ -120,6 +123,8 @@ class Descent(NamedTuple):
 
     network: ConvClassifier
     losses: jax.Array
+
+    __repr__ = shown
 
 
 @implements("M14.16", "B10.12")

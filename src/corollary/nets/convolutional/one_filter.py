@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 import optax
 
+from corollary._show import shown
 from corollary._validate import labels, positive, real, whole
 from corollary.catalog import implements
 from corollary.nets.convolutional.detection import sliding_windows
@@ -28,6 +29,8 @@ class MaximumGradient(NamedTuple):
     gradient: jax.Array
     differentiable: jax.Array
 
+    __repr__ = shown
+
 
 @implements("M14.09")
 def maximum_gradient(x) -> MaximumGradient:
@@ -44,6 +47,8 @@ class OneFilterGradient(NamedTuple):
     weight: jax.Array
     bias: jax.Array
     window: jax.Array
+
+    __repr__ = shown
 
 
 @implements("M14.08", "M14.11")

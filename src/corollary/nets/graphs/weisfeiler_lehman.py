@@ -5,6 +5,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
+from corollary._show import shown
 from corollary._validate import labels, whole
 from corollary.catalog import implements
 from corollary.nets.graphs.neighbours import Edges, as_graph
@@ -15,6 +16,8 @@ class Colouring(NamedTuple):
 
     colours: jax.Array
     rounds: jax.Array
+
+    __repr__ = shown
 
 
 @implements("E07.20")

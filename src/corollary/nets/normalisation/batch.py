@@ -19,6 +19,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from corollary._show import shown
 from corollary._validate import concrete, real, whole, within
 from corollary.catalog import implements
 
@@ -29,12 +30,16 @@ class BatchMoments(NamedTuple):
     mean: jax.Array
     variance: jax.Array
 
+    __repr__ = shown
+
 
 class NormalisedBatch(NamedTuple):
     r"""$\hat z$, and the moments of the batch (the variance without $\delta$)."""
 
     values: jax.Array
     moments: BatchMoments
+
+    __repr__ = shown
 
 
 @implements("B10.28")

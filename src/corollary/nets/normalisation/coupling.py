@@ -6,6 +6,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 
+from corollary._show import shown
 from corollary._validate import real
 from corollary.catalog import implements
 
@@ -34,6 +35,8 @@ class UpdatedOutput(NamedTuple):
     r"""Coefficients $c_0..c_L$ of $y^{new}(\eta)=\sum_kc_k\eta^k$."""
 
     coefficients: jax.Array
+
+    __repr__ = shown
 
     def __call__(self, step, order: int | None = None):
         r"""$y^{new}(\eta)$, or only its terms up to `order`: 1 is what the gradient predicts."""

@@ -12,6 +12,7 @@ import jax
 import jax.numpy as jnp
 import optax
 
+from corollary._show import shown
 from corollary._validate import whole
 from corollary.catalog import implements
 from corollary.nets.recurrent.network import Recurrent
@@ -25,6 +26,8 @@ class ThroughTime(NamedTuple):
     loss: jax.Array
     gradient: Any
     adjoints: Any
+
+    __repr__ = shown
 
 
 @implements("M13.10", "M13.49", "E05.04")
@@ -98,6 +101,8 @@ class Streamed(NamedTuple):
     network: Any
     losses: jax.Array
     state: Any
+
+    __repr__ = shown
 
 
 @implements("M13.11")

@@ -6,6 +6,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 
+from corollary._show import shown
 from corollary._validate import real, whole
 from corollary.catalog import implements
 
@@ -75,6 +76,8 @@ class Diagonalised(NamedTuple):
 
     system: DiagonalSystem
     basis: jax.Array
+
+    __repr__ = shown
 
 
 @implements("E05.17")

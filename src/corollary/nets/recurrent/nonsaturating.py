@@ -6,6 +6,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 
+from corollary._show import shown
 from corollary._validate import real, whole
 from corollary.catalog import implements
 from corollary.nets.initialisations import orthogonal, uniform_fan_in
@@ -16,6 +17,8 @@ class NonSaturatingState(NamedTuple):
 
     hidden: jax.Array
     memory: jax.Array
+
+    __repr__ = shown
 
 
 @implements("M13.23")

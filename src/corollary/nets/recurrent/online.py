@@ -6,6 +6,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 
+from corollary._show import shown
 from corollary._validate import positive, real
 from corollary.catalog import implements
 from corollary.nets.recurrent.bptt import Streamed
@@ -18,6 +19,8 @@ class OnlineStep(NamedTuple):
     network: Elman
     state: jax.Array
     error: jax.Array
+
+    __repr__ = shown
 
 
 @implements("M13.12")

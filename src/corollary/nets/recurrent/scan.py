@@ -10,6 +10,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
+from corollary._show import shown
 from corollary.catalog import implements
 
 
@@ -57,6 +58,8 @@ class Prefix(NamedTuple):
 
     states: jax.Array
     rounds: int
+
+    __repr__ = shown
 
 
 @implements("E05.16")

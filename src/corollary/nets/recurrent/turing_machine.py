@@ -11,6 +11,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 
+from corollary._show import shown
 from corollary._validate import real, whole, within
 from corollary.autodiff.elementary import sigmoid
 from corollary.catalog import implements
@@ -53,6 +54,8 @@ class HeadOutput(NamedTuple):
     read: jax.Array
     memory: jax.Array
     weights: jax.Array
+
+    __repr__ = shown
 
 
 @implements("T04.14")

@@ -11,6 +11,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 
+from corollary._show import shown
 from corollary._validate import real, whole
 from corollary.catalog import implements
 from corollary.nets.activations import relu
@@ -27,6 +28,8 @@ class PointFeatures(NamedTuple):
     input_transform: jax.Array
     feature_transform: jax.Array
     critical: jax.Array
+
+    __repr__ = shown
 
 
 @implements("E07.07")
