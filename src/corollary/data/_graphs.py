@@ -93,7 +93,7 @@ def adjacency(edges, nodes: int) -> np.ndarray:
 
 @implements("E07.09")
 def path_graph(nodes: int) -> np.ndarray:
-    """$0-1-2-\\dots$: the longest diameter that so many vertices can have."""
+    """$0-1-2-\\dots$: the largest diameter that a graph of this size can have."""
     nodes = whole("nodes", nodes)
     return adjacency([(i, i + 1) for i in range(nodes - 1)], nodes)
 

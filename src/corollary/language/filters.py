@@ -10,7 +10,7 @@ from corollary.language._laws import law
 
 @implements("B10.53")
 def top_k_filter(p, k: int) -> jax.Array:
-    """`p` (last axis) without all but its `k` largest entries, and normalised again; of equal ones the first stay."""
+    """`p` (last axis) with only its `k` largest entries, normalised again; of equal ones the first stay."""
     p = law("p", p)
     return _normalised(p, _largest(p, whole("k", k, 1, p.shape[-1])))
 

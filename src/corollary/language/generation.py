@@ -34,7 +34,7 @@ def sequence_log_probability(model, prompt, tokens, *, end: int | None = None) -
 
 @implements("B10.48")
 def greedy_search(model, prompt, length: int, *, end: int | None = None) -> Decoded:
-    """`length` tokens after `prompt`, each the most probable one, which together need not be so.
+    """`length` tokens after `prompt`, each the most probable one; together they need not be.
 
     Of equally probable tokens the first. After `end` only `end` follows, at no cost.
 

@@ -23,7 +23,7 @@ from corollary.linear.min_norm import wolfe
 
 
 class Separator(NamedTuple):
-    r"""A unit vector `w` and a bias `b` of margin `margin`, which no other exceeds `bound`.
+    r"""A unit vector `w` and a bias `b` that separate with `margin`; no other margin is larger than `bound`.
 
     `multipliers` are the weights of the convex combination behind `bound`: they sum to one (with a bias, to one in each
     class), and $\|\sum_i\lambda_iy_ix_i\|$ is the bound (with a bias, twice the bound). Without separability `margin`

@@ -62,7 +62,7 @@ def weighted_error(y, predicted, weights):
 
 
 class Bins(NamedTuple):
-    """What `binned_frequency` returns, one entry a bin."""
+    """What `binned_frequency` returns, one entry per bin."""
 
     centre: jax.Array
     frequency: jax.Array

@@ -105,7 +105,7 @@ def settle(weights, biases, start, *, max_sweeps: int = 1000, key=None) -> Settl
 
 @implements("E01.24")
 def synchronous_path(weights, biases, start, steps: int):
-    """All states when every unit moves at once, start included: another dynamics, that may swing for ever."""
+    """All states when every unit moves at once, start included: another dynamics, that may oscillate forever."""
     weights, biases, start = _network(weights, biases, start, "start")
 
     def advance(x, _):

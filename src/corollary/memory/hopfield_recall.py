@@ -22,7 +22,7 @@ EXACT = jax.lax.Precision.HIGHEST
 
 
 class Recall(NamedTuple):
-    """Where the runs ended: one state a start, the sweeps until the last came to rest, and whether all did."""
+    """Where the runs ended: one state per start, the sweeps until the last came to rest, and whether all did."""
 
     states: jax.Array
     sweeps: jax.Array

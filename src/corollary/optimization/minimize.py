@@ -18,7 +18,7 @@ Keep = Literal["path", "values", "end"]
 
 
 class Method(NamedTuple):
-    """How to go on from where one is, for methods that need more of a problem than an Optax transformation is told.
+    """One step of a method that needs more of a problem than an Optax transformation is given.
 
     `init(problem, theta)` makes the state, `step(problem, state, key)` the next one, `point(state)` is the iterate that
     the theorems speak of. What gets by with gradients, at the point or elsewhere, of this batch or of everything, is
