@@ -130,7 +130,7 @@ def test_search_finds_the_first_second_order_point():
             lambda: find_second_order_point(
                 cubic_saddle(2, 0.5).__class__(jnp.sum, (), jnp.zeros(2)), 1.0, 0.1, 0.1, steps=1, key=None
             ),
-            "problem must know L",
+            "problem must know its smoothness constant L",
         ),
     ],
 )
