@@ -129,7 +129,9 @@ def lines(
     }
     if colour is not None:
         order = list(dict.fromkeys(row[colour] for row in rows))
-        encodings["color"] = alt.Color(field=colour, type="nominal", sort=order, legend=alt.Legend(orient="bottom"))
+        encodings["color"] = alt.Color(
+            field=colour, type="nominal", sort=order, legend=alt.Legend(orient="bottom", title=None)
+        )
     if dashes is not None:
         order = list(dict.fromkeys(row[dashes] for row in rows))
         encodings["strokeDash"] = alt.StrokeDash(
