@@ -92,7 +92,7 @@ def test_a_trajectory_is_the_recursion():
         (lambda: random_quadratic(1, 2.0, key=KEY), ValueError, "dim must be at least 2"),
         (lambda: random_quadratic(3, 0.5, key=KEY), ValueError, "condition must be at least 1"),
         (lambda: least_squares(np.zeros((3, 2)), np.zeros(2)), ValueError, "y must have shape"),
-        (lambda: ridge_logistic(np.zeros((3, 2)), np.zeros(3), 0.0), ValueError, "ridge must be positive"),
+        (lambda: ridge_logistic(np.zeros((3, 2)), np.zeros(3), 0.0), ValueError, "penalty must be positive"),
         (lambda: logistic_loss_problem(np.array([1.0, 2.0]), np.array([0, 1])), ValueError, "separable"),
         (lambda: huber(-1.0), ValueError, "threshold must be positive"),
         (lambda: noisy(3, 1.0), TypeError, "problem must be a Problem"),

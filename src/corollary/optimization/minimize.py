@@ -74,11 +74,11 @@ def of_optax(transformation: optax.GradientTransformation) -> Method:
     def step(problem, state, key):
         theta, inner = state
         updates, inner = transformation.update(
-            problem.oracle(theta, key),
+            problem.oracle(theta, key=key),
             inner,
             theta,
-            value=problem.seen(theta, key),
-            gradient_fn=lambda theta: problem.oracle(theta, key),
+            value=problem.seen(theta, key=key),
+            gradient_fn=lambda theta: problem.oracle(theta, key=key),
             full_gradient_fn=problem.gradient,
         )
         return optax.apply_updates(theta, updates), inner

@@ -26,7 +26,7 @@ class CoordinateLeastSquares(Problem):
     curvatures: jax.Array = eqx.field(kw_only=True)
     amplitude: str = eqx.field(static=True, default="normal", kw_only=True)
 
-    def oracle(self, theta, key):
+    def oracle(self, theta, *, key):
         which, size = jax.random.split(key)
         draw = jax.random.normal if self.amplitude == "normal" else jax.random.rademacher
         z = draw(size, (), dtype=theta.dtype)

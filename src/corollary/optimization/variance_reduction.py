@@ -122,7 +122,7 @@ def gradient_alignment(problem: FiniteSum, theta, *, key):
     r"""The cosine of the angle between a minibatch gradient, as the oracle shows it, and the full gradient."""
     _finite_sum(problem)
     theta = start_of(problem, theta, "theta")
-    one, all_ = ravel_pytree(problem.oracle(theta, key))[0], ravel_pytree(problem.gradient(theta))[0]
+    one, all_ = ravel_pytree(problem.oracle(theta, key=key))[0], ravel_pytree(problem.gradient(theta))[0]
     lengths = jnp.linalg.norm(one) * jnp.linalg.norm(all_)
     return jnp.where(lengths > 0, one @ all_ / jnp.where(lengths > 0, lengths, 1.0), 0.0)
 

@@ -29,6 +29,7 @@ from corollary.optimization import (
     nesterov,
     nesterov_chain,
     nesterov_matrix,
+    of_optax,
     polyak_parameters,
     quadratic,
     random_quadratic,
@@ -332,7 +333,7 @@ def acceleration(key, *, dim: Size = 20, limit: Count = 400_000):
                 h = condition ** (-jnp.linspace(0.0, 1.0, dim))
                 start = signs / jnp.sqrt(h)  # about the same share of the value in every direction
                 problem = Problem(lambda theta, h: 0.5 * h @ theta**2, (h,), start)
-                way = method(condition)
+                way = of_optax(method(condition))
                 small = 1e-8 * problem(start)
 
                 def go(state):

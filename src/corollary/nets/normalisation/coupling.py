@@ -38,10 +38,10 @@ class UpdatedOutput(NamedTuple):
 
     __repr__ = shown
 
-    def __call__(self, eta, order: int | None = None):
+    def __call__(self, step, order: int | None = None):
         r"""$y^{new}(\eta)$, or only its terms up to `order`: 1 is what the gradient predicts."""
         kept = self.coefficients if order is None else self.coefficients[: order + 1]
-        return jnp.polyval(kept[::-1], jnp.asarray(eta))
+        return jnp.polyval(kept[::-1], jnp.asarray(step))
 
 
 @implements("B10.27")
