@@ -52,7 +52,7 @@ class Trained(NamedTuple):
             raise ValueError(f"plot draws the losses of one run or of a row of runs, got shape {losses.shape}.")
         ends, means = stretches(np.atleast_2d(losses))
         rows = [
-            {"step": int(t), "loss": float(v), "run": str(i)}
+            {"step": int(t), "loss": float(v), "run": f"run {i}"}
             for i, line in enumerate(means)
             for t, v in zip(ends, line, strict=True)
         ]
