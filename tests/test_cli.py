@@ -127,16 +127,7 @@ def test_claims_in_a_file(call, tmp_path):
 
 
 def test_settings_that_contradict_each_other_are_refused(call):
-    found = call(
-        "verify",
-        "linear.regression_step_size.eigenvalues",
-        "--set",
-        "sets=7",
-        "--set",
-        "sets=8",
-        "--figures",
-        "/nowhere",
-    )
+    found = call("verify", "linear.regression_step_size.eigenvalues", "--set", "sets=7", "--set", "sets=8")
     assert found.returncode == 2
     assert "--set gives sets two values, 7 and 8." in found.stderr
 

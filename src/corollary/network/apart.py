@@ -74,9 +74,9 @@ def require_mean(loss, network, few, *, apart: bool = True) -> None:
 
 def first_line(error: Exception) -> str:
     """The beginning of another library's message: the rest is advice to its own developers."""
-    text = next((line.strip() for line in str(error).splitlines() if line.strip()), "")
+    text = next((line.strip().rstrip(".") for line in str(error).splitlines() if line.strip()), "")
     text = text if len(text) <= 200 else text[:197] + "..."
-    return f"{type(error).__name__}: {text.rstrip('.')}" if text else type(error).__name__
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__
 
 
 def kind(out) -> str:
