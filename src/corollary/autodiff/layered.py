@@ -143,7 +143,7 @@ def backprop_rows(
 def backprop_columns(
     layers: Sequence[Any],
     x: Float[ArrayLike, "d n"],
-    y: Float[ArrayLike, "d n"],
+    y: Float[ArrayLike, "_ _"],
     activations: str = "logistic",
     loss: str | Callable = "squared",
 ) -> Sensitivities:

@@ -1,7 +1,10 @@
 """Every check draws itself: prediction and measurement in one picture, as Vega-Lite."""
 
+from __future__ import annotations
+
 import math
 from pathlib import Path
+from typing import Any
 
 from corollary.evidence._check import Check, Figure
 from corollary.evidence._evidence import Evidence
@@ -11,7 +14,7 @@ NAMES = {"measured": MEASURED, "predicted": PREDICTED, "bound": PREDICTED, "fitt
 WIDTH, HEIGHT = 300, 190
 
 
-def picture(name: str, chart) -> Figure:
+def picture(name: str, chart: Any) -> Figure:
     """A figure of a claim's own, from an Altair chart."""
     # Altair's validation visits every value of the data, a second for a few thousand of them
     return Figure(name, chart.to_dict(validate=False))

@@ -77,7 +77,7 @@ def is_measurable(
 class ProbabilitySpace:
     r"""$(\Omega,\mathcal F,\Pr)$: a sigma-algebra, and a probability for each of its events, checked to be additive."""
 
-    def __init__(self, events: Bool[ArrayLike, "m n"] | Sequence[Sequence[bool]], probabilities: Float[ArrayLike, "m"]):
+    def __init__(self, events: Bool[ArrayLike, "m n"] | Sequence[Sequence[bool]], probabilities: Float[ArrayLike, "_"]):
         events, p = _family("events", events), np.asarray(real("probabilities", probabilities, "m"), float)
         if not is_sigma_algebra(events):
             raise ValueError("events must be a sigma-algebra; generate_sigma_algebra makes one.")
@@ -98,7 +98,7 @@ class ProbabilitySpace:
 
     @classmethod
     def of_weights(
-        cls, weights: Float[ArrayLike, "n"], generators: Bool[ArrayLike, "m n"] | Sequence[Sequence[bool]] | None = None
+        cls, weights: Float[ArrayLike, "n"], generators: Bool[ArrayLike, "m _"] | Sequence[Sequence[bool]] | None = None
     ) -> "ProbabilitySpace":
         """The space with these probabilities of the outcomes; with all subsets as events unless told otherwise."""
         weights = np.asarray(real("weights", weights, "n"), float)

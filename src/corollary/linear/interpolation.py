@@ -80,7 +80,7 @@ def interpolants(x: Float[ArrayLike, "n d"], y: Float[ArrayLike, "..."]) -> Inte
 
 @implements("T03.02")
 def sparse_interpolant(
-    x: Float[ArrayLike, "n d"], y: Float[ArrayLike, "..."], support: Int[ArrayLike, "n"]
+    x: Float[ArrayLike, "n d"], y: Float[ArrayLike, "..."], support: Int[ArrayLike, "_"]
 ) -> Float[Array, "..."]:
     r"""The solution that is zero outside of the $n$ coordinates `support`; NaN where those columns are dependent.
 

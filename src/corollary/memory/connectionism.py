@@ -47,7 +47,7 @@ class ConnectionistModel(eqx.Module):
     def __init__(
         self,
         weights: Float[ArrayLike, "n n"],
-        connections: Bool[ArrayLike, "n n"],
+        connections: Bool[ArrayLike, "_ _"],
         *,
         inputs: int,
         output: Callable,

@@ -59,7 +59,7 @@ def crosstalk(patterns: Float[ArrayLike, "..."], *, zero_diagonal: bool = True) 
 
 @implements("E01.28")
 def stability(
-    patterns: Float[ArrayLike, "s n"], states: Float[ArrayLike, "m n"] | None = None, *, zero_diagonal: bool = True
+    patterns: Float[ArrayLike, "s n"], states: Float[ArrayLike, "m _"] | None = None, *, zero_diagonal: bool = True
 ) -> Float[Array, "_ _"]:
     r"""$n\,X_iH_i$ for each state in the rows (the patterns themselves unless given): a unit is unstable below zero.
 
@@ -77,7 +77,7 @@ def recall(
     patterns: Float[ArrayLike, "s n"],
     starts: Float[ArrayLike, "..."],
     *,
-    order: Int[ArrayLike, "n"] | None = None,
+    order: Int[ArrayLike, "_"] | None = None,
     max_sweeps: int = 200,
     block: int = 64,
     zero_diagonal: bool = True,
