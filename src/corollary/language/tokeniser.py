@@ -45,7 +45,7 @@ class Tokeniser:
     @classmethod
     def train(
         cls,
-        model: Model | Callable,
+        model: type,
         text: str,
         size: int,
         *,
