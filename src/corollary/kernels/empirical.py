@@ -33,7 +33,7 @@ def empirical_ntk(
     *,
     trace: bool = True,
     batch_size: int | None = None,
-    devices: Sequence[jax.Device] | None = None,
+    devices: Sequence[Any] | None = None,
     trainable: Any = None,
 ) -> Float[Array, "n1 n2"] | Float[Array, "n1 n2 k k"]:
     r"""$\hat\Theta_{ij}=\sum_k\langle\partial_\theta f_k(x_i),\partial_\theta f_k(x'_j)\rangle$, exactly.

@@ -127,7 +127,7 @@ class KernelRegressor(MultiOutputMixin, RegressorMixin, _KernelMachine):
         X, y = validate_data(self, X, y, dtype=[np.float64, np.float32], multi_output=True, y_numeric=True)
         return self._solve(X, np.asarray(y, X.dtype))
 
-    def predict(self, X: Float[ArrayLike, "n ..."]) -> Array:
+    def predict(self, X: Float[ArrayLike, "n ..."]) -> np.ndarray:
         """The values at the rows of X."""
         return self._values(X)
 
@@ -149,7 +149,7 @@ class KernelClassifier(ClassifierMixin, _KernelMachine):
         signs = np.where(index[:, None] == np.arange(len(self.classes_)), 1, -1).astype(X.dtype)
         return self._solve(X, signs[:, 1] if len(self.classes_) == 2 else signs)
 
-    def decision_function(self, X: Float[ArrayLike, "n ..."]) -> Array:
+    def decision_function(self, X: Float[ArrayLike, "n ..."]) -> np.ndarray:
         """The fitted values: one for two classes (positive for the second), else one for each class."""
         return self._values(X)
 
