@@ -1,8 +1,8 @@
-"""The networks of `benchmarks/architectures.py` in PyTorch, written for speed on a processor.
+"""The networks of `benchmarks/architectures.py` in PyTorch, written for speed on a CPU.
 
 A server: reads a line of JSON, answers with one. `{"load": folder}` builds the family that `folder/in.npz` tells of,
 with our weights and data, leaves its loss and gradients in `folder/out.npz` and answers how long the first calls took;
-`{"calls": n}` answers with the seconds and the processor seconds of n calls of each way to write it. A call is the loss
+`{"calls": n}` answers with the seconds and the CPU seconds of n calls of each way to write it. A call is the loss
 and the gradient by all parameters.
 """
 
@@ -308,9 +308,9 @@ def load(folder, compiled):
 
 
 def measure(call):
-    began, processor = time.perf_counter(), time.process_time()
+    began, cpu = time.perf_counter(), time.process_time()
     call()
-    return time.perf_counter() - began, time.process_time() - processor
+    return time.perf_counter() - began, time.process_time() - cpu
 
 
 def main(threads, mode):

@@ -2,7 +2,7 @@
 
     python _peer_kernels.py TASK IMPLEMENTATION REPEATS GIBIBYTES INPUT.npz OUTPUT.npz
 
-Prints the seconds of the first call, of the best later one, and processor seconds of the best one. Uses no more memory
+Prints the seconds of the first call, of the best later one, and CPU seconds of the best one. Uses no more memory
 than told to.
 """
 
@@ -32,14 +32,14 @@ def main(task, implementation, repeats, gibibytes, source, target):
         options = {"trace_axes": (-1,), "vmap_axes": 0, "implementation": int(implementation)}
         kernel = nt.empirical_ntk_fn(NETWORKS[task], **options)
         run = jax.jit(lambda x: kernel(x, None, params))
-    wall, processor = [], []
+    wall, cpu = [], []
     for _ in range(1 + int(repeats)):
         began, busy = time.perf_counter(), time.process_time()
         out = np.asarray(run(x))
         wall.append(time.perf_counter() - began)
-        processor.append(time.process_time() - busy)
+        cpu.append(time.process_time() - busy)
     np.savez(target, out)
-    print(wall[0], min(wall[1:]), min(processor[1:]))
+    print(wall[0], min(wall[1:]), min(cpu[1:]))
 
 
 def dense(params, x):

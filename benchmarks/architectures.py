@@ -1,11 +1,11 @@
-"""Forward and backward of every family of networks on a processor, ours and PyTorch's in turns.
+"""Forward and backward of every family of networks on a CPU, ours and PyTorch's in turns.
 
     pip install -e '.[bench]' && python benchmarks/architectures.py
 
 The loss of a batch and its gradient by all parameters in single precision, one compiled call. Both sides have the same
 weights and data, and must find the same loss and gradients before their times count. PyTorch runs eager and compiled,
 in all the ways to write a family that `_peer_architectures.py` knows; the fastest counts. Ratios above 1 say that ours
-is faster; beside that of the times stands that of the processor times of all threads, which other programs disturb
+is faster; beside that of the times stands that of the CPU times of all threads, which other programs disturb
 less. Best of several rounds, in which the sides take turns.
 
 Memory: glibc gives blocks above 32 MB back to the system after every call and gets them anew, page by page, at the next
@@ -255,7 +255,7 @@ NODES = 500
 
 
 def graph():
-    adjacency = np.asarray(stochastic_block_model(KEY, np.arange(NODES) % 4, 0.07 * np.eye(4) + 0.005)[0])
+    adjacency = np.asarray(stochastic_block_model(np.arange(NODES) % 4, 0.07 * np.eye(4) + 0.005, key=KEY)[0])
     edges = Edges.of(adjacency)
     x, y = normal(NODES, 32), classes(4, NODES)
     text = f"{NODES} vertices, {len(edges.senders) // 2} edges, sizes 32, 64, 4"
@@ -346,9 +346,9 @@ class Peer:
 
 
 def measure(call):
-    began, processor = time.perf_counter(), time.process_time()
+    began, cpu = time.perf_counter(), time.process_time()
     jax.block_until_ready(call())
-    return time.perf_counter() - began, time.process_time() - processor
+    return time.perf_counter() - began, time.process_time() - cpu
 
 
 def disagreement(ours, theirs):
@@ -395,13 +395,13 @@ def compare(family, peers, rounds, seconds):
                 del ways[mode]
             else:
                 ways[mode].append(answer)
-    wall, processor = np.min(mine, axis=0)
+    wall, cpu = np.min(mine, axis=0)
     # the best way to write it, of all rounds and calls
     best = {mode: np.array(found).transpose(1, 0, 2, 3).min(axis=(0, 1, 2)) for mode, found in ways.items()}
     theirs = np.min(list(best.values()), axis=0)
     return dict(
         text=case.text, ours=wall, best={m: b[0] for m, b in best.items()}, ratio=theirs[0] / wall,
-        processor=theirs[1] / processor, first=first, theirs_first=theirs_first, apart=apart,
+        cpu=theirs[1] / cpu, first=first, theirs_first=theirs_first, apart=apart,
     )  # fmt: skip
 
 
@@ -412,7 +412,7 @@ def main(families, rounds, seconds, threads, limit, bar, compiled):
         "ours ms",
         *(f"{m} ms" for m in modes),
         "ratio",
-        "processor",
+        "CPU",
         "first s",
         *(f"{m} s" for m in modes),
         "loss",
@@ -424,7 +424,7 @@ def main(families, rounds, seconds, threads, limit, bar, compiled):
         r = compare(family, peers, rounds, seconds)
         jax.clear_caches()  # what one family leaves in memory must not slow the next one
         row = f"{1e3 * r['ours']:12.2f}" + "".join(f"{1e3 * r['best'].get(m, np.nan):12.2f}" for m in modes)
-        row += f"{r['ratio']:12.2f}{r['processor']:12.2f}{r['first']:12.1f}"
+        row += f"{r['ratio']:12.2f}{r['cpu']:12.2f}{r['first']:12.1f}"
         row += "".join(f"{r['theirs_first'].get(m, np.nan):12.1f}" for m in modes)
         row += "".join(f"{apart:12.1e}" for apart in r["apart"])
         print(f"{family:16}{row}  {r['text']}", flush=True)

@@ -26,7 +26,7 @@ from _environment import environment
 
 from corollary import Network, landscape
 
-# other work on the machine disturbs processor time less than the time on the wall: CPU_CLOCK=1 compares that
+# other work on the machine disturbs CPU time less than the time on the wall: CPU_CLOCK=1 compares that
 CLOCK = time.process_time if os.environ.get("CPU_CLOCK") else time.perf_counter
 
 PEERS = (

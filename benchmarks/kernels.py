@@ -55,17 +55,17 @@ def ours(task, x, params, repeats):
             return kernels.ntk(x, depth=3)
         return kernels.empirical_ntk(Network(NETWORKS[task], params, batched=True), x)
 
-    wall, processor = [], []
+    wall, cpu = [], []
     for _ in range(1 + repeats):
         began, busy = time.perf_counter(), time.process_time()
         out = np.asarray(run())
         wall.append(time.perf_counter() - began)
-        processor.append(time.process_time() - busy)
-    return out, wall[0], min(wall[1:]), min(processor[1:])
+        cpu.append(time.process_time() - busy)
+    return out, wall[0], min(wall[1:]), min(cpu[1:])
 
 
 def peer(python, task, implementation, repeats, memory, source, limit):
-    """Result, first call, best call and processor time; or the reason why there are none."""
+    """Result, first call, best call and CPU time; or the reason why there are none."""
     with tempfile.TemporaryDirectory() as folder:
         target = Path(folder) / "out.npz"
         script = Path(__file__).with_name("_peer_kernels.py")
@@ -87,7 +87,7 @@ def compare(task, points, repeats, memory, limit) -> bool:
     x, params = inputs(task, points, np.random.default_rng(0))
     out, first, best, busy = ours(task, x, params, max(repeats, 10))
     print(f"\n{task}, {points} points, float32, {jax.devices()[0].platform}")
-    print(f"  corollary          first call {first:8.2f} s, best {best:9.4f} s, processor {busy:9.4f} s")
+    print(f"  corollary          first call {first:8.2f} s, best {best:9.4f} s, CPU {busy:9.4f} s")
     if task == "analytic":
         with jax.enable_x64(True):
             exact = np.asarray(kernels.ntk(jnp.asarray(x, jnp.float64), depth=3))
@@ -106,7 +106,7 @@ def compare(task, points, repeats, memory, limit) -> bool:
             theirs, start, fast, work = got
             theirs = theirs * (params[-1].size if params else 1)  # its trace is an average over the outputs
             gap = _gap(theirs, out)
-            times = f"first call {start:8.2f} s, best {fast:9.4f} s, processor {work:9.4f} s"
+            times = f"first call {start:8.2f} s, best {fast:9.4f} s, CPU {work:9.4f} s"
             print(f"  {name:18} {times}, differs by {gap:.0e}")
             # its angle between a point and itself is an arc cosine at 1, which keeps half of the digits
             allowed = 10 * np.finfo(np.float32).eps ** 0.5 if task == "analytic" else 1e-4
@@ -116,7 +116,7 @@ def compare(task, points, repeats, memory, limit) -> bool:
         print("  ratio: none, ours alone finished")
         return np.isfinite(out).all() and BARS[task] == 0
     wall, work = min(f for f, _ in found) / best, min(w for _, w in found) / busy
-    print(f"  ratio {wall:.1f} (processor time {work:.1f}); the bar is {BARS[task]:g}")
+    print(f"  ratio {wall:.1f} (CPU time {work:.1f}); the bar is {BARS[task]:g}")
     return wall >= BARS[task]
 
 

@@ -3,7 +3,7 @@
     pip install -e . && python benchmarks/recurrences.py --lengths 256 1024 4096
 
 The scan and the loop compute the same states of `LRU` and `MinGRU`, forwards, and forwards and backwards; float32, on
-whatever device there is. PyTorch, where it is installed, runs on the processor, in the same process and with the same
+whatever device there is. PyTorch, where it is installed, runs on the CPU, in the same process and with the same
 sizes: forwards, and forwards and backwards to all parameters. Best of several runs, compilation not counted.
 """
 
@@ -72,7 +72,7 @@ def gated(length, batch, units, repeats):
     except ImportError:
         print("PyTorch is not installed: nothing to compare LSTM and GRU with.")
         return
-    print(f"on the processor: length {length}, batch {batch}, {units} units; milliseconds")
+    print(f"on the CPU: length {length}, batch {batch}, {units} units; milliseconds")
     with jax.default_device(jax.devices("cpu")[0]):
         xs = jax.random.normal(jax.random.key(1), (batch, length, units))
         peers = {"LSTM": torch.nn.LSTM, "GRU": torch.nn.GRU}

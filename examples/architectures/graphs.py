@@ -38,7 +38,7 @@ NETWORKS = {
 def community(key, nodes, c_in, c_out):
     """A graph, its blocks in random order, and features: the label where it is shown, and one."""
     graph_key, order_key, shown_key = jax.random.split(key, 3)
-    graph, y = two_blocks(graph_key, nodes, c_in, c_out)
+    graph, y = two_blocks(nodes, c_in, c_out, key=graph_key)
     order = jax.random.permutation(order_key, nodes)
     y, shown = y[order], jax.random.bernoulli(shown_key, SHOWN, (nodes,))
     return graph[order][:, order], y, shown, jnp.stack([shown * (2.0 * y - 1), jnp.ones(nodes)], 1)

@@ -80,8 +80,8 @@ def main(size, seed, kinds, steps):
     size = size or ("cpu" if jax.default_backend() == "cpu" else "gpu")
     c = argparse.Namespace(**SIZES[size])
     steps, key = steps or c.steps, jax.random.key(seed)
-    copies = lambda key, n: copy_problem(key, n, c.length, SYMBOLS, REMEMBERED)  # noqa: E731
-    sums = lambda key, n: adding_problem(key, n, c.length)  # noqa: E731
+    copies = lambda key, n: copy_problem(n, c.length, SYMBOLS, REMEMBERED, key=key)  # noqa: E731
+    sums = lambda key, n: adding_problem(n, c.length, key=key)  # noqa: E731
     problems = {"adding": (sums, adding, adding, 2, 1), "copy": (copies, copying, repeated, *[SYMBOLS + 2] * 2)}
     schedule = optax.warmup_cosine_decay_schedule(0.0, c.rate, steps // 20 + 1, steps + 1)
     optimiser = optax.chain(optax.clip_by_global_norm(1.0), optax.adam(schedule))

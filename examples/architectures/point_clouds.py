@@ -49,7 +49,7 @@ def penalty(model, x):
 
 def main(local, features, points, clouds, steps, batch):
     data_key, test_key, model_key, fit_key = jax.random.split(jax.random.key(0), 4)
-    draw = jax.jit(lambda key, count: point_clouds(key, count, points), static_argnums=1)
+    draw = jax.jit(lambda key, count: point_clouds(count, points, key=key), static_argnums=1)
     train, test = draw(data_key, clouds), draw(test_key, max(clouds // 10, 16))
     optimiser = optax.chain(optax.clip_by_global_norm(1.0), optax.adam(optax.cosine_decay_schedule(2e-3, steps)))
 

@@ -1,6 +1,6 @@
 """One sequence into another, through one vector and with attention: strings reversed, and a language translated.
 
-    python examples/architectures/translation.py             # a minute on a GPU, some on two processor cores
+    python examples/architectures/translation.py             # a minute on a GPU, some on two CPU cores
     python examples/architectures/translation.py --quick     # seconds: too short to learn much
 
 The language has sentences of any length ("the old dog near a red tree sees a cat"). Its translation has the verb last,

@@ -41,7 +41,7 @@ def labels(name: str, value, classes: int | None, shape: str = "n", dims: dict |
         if not concrete(out):
             raise TypeError(f"{name} must hold integer class labels, got dtype {out.dtype}.")
         if (broken := (v := np.asarray(out)) != np.round(v)).any():
-            raise ValueError(f"{name} must hold whole class labels, got {_offender(out, broken)}.")
+            raise ValueError(f"{name} must hold whole numbers as class labels, got {_offender(out, broken)}.")
     _match(name, out.shape, shape, dims)
     if concrete(out):
         v = np.asarray(out)
@@ -73,7 +73,9 @@ def positive(name: str, value):
 def whole(name: str, value, low: int = 1, high: int | None = None) -> int:
     """`value` as a Python integer in `[low, high]`: a size or a count, static under `jit`."""
     if isinstance(value, jax.core.Tracer):
-        raise TypeError(f"{name} must be a Python integer known before tracing; mark it static.")
+        raise TypeError(
+            f"{name} must be a Python integer, not a value traced by jit: make it static (static_argnames)."
+        )
     if isinstance(value, bool) or not isinstance(value, int | np.integer):
         raise TypeError(f"{name} must be an integer, got {value!r}.")
     if value < low or (high is not None and value > high):

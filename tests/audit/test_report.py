@@ -47,7 +47,7 @@ def test_the_worst_finding_marks_a_section(report):
 def test_the_page_is_whole_and_loads_nothing(report, tmp_path):
     page = html(report)
     assert page.count("<img") == 2
-    # addresses inside of the drawings' own namespaces are encoded; nothing else may name another place
+    # addresses inside the drawings' own namespaces are encoded; nothing else may name another place
     assert not re.findall(r"(?:https?:)?//[a-z]", re.sub(r"base64,[A-Za-z0-9+/=]+", "", page))
     assert "<script" not in page
     assert "What follows &lt;from&gt; it." in page

@@ -137,7 +137,7 @@ def test_a_loss_of_ones_own(params, data):
     assert made(params, data, hinge).classes == K
     assert made(params, (x, numbers), "absolute").mean_loss() == made(params, (x, numbers), absolute).mean_loss()
     odd = made(params, (x, numbers[:, :1]), lambda f, y: (jnp.sum(f) - y[0]) ** 2)
-    with pytest.raises(SubjectError, match="no error is known for outputs of shape"):
+    with pytest.raises(SubjectError, match="the error is not defined for outputs of shape"):
         odd.error()
 
 
@@ -176,7 +176,10 @@ REFUSED = {
         "train y must hold labels from 0 to 2, got 3 at index 2",
     ),
     "negative label": (lambda p, d: made(p, (d[0], d[1] - 1)), "train y must hold labels from 0 to 2, got -1"),
-    "broken label": (lambda p, d: made(p, (d[0], d[1] + 0.5)), "train y must hold whole class labels, got 0.5"),
+    "broken label": (
+        lambda p, d: made(p, (d[0], d[1] + 0.5)),
+        "train y must hold whole numbers as class labels, got 0.5",
+    ),
     "test label too large": (lambda p, d: made(p, d, test=(d[0], d[1] + 1)), "test y must hold labels from 0 to 2"),
     "soft labels": (
         lambda p, d: made(p, (d[0], np.full((N, K), 1 / K))),
@@ -193,7 +196,7 @@ REFUSED = {
     ),
     "other test inputs": (
         lambda p, d: made(p, d, test=(d[0][:, 1:], d[1])),
-        r"test x must have examples of the shape of the training ones, \(4,\), got \(3,\)",
+        r"the test examples must have the shape of the training examples, \(4,\), got \(3,\)",
     ),
     "no array of outputs": (
         lambda p, d: made(p, d, function=lambda p, x: (x, x)),
@@ -210,7 +213,7 @@ REFUSED = {
     ),
     "probabilities": (
         lambda p, d: made(p, d, function=lambda p, x: jax.nn.softmax(apply(p, x))),
-        "the outputs are class probabilities, each row sums to 1, and cross_entropy takes logits",
+        r"the outputs look like class probabilities \(every row sums to 1\), but cross_entropy takes logits",
     ),
     "batch normalisation": (lambda p, d: made(p, d, function=batch_normalised), "batch normalisation in training mode"),
     "dropout": (lambda p, d: made(p, d, function=dropped), "give the network in inference mode"),
@@ -228,7 +231,10 @@ REFUSED = {
         lambda p, d: Subject(Network(apply, p), "cross_entropy", d, init=p),
         "init must be a function of a key, got dict",
     ),
-    "init fails": (lambda p, d: made(p, d, init=lambda: p), r"init\(key\) must draw a network under jit, it failed"),
+    "init fails": (
+        lambda p, d: made(p, d, init=lambda: p),
+        r"init\(key\) must return a network under jit, but it failed",
+    ),
     "init of something else": (
         lambda p, d: made(p, d, init=lambda key: p["w"]),
         "must have the structure of the network",
@@ -236,7 +242,7 @@ REFUSED = {
     "no step": (lambda p, d: made(p, d, learning_rate=0.0), "learning_rate must be positive, got 0.0"),
     "batch too large": (lambda p, d: made(p, d, batch_size=N + 1), "batch_size must be from 1 to 20, got 21"),
     "history of several axes": (lambda p, d: made(p, d, history=d[0]), r"history 'loss' must have shape \(steps,\)"),
-    "no test data": (lambda p, d: made(p, d).error("test"), "this subject was given no test data"),
+    "no test data": (lambda p, d: made(p, d).error("test"), "this subject has no test data"),
     "unknown split": (lambda p, d: made(p, d).error("half"), "split must be one of 'train', 'test', got 'half'"),
     "other inputs later": (lambda p, d: made(p, d).predict(d[0][:, 1:]), r"x must have shape \(n, 4\), got \(20, 3\)"),
 }

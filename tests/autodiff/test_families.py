@@ -15,14 +15,14 @@ def double():
 
 def test_random_graphs_keep_their_promises():
     for seed in range(20):
-        graph = random_graph(jax.random.key(seed), 4, 60)
+        graph = random_graph(4, 60, key=jax.random.key(seed))
         uses = np.bincount([i for node in graph.nodes[:-1] for i in node.inputs], minlength=len(graph.nodes))
         assert uses.max() <= 5
         values = evaluate(graph, np.where(np.arange(4) % 2, 1.0, -1.0))
         assert np.abs(values[:-1]).max() <= 8
         reached = np.array(all_pairs(graph, values).jacobian[graph.output] != 0)
         assert reached.mean() > 0.5  # a product with a zero stops a derivative, but most nodes count
-    assert random_graph(jax.random.key(0), 4, 60) == random_graph(jax.random.key(0), 4, 60)
+    assert random_graph(4, 60, key=jax.random.key(0)) == random_graph(4, 60, key=jax.random.key(0))
 
 
 def test_mlp_graph_is_the_network():

@@ -61,8 +61,8 @@ def test_follows_the_type():
 @pytest.mark.parametrize(
     ("arguments", "error", "sentence"),
     [
-        ((1, jnp.ones(2), jnp.ones(2)), TypeError, "loss must be a function"),
-        ((lambda p: p, jnp.ones(2), jnp.ones(2)), ValueError, "loss must return a real scalar"),
+        ((1, jnp.ones(2), jnp.ones(2)), TypeError, "objective must be a function"),
+        ((lambda p: p, jnp.ones(2), jnp.ones(2)), ValueError, "objective must return a real scalar"),
         ((jnp.sum, jnp.ones(2), jnp.ones(3)), ValueError, r"vector must have shape \(2,\)"),
         ((lambda p: p["a"], {"a": 1.0}, [1.0]), ValueError, "structure of params"),
         ((lambda p: p["a"], {"a": 1.0}, {"a": np.nan}), ValueError, r"vector\['a'\] must be finite"),

@@ -34,7 +34,7 @@ def double():
 @pytest.mark.parametrize("loss", LOSSES)
 @pytest.mark.parametrize("widths", [[3, 2], [2, 4, 3], [3, 5, 1, 4]])
 def test_layered_backprop(loss, widths):
-    layers = random_layers(jax.random.key(0), widths)
+    layers = random_layers(widths, key=jax.random.key(0))
     x, y = jnp.linspace(-1, 1, widths[0]), jnp.arange(widths[-1]) % 2.0
     value = lambda p: LOSSES[loss][0](forward_pass(p, x).post[-1], y)  # noqa: E731
     ours, theirs = layered_backprop(layers, x, y, loss=loss).gradient, jax.grad(value)(layers)
@@ -42,7 +42,7 @@ def test_layered_backprop(loss, widths):
 
 
 def test_backprop_against_finite_differences():
-    layers = random_layers(jax.random.key(1), [2, 3, 2])
+    layers = random_layers([2, 3, 2], key=jax.random.key(1))
     x, y, h = jnp.array([0.5, -1.0]), jnp.array([1.0, 0.0]), 1e-6
     flat, back = ravel_pytree(layers)
     value = lambda t: LOSSES["squared"][0](forward_pass(back(t), x, ["tanh", "linear"]).post[-1], y)  # noqa: E731
@@ -52,7 +52,7 @@ def test_backprop_against_finite_differences():
 
 
 def test_rows_and_columns():
-    layers = random_layers(jax.random.key(2), [3, 4, 2])
+    layers = random_layers([3, 4, 2], key=jax.random.key(2))
     x, y = jax.random.normal(jax.random.key(3), (6, 3)), jax.random.normal(jax.random.key(4), (6, 2))
     single = [layered_backprop(layers, a, b, "tanh").gradient for a, b in zip(x, y, strict=True)]
     mean = jax.tree.map(lambda *g: sum(g) / 6, *single)
@@ -75,7 +75,10 @@ LAYERS = [Layer(jnp.ones((2, 3)), jnp.zeros(3))]
         (lambda: layered_backprop(LAYERS, jnp.ones(3), jnp.ones(3)), r"x must have shape \(2,\)"),
         (lambda: layered_backprop(LAYERS, jnp.ones(2), jnp.ones(2)), r"y must have shape \(3,\)"),
         (lambda: layered_backprop(LAYERS * 2, jnp.ones(2), jnp.ones(3)), "weights of layer 2 must have shape"),
-        (lambda: layered_backprop(LAYERS, jnp.ones(2), jnp.ones(3), ["tanh"] * 2), "activations must name one"),
+        (
+            lambda: layered_backprop(LAYERS, jnp.ones(2), jnp.ones(3), ["tanh"] * 2),
+            "activations must hold one name per layer",
+        ),
         (lambda: layered_backprop(LAYERS, jnp.ones(2), jnp.ones(3), "cosine"), "activation must be one of"),
         (lambda: layered_backprop(LAYERS, jnp.ones(2), jnp.ones(3), loss="zero"), "loss must be one of"),
         (lambda: backprop_columns(LAYERS, jnp.ones((2, 4)), jnp.ones((3, 4))), r"weights must have shape \(3, 2\)"),
@@ -87,8 +90,8 @@ LAYERS = [Layer(jnp.ones((2, 3)), jnp.zeros(3))]
             lambda: backprop_columns([(jnp.ones((3, 2)), jnp.ones(3))], jnp.ones((2, 4)), jnp.ones((2, 4))),
             "y must have",
         ),
-        (lambda: random_layers(jax.random.key(0), [2]), "widths must name"),
-        (lambda: block_backprop([dense_block()], [], jnp.ones(2), jnp.ones_like), "of one length"),
+        (lambda: random_layers([2], key=jax.random.key(0)), "widths must hold"),
+        (lambda: block_backprop([dense_block()], [], jnp.ones(2), jnp.ones_like), "have the same length"),
         (
             lambda: block_backprop([dense_block()], [(jnp.ones((1, 2)), 0.0)], jnp.ones(2), lambda h: jnp.ones(3)),
             "output_gradient must give",

@@ -84,7 +84,7 @@ def test_hessian_vector_products_are_jax_hessian(case, seed):
 
 
 def test_works_under_jit_vmap_and_grad():
-    graph = random_graph(jax.random.key(0), 3, 15)
+    graph = random_graph(3, 15, key=jax.random.key(0))
     points = jax.random.uniform(jax.random.key(1), (5, 3), minval=-1)
     ours = jax.jit(jax.vmap(lambda z: jnp.stack(backprop(graph, evaluate(graph, list(z))).at(graph.leaves))))(points)
     np.testing.assert_allclose(ours, jax.vmap(jax.grad(as_function(graph)))(points), rtol=1e-10, atol=1e-12)

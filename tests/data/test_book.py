@@ -57,10 +57,10 @@ def test_linear_surrogate_has_about_the_printed_loss():
 
 @pytest.mark.parametrize("law", _book.LAWS)
 def test_linear_data_follow_their_line(law):
-    x, y = data.linear_data(jax.random.key(0), jnp.array([2.0, -1.0]), 1000, noise=0.0, law=law)
+    x, y = data.linear_data(jnp.array([2.0, -1.0]), 1000, key=jax.random.key(0), noise=0.0, law=law)
     assert x.shape == y.shape == (1000,)
     np.testing.assert_allclose(y, 2 * x - 1, rtol=1e-14)
-    noisy = data.linear_data(jax.random.key(0), jnp.array([2.0, -1.0]), 1000, noise=3.0, law=law)
+    noisy = data.linear_data(jnp.array([2.0, -1.0]), 1000, key=jax.random.key(0), noise=3.0, law=law)
     error = np.std(noisy.y - 2 * noisy.x + 1)
     assert abs(error - 3) < 4 * 3 / np.sqrt(2 * 1000)
 
@@ -71,13 +71,13 @@ def test_linear_data_follow_their_line(law):
      ("student", 0, 5 / 3)],
 )  # fmt: skip
 def test_laws_have_their_mean(law, mean, variance):
-    x = data.linear_data(jax.random.key(1), jnp.zeros(2), 40_000, law=law).x
+    x = data.linear_data(jnp.zeros(2), 40_000, key=jax.random.key(1), law=law).x
     assert abs(x.mean() - mean) < 4 * np.sqrt(variance / 40_000)
 
 
 def test_logistic_labels_follow_their_probability():
     theta = jnp.array([1.0, -2.0, 0.5])
-    x, y = data.logistic_data(jax.random.key(2), theta, 40_000)
+    x, y = data.logistic_data(theta, 40_000, key=jax.random.key(2))
     p = jax.nn.sigmoid(x @ theta[:-1] + theta[-1])
     for half in (p < 0.5, p >= 0.5):
         z = jnp.sum(jnp.where(half, y - p, 0)) / jnp.sqrt(jnp.sum(jnp.where(half, p * (1 - p), 0)))
@@ -86,7 +86,7 @@ def test_logistic_labels_follow_their_probability():
 
 def test_softmax_labels_follow_their_probability():
     theta = jnp.array([[1.0, 0.0, 0.0], [0.0, 1.0, 0.5], [-1.0, 0.0, -0.5]])
-    x, y = data.softmax_data(jax.random.key(3), theta, 40_000)
+    x, y = data.softmax_data(theta, 40_000, key=jax.random.key(3))
     p = jax.nn.softmax(x @ theta[:, :-1].T + theta[:, -1])
     z = (jax.nn.one_hot(y, 3) - p).sum(0) / jnp.sqrt((p * (1 - p)).sum(0))
     assert jnp.all(jnp.abs(z) < 4)
@@ -94,16 +94,16 @@ def test_softmax_labels_follow_their_probability():
 
 def test_keys_decide_and_vmap_works():
     theta, keys = jnp.array([1.0, 0.0]), jax.random.split(jax.random.key(0), 3)
-    batch = jax.vmap(lambda k: data.logistic_data(k, theta, 10))(keys)
+    batch = jax.vmap(lambda k: data.logistic_data(theta, 10, key=k))(keys)
     assert batch.x.shape == (3, 10)
-    np.testing.assert_array_equal(batch.x[1], data.logistic_data(keys[1], theta, 10).x)
+    np.testing.assert_array_equal(batch.x[1], data.logistic_data(theta, 10, key=keys[1]).x)
     assert not np.allclose(batch.x[0], batch.x[1])
 
 
 def test_single_precision_without_a_scope():
     with jax.enable_x64(False):
         assert data.book_linear_features().dtype == jnp.float32
-        assert data.linear_data(jax.random.key(0), jnp.ones(2), 3).y.dtype == jnp.float32
+        assert data.linear_data(jnp.ones(2), 3, key=jax.random.key(0)).y.dtype == jnp.float32
 
 
 @pytest.mark.parametrize(
@@ -111,14 +111,14 @@ def test_single_precision_without_a_scope():
     [
         (lambda: data.book_multiclass_features(0), "n must be at least 1"),
         (lambda: data.book_multiclass_surrogate(2.5), "n must be an integer"),
-        (lambda: data.linear_data(jax.random.key(0), jnp.ones(1), 5), "theta must hold at least one weight"),
-        (lambda: data.linear_data(jax.random.key(0), jnp.ones(2), 0), "n must be at least 1"),
-        (lambda: data.linear_data(jax.random.key(0), jnp.ones(2), 5, noise=-1.0), "noise must be zero or more"),
-        (lambda: data.linear_data(jax.random.key(0), jnp.ones(2), 5, law="cauchy"), "law must be one of"),
-        (lambda: data.logistic_data(jax.random.key(0), jnp.array([jnp.nan, 0]), 5), "theta must be finite"),
-        (lambda: data.logistic_data(jax.random.key(0), jnp.ones(2), 5, law="cauchy"), "law must be one of"),
-        (lambda: data.softmax_data(jax.random.key(0), jnp.ones((1, 3)), 5), "theta must have at least 2 rows"),
-        (lambda: data.softmax_data(jax.random.key(0), jnp.ones(3), 5), r"theta must have shape \(J, p\)"),
+        (lambda: data.linear_data(jnp.ones(1), 5, key=jax.random.key(0)), "theta must hold at least one weight"),
+        (lambda: data.linear_data(jnp.ones(2), 0, key=jax.random.key(0)), "n must be at least 1"),
+        (lambda: data.linear_data(jnp.ones(2), 5, key=jax.random.key(0), noise=-1.0), "noise must be zero or more"),
+        (lambda: data.linear_data(jnp.ones(2), 5, key=jax.random.key(0), law="cauchy"), "law must be one of"),
+        (lambda: data.logistic_data(jnp.array([jnp.nan, 0]), 5, key=jax.random.key(0)), "theta must be finite"),
+        (lambda: data.logistic_data(jnp.ones(2), 5, key=jax.random.key(0), law="cauchy"), "law must be one of"),
+        (lambda: data.softmax_data(jnp.ones((1, 3)), 5, key=jax.random.key(0)), "theta must have at least 2 rows"),
+        (lambda: data.softmax_data(jnp.ones(3), 5, key=jax.random.key(0)), r"theta must have shape \(J, p\)"),
     ],
 )
 def test_bad_input(call, message):

@@ -64,12 +64,12 @@ def test_twins_are_alike_and_not_isomorphic(name):
 
 
 def test_random_graphs():
-    a = np.asarray(data.erdos_renyi(KEY, 200, 0.1))
+    a = np.asarray(data.erdos_renyi(200, 0.1, key=KEY))
     assert np.array_equal(a, a.T)
     assert not a.diagonal().any()
     # 19,900 pairs: the standard deviation of the share is 0.002
     assert abs(a.sum() / (200 * 199) - 0.1) < 0.012
-    graph, labels = data.two_blocks(KEY, 400, 40.0, 4.0)
+    graph, labels = data.two_blocks(400, 40.0, 4.0, key=KEY)
     same = np.asarray(labels)[:, None] == np.asarray(labels)[None]
     # 39,800 pairs inside and 40,000 outside: the standard deviations are 0.0015 and 0.0005
     assert abs(np.asarray(graph)[same].mean() - 0.1) < 0.009
@@ -79,7 +79,7 @@ def test_random_graphs():
 
 
 def test_solids_lie_on_their_surfaces():
-    x, y, parts = (np.asarray(a) for a in jax.jit(lambda k: data.point_clouds(k, 64, 50, noise=0.0))(KEY))
+    x, y, parts = (np.asarray(a) for a in jax.jit(lambda k: data.point_clouds(64, 50, key=k, noise=0.0))(KEY))
     assert x.shape == (64, 50, 3)
     assert set(y) == {0, 1, 2, 3}
     np.testing.assert_array_equal(parts // 2, np.broadcast_to(y[:, None], parts.shape))
@@ -106,22 +106,22 @@ def test_bad_input():
     with pytest.raises(ValueError, match="graphs must be square"):
         data.disjoint_union(np.ones((2, 3)))
     with pytest.raises(ValueError, match="probability must be in"):
-        data.erdos_renyi(KEY, 4, 1.5)
+        data.erdos_renyi(4, 1.5, key=KEY)
     with pytest.raises(ValueError, match="probabilities must be symmetric"):
-        data.stochastic_block_model(KEY, [0, 1], [[0.5, 0.1], [0.2, 0.5]])
+        data.stochastic_block_model([0, 1], [[0.5, 0.1], [0.2, 0.5]], key=KEY)
     with pytest.raises(ValueError, match="probabilities must be in"):
-        data.stochastic_block_model(KEY, [0, 1], [[0.5, 2.0], [2.0, 0.5]])
+        data.stochastic_block_model([0, 1], [[0.5, 2.0], [2.0, 0.5]], key=KEY)
     with pytest.raises(ValueError, match="labels from 0 to 1"):
-        data.stochastic_block_model(KEY, [0, 2], [[0.5, 0.1], [0.1, 0.5]])
+        data.stochastic_block_model([0, 2], [[0.5, 0.1], [0.1, 0.5]], key=KEY)
     with pytest.raises(ValueError, match="inside must be in"):
-        data.two_blocks(KEY, 10, 20.0, 1.0)
+        data.two_blocks(10, 20.0, 1.0, key=KEY)
     with pytest.raises(ValueError, match="outside must be in"):
-        data.two_blocks(KEY, 10, 2.0, -1.0)
+        data.two_blocks(10, 2.0, -1.0, key=KEY)
     with pytest.raises(ValueError, match="inside must be positive"):
         data.two_blocks_signal(0.0, 1.0)
     with pytest.raises(ValueError, match="name must be one of"):
         data.wl_twins("cube")
     with pytest.raises(ValueError, match="noise must be zero or more"):
-        data.point_clouds(KEY, 2, 4, noise=-1.0)
+        data.point_clouds(2, 4, key=KEY, noise=-1.0)
     with pytest.raises(ValueError, match="points must be at least 1"):
-        data.point_clouds(KEY, 2, 0)
+        data.point_clouds(2, 0, key=KEY)

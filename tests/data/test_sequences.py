@@ -13,7 +13,7 @@ from corollary.data import (
 
 
 def test_adding_problem_marks_one_number_in_each_half_and_adds_them():
-    x, y = map(np.asarray, adding_problem(jax.random.key(0), 2000, 11))
+    x, y = map(np.asarray, adding_problem(2000, 11, key=jax.random.key(0)))
     assert x.shape == (2000, 11, 2)
     assert y.shape == (2000,)
     numbers, marks = x[..., 0], x[..., 1]
@@ -31,7 +31,7 @@ def test_adding_problem_marks_one_number_in_each_half_and_adds_them():
 
 
 def test_copy_problem_repeats_the_word_after_the_signal():
-    x, y = map(np.asarray, copy_problem(jax.random.key(1), 500, 7, symbols=3, remembered=4))
+    x, y = map(np.asarray, copy_problem(500, 7, key=jax.random.key(1), symbols=3, remembered=4))
     assert x.shape == y.shape == (500, 15)
     np.testing.assert_array_equal(y[:, -4:], x[:, :4])
     np.testing.assert_array_equal(y[:, :-4], 0)
@@ -50,7 +50,7 @@ def test_table_of_the_book():
 
 
 def test_plant_series_follows_its_inputs():
-    x, y = map(np.asarray, plant_series(jax.random.key(2), 50, memory=0.8, noise=0.5, start=0.3))
+    x, y = map(np.asarray, plant_series(50, key=jax.random.key(2), memory=0.8, noise=0.5, start=0.3))
     z = 0.3
     for t in range(50):
         z = 0.8 * z + 0.2 * (x[t] - 1)
@@ -60,16 +60,16 @@ def test_plant_series_follows_its_inputs():
 def test_bad_arguments():
     key = jax.random.key(0)
     with pytest.raises(ValueError, match="length must be at least 2, got 1"):
-        adding_problem(key, 3, 1)
+        adding_problem(3, 1, key=key)
     with pytest.raises(ValueError, match="n must be at least 1, got 0"):
-        adding_problem(key, 0, 10)
+        adding_problem(0, 10, key=key)
     with pytest.raises(TypeError, match="length must be an integer"):
-        copy_problem(key, 3, 2.5)
+        copy_problem(3, 2.5, key=key)
     with pytest.raises(ValueError, match="symbols must be at least 2, got 1"):
-        copy_problem(key, 3, 5, symbols=1)
+        copy_problem(3, 5, key=key, symbols=1)
     with pytest.raises(ValueError, match="remembered must be at least 1, got 0"):
         copy_baseline(3, remembered=0)
     with pytest.raises(ValueError, match=r"memory must be in \[0, 1\], got 1.5"):
-        plant_series(key, 5, memory=1.5)
+        plant_series(5, key=key, memory=1.5)
     with pytest.raises(ValueError, match="noise must be positive, got 0.0"):
-        plant_series(key, 5, noise=0.0)
+        plant_series(5, key=key, noise=0.0)

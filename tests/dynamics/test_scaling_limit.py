@@ -144,7 +144,7 @@ def test_orders_of_means():
         (lambda: outer_weight_bound(Y, 3, 1.0, 1.0, label_bound=0.0), "label_bound must be positive, got 0.0"),
         (lambda: cadlag_modulus(np.ones((2, 2)), 1), r"path must have shape \(t,\), got \(2, 2\)"),
         (lambda: cadlag_modulus(np.ones(3), -1), "gap must be at least 0, got -1"),
-        (lambda: stochastic_order(np.ones((1, 5)), [4], [1.0]), "widths must be at least two"),
+        (lambda: stochastic_order(np.ones((1, 5)), [4], [1.0]), "widths must hold at least two widths, got 1"),
         (lambda: stochastic_order(np.ones((2, 5)), [4, 8], [1.0, 0.0]), "beta must be positive, got 0.0"),
         (
             lambda: stochastic_order(np.ones((2, 5)), [4, 8], [1, 1], levels=(1.0,)),

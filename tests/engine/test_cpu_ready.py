@@ -1,4 +1,4 @@
-"""Programs rewritten for a processor: the same numbers, in every layout, through derivatives, calls and loops."""
+"""Programs rewritten for a CPU: the same numbers, in every layout, through derivatives, calls and loops."""
 
 import equinox as eqx
 import jax
@@ -78,7 +78,7 @@ def test_no_function_is_refused():
 
 
 def _dots(function, *args):
-    """The products of a traced program, those inside of loops too: (shapes of the factors, over which axes)."""
+    """The products of a traced program, those inside loops too: (shapes of the factors, over which axes)."""
 
     def walk(jaxpr):
         for eqn in jaxpr.eqns:

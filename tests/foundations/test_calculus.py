@@ -87,13 +87,13 @@ def test_bad_input():
         difference_quotient(jnp.sin, 0.0, 1.0, 0.1, "backward")
     with pytest.raises(ValueError, match="step must be positive"):
         difference_quotient(jnp.sin, 0.0, 1.0, 0.0)
-    with pytest.raises(ValueError, match="x and v must have one shape"):
+    with pytest.raises(ValueError, match="x and v must have the same shape"):
         directional_derivative(quartic, np.ones(3), np.ones(2))
-    with pytest.raises(ValueError, match="x and v must have one shape"):
+    with pytest.raises(ValueError, match="x and v must have the same shape"):
         difference_quotient(quartic, np.ones(3), np.ones(2), 0.1)
-    with pytest.raises(ValueError, match="x and y must have one shape"):
+    with pytest.raises(ValueError, match="x and y must have the same shape"):
         mean_value_point(quartic, np.ones(3), np.ones(2))
-    with pytest.raises(ValueError, match="x and y must have one shape"):
+    with pytest.raises(ValueError, match="x and y must have the same shape"):
         integral_increment(quartic, np.ones(3), np.ones(2))
     with pytest.raises(ValueError, match="g must return a vector"):
         chain_jacobian(jnp.sin, jnp.sum, np.ones(3))

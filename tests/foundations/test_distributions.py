@@ -55,7 +55,7 @@ def test_expectation_from_tail():
     single = expectation_from_tail(lambda t: jnp.exp(-t), np.zeros(1, np.float32))
     assert single.dtype == jnp.float32
     assert single == pytest.approx(1, rel=1e-5)
-    with pytest.raises(ValueError, match="breaks must not be negative and must increase"):
+    with pytest.raises(ValueError, match="breaks must be zero or more and increasing"):
         expectation_from_tail(jnp.exp, [2.0, 1.0])
     with pytest.raises(TypeError, match="survival must be a function"):
         expectation_from_tail(1.0)

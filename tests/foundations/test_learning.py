@@ -147,7 +147,7 @@ DATA = Dataset([1.0], [1.0])
 @pytest.mark.parametrize(
     ("call", "error", "sentence"),
     [
-        (lambda: Dataset([1, 2], [1]), ValueError, "x and y must have as many rows"),
+        (lambda: Dataset([1, 2], [1]), ValueError, "x and y must have the same number of rows"),
         (lambda: Dataset(1.0, [1]), ValueError, "x must hold at least one datapoint"),
         (lambda: Dataset([1], []), ValueError, "y must hold at least one datapoint"),
         (lambda: Dataset(["one"], [1]), TypeError, "x must be an array of numbers"),
@@ -163,8 +163,8 @@ DATA = Dataset([1.0], [1.0])
         (lambda: training_loss(square, 1.0, [1]), TypeError, "data must be a Dataset, got list"),
         (lambda: expected_loss(square, 1.0, DATA), TypeError, "law must be a FiniteLaw, got Dataset"),
         (lambda: generalisation_gap(square, 1.0, DATA, 3), TypeError, "test must be a Dataset or FiniteLaw, got int"),
-        (lambda: regularised(jnp.abs, jnp.abs, -1.0), ValueError, "strength must be zero or more"),
-        (lambda: erm(square, 1.0, DATA), ValueError, "hypotheses must hold one hypothesis a row"),
+        (lambda: regularised(jnp.abs, jnp.abs, -1.0), ValueError, "penalty must be zero or more"),
+        (lambda: erm(square, 1.0, DATA), ValueError, "hypotheses must hold one hypothesis per row"),
         (lambda: erm_threshold([1.0, 2.0], [0, 2]), ValueError, "y must hold labels from 0 to 1, got 2"),
         (lambda: ridge(np.ones((2, 2)), np.ones(3)), ValueError, r"y must have shape \(n,\) with n = 2"),
     ],

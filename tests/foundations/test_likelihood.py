@@ -36,7 +36,7 @@ def test_certainty():
         (lambda: likelihood([1.5], [1]), r"p must be in \[0, 1\], got 1.5 at index 0"),
         (lambda: likelihood([0.5], [2]), "y must hold labels from 0 to 1, got 2"),
         (lambda: negative_log_likelihood([0.5, 0.5], [1]), r"y must have shape \(n,\) with n = 2"),
-        (lambda: bernoulli_mass([0.5], [0.5]), "y must hold whole class labels"),
+        (lambda: bernoulli_mass([0.5], [0.5]), "y must hold whole numbers as class labels"),
     ],
 )
 def test_bad_input_gets_a_sentence(call, sentence):

@@ -22,7 +22,7 @@ def test_argmin_set_finds_all():
 
 
 def test_bad_input():
-    with pytest.raises(ValueError, match="x and y must have one shape"):
+    with pytest.raises(ValueError, match="x and y must have the same shape"):
         hadamard(np.ones(2), np.ones(3))
     with pytest.raises(TypeError, match="contains must be a function"):
         indicator(1, 2)

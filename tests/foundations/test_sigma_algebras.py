@@ -81,5 +81,5 @@ def test_bad_input():
         atoms([[1, 2]])
     with pytest.raises(ValueError, match="one number for each of 2 outcomes"):
         is_measurable([1.0, 2.0, 3.0], [[1, 0]])
-    with pytest.raises(TypeError, match="known before tracing"):
+    with pytest.raises(TypeError, match="must not be traced by jit"):
         jax.jit(lambda e: atoms(e))(np.eye(2))

@@ -49,7 +49,7 @@ def test_order_of_matrices():
     assert not loewner_geq(other, one)
     assert loewner_geq(one + other, one)
     assert is_psd(np.diag([1.0, -1e-3]), tolerance=1e-2)
-    with pytest.raises(ValueError, match="one shape"):
+    with pytest.raises(ValueError, match="the same shape"):
         loewner_geq(np.eye(2), np.eye(3))
     with pytest.raises(ValueError, match="b must be symmetric"):
         loewner_geq(np.eye(2), np.array([[1.0, 2.0], [0.0, 1.0]]))

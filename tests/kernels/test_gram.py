@@ -47,10 +47,10 @@ def test_is_kernel():
         return jax.random.normal(key, (n, 2))
 
     key = jax.random.key(0)
-    assert is_kernel(GaussianKernel(), sampler, key)
-    assert is_kernel(ArcCosineKernel(), sampler, key)
-    assert not is_kernel(lambda a, b: -jnp.sum((a - b) ** 2), sampler, key)
-    assert not is_kernel(lambda a, b: a[0] * b[1], sampler, key)  # not symmetric
+    assert is_kernel(GaussianKernel(), sampler, key=key)
+    assert is_kernel(ArcCosineKernel(), sampler, key=key)
+    assert not is_kernel(lambda a, b: -jnp.sum((a - b) ** 2), sampler, key=key)
+    assert not is_kernel(lambda a, b: a[0] * b[1], sampler, key=key)  # not symmetric
 
 
 def test_mercer_on_points_is_the_spectral_theorem():
@@ -109,7 +109,7 @@ def test_costs():
             ValueError,
             "g must be symmetric, got entries that differ",
         ),
-        (lambda: is_kernel(LinearKernel(), 3, None), TypeError, "sampler must be a function of a key and a number"),
+        (lambda: is_kernel(LinearKernel(), 3, key=None), TypeError, "sampler must be a function of a key and a number"),
         (lambda: plane_features(X[0]), ValueError, r"x must have shape \(2,\), got \(3,\)"),
         (lambda: monomial_features(X[0], 0), ValueError, "degree must be at least 1, got 0"),
         (lambda: mercer(LinearKernel(), X, np.ones(7), 8), ValueError, "rank must be from 1 to 7, got 8"),

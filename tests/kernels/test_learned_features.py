@@ -36,9 +36,9 @@ def test_training_lowers_the_loss_and_frozen_features_stay():
     assert free.losses.shape == (200,)
     assert free.losses[0] == pytest.approx(float(learned_feature_loss(model, X, SIGNS)))
     assert free.losses[-1] < frozen.losses[-1] < free.losses[0]
-    np.testing.assert_array_equal(frozen.model.w, model.w)
-    np.testing.assert_array_equal(frozen.model.b, model.b)
-    assert not np.allclose(free.model.w, model.w)
+    np.testing.assert_array_equal(frozen.network.w, model.w)
+    np.testing.assert_array_equal(frozen.network.b, model.b)
+    assert not np.allclose(free.network.w, model.w)
 
 
 @pytest.mark.parametrize(

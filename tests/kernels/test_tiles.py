@@ -79,7 +79,7 @@ def test_four_devices():
     environment = os.environ | {"XLA_FLAGS": "--xla_force_host_platform_device_count=4", "JAX_PLATFORMS": "cpu"}
     done = subprocess.run([sys.executable, "-c", CODE], env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    assert "x1 must have a multiple of 2 points to be dealt to devices, got 15." in done.stdout
+    assert "x1 must hold a multiple of 2 points, one part per device, got 15." in done.stdout
 
 
 @pytest.mark.parametrize(

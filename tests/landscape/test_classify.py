@@ -51,7 +51,7 @@ def test_an_operator_in_place_of_the_loss():
         operator = hessian(network, "squared", (x, jnp.zeros(30)), batch_size=7)
         assert classify(operator).kind == classify(network, "squared", (x, jnp.zeros(30))).kind == "minimum"
         other = gauss_newton(network, "squared", (x, x[:, 0]))
-        with pytest.raises(ValueError, match="classified by the Hessian"):
+        with pytest.raises(ValueError, match="classify needs the Hessian"):
             classify(other)
         with pytest.raises(ValueError, match="epsilon must be positive"):
             classify(operator, epsilon=0.0)

@@ -43,7 +43,7 @@ def test_committee_derivatives():
 
 def test_descent_and_polish_find_the_teacher():
     teacher = jnp.eye(3)
-    weights = committee_descent(jax.random.key(0), 3, teacher, trials=4, steps=400)
+    weights = committee_descent(3, teacher, key=jax.random.key(0), trials=4, steps=400)
     assert weights.shape == (4, 3, 3)
     ends = committee_polish(weights, teacher, steps=8)
     np.testing.assert_allclose(ends.loss, 0, atol=1e-12)

@@ -35,7 +35,7 @@ from corollary.landscape import (
     ],
 )
 def test_nearby_on_examples(f, size, verdict):
-    found = nearby(f, jnp.zeros(size), jax.random.key(0))
+    found = nearby(f, jnp.zeros(size), key=jax.random.key(0))
     assert (bool(found.minimum), bool(found.maximum), bool(found.saddle)) == verdict
     assert found.radius.shape == found.lowest.shape == (3,)
     assert (np.diff(found.lowest) <= 0).all()
@@ -44,7 +44,7 @@ def test_nearby_on_examples(f, size, verdict):
 
 def test_nearby_in_single_precision():
     with jax.enable_x64(False):
-        found = nearby(lambda w: w[0] ** 4 + w[1] ** 2, jnp.zeros(2), jax.random.key(1))
+        found = nearby(lambda w: w[0] ** 4 + w[1] ** 2, jnp.zeros(2), key=jax.random.key(1))
         assert found.lowest.dtype == jnp.float32
         assert found.minimum
         assert not found.maximum
@@ -139,10 +139,10 @@ F, P = (lambda w: jnp.sum(w**2)), np.ones((2, 2))
 @pytest.mark.parametrize(
     ("call", "error", "sentence"),
     [
-        (lambda: nearby(3, P[0], jax.random.key(0)), TypeError, "f must be a function of a point, got int"),
-        (lambda: nearby(F, P[0], jax.random.key(0), radii=[0.1, -1.0]), ValueError, "radii must be positive"),
-        (lambda: nearby(F, P[0], jax.random.key(0), samples=0), ValueError, "samples must be at least 1"),
-        (lambda: nearby(F, [1.0, np.nan], jax.random.key(0)), ValueError, "w must be finite"),
+        (lambda: nearby(3, P[0], key=jax.random.key(0)), TypeError, "f must be a function of a point, got int"),
+        (lambda: nearby(F, P[0], key=jax.random.key(0), radii=[0.1, -1.0]), ValueError, "radii must be positive"),
+        (lambda: nearby(F, P[0], key=jax.random.key(0), samples=0), ValueError, "samples must be at least 1"),
+        (lambda: nearby(F, [1.0, np.nan], key=jax.random.key(0)), ValueError, "w must be finite"),
         (lambda: inertia(np.ones((2, 3))), ValueError, "matrix must have shape"),
         (lambda: inertia(P, tolerance=-1.0), ValueError, "tolerance must be zero or more"),
         (lambda: second_order_stationary(F, P[0], -1.0), ValueError, "epsilon must be zero or more"),

@@ -131,7 +131,7 @@ def test_shapes_and_precision():
 @pytest.mark.parametrize(
     ("call", "error", "sentence"),
     [
-        (lambda p: principal_directions(X[:3], Y[:3]), ValueError, "x must span its space"),
+        (lambda p: principal_directions(X[:3], Y[:3]), ValueError, "x must span the space of inputs"),
         (lambda p: index_sets(17, 2), ValueError, "directions must be from 1 to 16"),
         (lambda p: index_sets(4, 0), ValueError, "width must be at least 1"),
         (lambda p: critical_point(3, np.zeros(3, bool), (2,)), TypeError, "principal must be Principal"),

@@ -20,18 +20,17 @@ from corollary.optimization import cosine_wells, minimize
 def test_uniform_ball():
     keys = jax.random.split(jax.random.key(0), 20_000)
     for dim in (1, 3, 10):
-        points = np.asarray(jax.vmap(lambda k, d=dim: uniform_ball(k, d, 2.0))(keys))
+        points = np.asarray(jax.vmap(lambda k, d=dim: uniform_ball(d, 2.0, key=k))(keys))
         radius = np.linalg.norm(points, axis=1)
         assert stats.kstest((radius / 2) ** dim, "uniform").pvalue > 1e-6
         # isotropic: E u_i u_j is radius^2 / (d + 2) on the diagonal
         np.testing.assert_allclose(points.T @ points / len(points), np.eye(dim) * 4 / (dim + 2), atol=0.08)
-    assert uniform_ball(keys[0], 2, dtype=jnp.float32).dtype == jnp.float32
+    assert uniform_ball(2, key=keys[0], dtype=jnp.float32).dtype == jnp.float32
 
 
 def test_gaussian_form():
     flat = cosine_wells(np.zeros(4))  # no gradient at the origin: the first step is the noise alone
-    method = gaussian_perturbed_descent(0.5, 0.2)
-    moves = jax.vmap(lambda k: minimize(flat, method, steps=1, key=k).theta[1])(
+    moves = jax.vmap(lambda k: minimize(flat, gaussian_perturbed_descent(0.5, 0.2, key=k), steps=1).theta[1])(
         jax.random.split(jax.random.key(1), 20_000)
     )
     noise = np.asarray(moves) / 0.5
@@ -40,7 +39,7 @@ def test_gaussian_form():
     assert stats.kstest(noise.ravel() / 0.1, "norm").pvalue > 1e-6
     # without noise, gradient descent
     start = np.array([1.0, 2.0, 3.0, -0.5])
-    path = minimize(flat, gaussian_perturbed_descent(0.5, 0.0), steps=3, start=start).theta
+    path = minimize(flat, gaussian_perturbed_descent(0.5, 0.0, key=jax.random.key(0)), steps=3, start=start).theta
     x = start
     for got in np.asarray(path[1:]):
         x = x - 0.5 * np.sin(x)
@@ -60,9 +59,9 @@ def test_parameters_solve_their_equation():
     # the slab of width omega in a ball of radius r is hit less often than the failure allows
     assert float(p.width) / float(p.radius) * np.sqrt(dim / np.pi) <= failure
     # reaching S means a decrease of S^2 / (2 eta T), and a perturbation costs less than half of what is promised
-    away = float(p.reach - p.eta * p.radius) ** 2 / (2 * float(p.eta) * float(p.interval))
+    away = float(p.reach - p.step * p.radius) ** 2 / (2 * float(p.step) * float(p.interval))
     assert away >= float(p.drop)
-    cost = eps * float(p.eta * p.radius) + ell / 2 * float(p.eta * p.radius) ** 2
+    cost = eps * float(p.step * p.radius) + ell / 2 * float(p.step * p.radius) ** 2
     assert cost <= float(p.drop) / 2
     # logarithmic in the dimension: each factor of 4 adds about log2(2) = 1
     more = escape_parameters(ell, rho, eps, delta, 4 * dim, gap)
@@ -74,7 +73,7 @@ def test_the_variant_perturbs_only_where_it_should():
     parameters = escape_parameters(1.0, 1.0, 0.25, 0.1, 2, 1.0)._replace(
         interval=jnp.asarray(10.0), radius=jnp.asarray(1e-3)
     )
-    path = minimize(problem, perturbed_descent(parameters), steps=60, key=jax.random.key(0))
+    path = minimize(problem, perturbed_descent(parameters, key=jax.random.key(0)), steps=60)
     x = np.asarray(path.theta)
     step = x[1:] - (x[:-1] - np.asarray(jax.vmap(problem.gradient)(path.theta[:-1])))
     perturbed = np.flatnonzero(np.abs(step).max(1) > 1e-12)
@@ -91,7 +90,7 @@ def test_the_variant_perturbs_only_where_it_should():
         since += 1
     np.testing.assert_array_equal(perturbed, expected)
     # a large gradient is left alone: plain gradient descent
-    far = minimize(problem, perturbed_descent(parameters), steps=1, key=jax.random.key(1), start=np.array([0.0, 1.0]))
+    far = minimize(problem, perturbed_descent(parameters, key=jax.random.key(1)), steps=1, start=np.array([0.0, 1.0]))
     np.testing.assert_allclose(far.theta[1], [0.0, 0.0], atol=1e-15)
 
 
@@ -119,10 +118,10 @@ def test_search_finds_the_first_second_order_point():
         (lambda: escape_parameters(1.0, 1.0, 0.1, 1.0, 2, 1.0), r"delta must be in \(0, 1\)"),
         (lambda: escape_parameters(1.0, 1.0, 0.1, 0.1, 0, 1.0), "dim must be at least 1"),
         (lambda: escape_parameters(1.0, 1.0, 0.1, 0.1, 2, 0.0), "gap must be positive"),
-        (lambda: uniform_ball(jax.random.key(0), 2, -1.0), "radius must be zero or more"),
-        (lambda: gaussian_perturbed_descent(0.0, 1.0), "eta must be positive"),
-        (lambda: gaussian_perturbed_descent(1.0, -1.0), "radius must be zero or more"),
-        (lambda: perturbed_descent((1.0, 2.0)), "parameters must come from escape_parameters"),
+        (lambda: uniform_ball(2, -1.0, key=jax.random.key(0)), "radius must be zero or more"),
+        (lambda: gaussian_perturbed_descent(0.0, 1.0, key=jax.random.key(0)), "step must be positive"),
+        (lambda: gaussian_perturbed_descent(1.0, -1.0, key=jax.random.key(0)), "radius must be zero or more"),
+        (lambda: perturbed_descent((1.0, 2.0), key=jax.random.key(0)), "parameters must come from escape_parameters"),
         (
             lambda: find_second_order_point(np.sum, 1.0, 0.1, 0.1, steps=1, key=jax.random.key(0)),
             "problem must be a Problem",

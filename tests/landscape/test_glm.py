@@ -79,10 +79,10 @@ def test_tron_descends_the_matching_loss():
 
 def test_model_samples_what_it_says():
     model = GLM(tanh, V, 0.1)
-    y = model.sample(jax.random.key(0), np.repeat(X[:1], 20000, 0))
+    y = model.sample(np.repeat(X[:1], 20000, 0), key=jax.random.key(0))
     assert y.mean() == pytest.approx(float(np.tanh(X[0] @ V)), abs=6 * 0.1 / np.sqrt(20000))
     assert y.std() == pytest.approx(0.1, rel=0.05)
-    np.testing.assert_allclose(GLM(tanh, V).sample(jax.random.key(0), X), np.tanh(X @ V), rtol=1e-12)
+    np.testing.assert_allclose(GLM(tanh, V).sample(X, key=jax.random.key(0)), np.tanh(X @ V), rtol=1e-12)
 
 
 Y = np.zeros(50)

@@ -12,7 +12,7 @@ from corollary.landscape import layer_signals, signal_propagation
 KEY = jax.random.key(0)
 
 
-def _one(y, out):
+def _one(out, y):
     return 0.5 * jnp.sum((out - y) ** 2)
 
 
@@ -32,7 +32,7 @@ def _check(found, by_hand, params, x, y, weights, unit_axes):
 
     def example_loss(params, shifts, a, b):
         out, signals = by_hand(params, a, shifts)
-        return _one(b, out), signals
+        return _one(out, b), signals
 
     each = jax.vmap(jax.grad(example_loss, argnums=(0, 1), has_aux=True), (None, None, 0, 0))
     (by_params, deltas), signals = each(params, zero, x, y)
@@ -62,7 +62,7 @@ def test_agrees_with_signal_propagation(batch_size):
     assert [layer.name for layer in found] == ["layers.0.weight", "layers.1.weight", "layers.2.weight"]
     # the same network cut before each activation: pre-activations are then what a function passes on
     linear = [lambda v, w=layer.weight, b=layer.bias: w @ v + b for layer in network.layers]
-    reference = signal_propagation([linear[0], jnp.tanh, linear[1], jnp.tanh, linear[2]], x, _one, y)
+    reference = signal_propagation([linear[0], jnp.tanh, linear[1], jnp.tanh, linear[2]], "squared", (x, y))
     np.testing.assert_allclose([layer.forward for layer in found], reference.forward[1::2], rtol=1e-12)
     np.testing.assert_allclose([layer.backward for layer in found], reference.backward[1::2], rtol=1e-12)
     assert [layer.dead for layer in found] == [0, 0, None]
@@ -74,7 +74,7 @@ def test_weight_gradients_agree_with_signal_propagation():
     rng = np.random.default_rng(1)
     x, y = rng.normal(size=(9, 3)), rng.normal(size=(9, 3))
     found = layer_signals(network, "squared", (x, y))
-    reference = signal_propagation(network, x, _one, y)
+    reference = signal_propagation(network, "squared", (x, y))
     np.testing.assert_allclose([layer.gradient for layer in found], reference.gradient, rtol=1e-12)
     np.testing.assert_allclose([layer.forward for layer in found], reference.forward[1:], rtol=1e-12)
     np.testing.assert_allclose([layer.backward for layer in found], reference.backward[1:], rtol=1e-12)

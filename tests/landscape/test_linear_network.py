@@ -101,7 +101,7 @@ def test_compiles_and_batches():
         (lambda: deep_linear_loss((np.full((3, 4), np.nan),), X, Y), ValueError, "weights.0. must be finite"),
         (lambda: projected_least_squares((np.ones((3, 4)),), X, Y), ValueError, "at least 2 matrices"),
         (lambda: projected_least_squares(network((4, 2, 3)), X, Y, 0.0), ValueError, "rank_tolerance must be positive"),
-        (lambda: least_squares_map(X[:2], Y[:2]), ValueError, "x must span its space"),
+        (lambda: least_squares_map(X[:2], Y[:2]), ValueError, "x must span the space of inputs"),
         (lambda: squared_loss_of_moments(np.ones((3, 4)), (1, 2, 3)), TypeError, "second must be Moments"),
         (
             lambda: squared_loss_of_moments(np.ones((3, 5)), second_moments(X, Y)),

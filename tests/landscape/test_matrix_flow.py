@@ -94,7 +94,11 @@ def test_precision_and_compilation():
         (lambda: balanced_velocity(START, TARGET[:2], 2), ValueError, "target must have shape"),
         (lambda: factor_flow(FACTORS, TARGET, [2.0, 1.0]), ValueError, "times must increase"),
         (lambda: singular_value_time(0.0, 0.5, 1.0, 2), ValueError, "start must be positive"),
-        (lambda: singular_value_time(0.5, 1.5, 1.0, 2), ValueError, "start and end must lie on one side of target"),
+        (
+            lambda: singular_value_time(0.5, 1.5, 1.0, 2),
+            ValueError,
+            "start and end must lie on the same side of target",
+        ),
         (lambda: singular_value_time(0.5, 0.6, 1.0, 0), ValueError, "depth must be at least 1"),
     ],
 )

@@ -10,15 +10,16 @@ from corollary import nets
 from corollary.landscape import depth_factor, he_variance, layers_of, signal_propagation, xavier_variance
 
 KEY = jax.random.key(0)
+ONE = ([[1.0]], [[1.0]])
 
 
-def _half_square(y, out):
+def _half_square(out, y):
     return 0.5 * jnp.sum((out - y) ** 2)
 
 
 def _check(network, x, y, loss=_half_square):
     """Layer by layer with one example at a time and `jax.grad` of what comes after the layer."""
-    found = signal_propagation(network, x, loss, y)
+    found = signal_propagation(network, loss, (x, y))
     layers = layers_of(network)
     forward, backward = np.zeros(len(layers) + 1), np.zeros(len(layers) + 1)
     for a, b in zip(x, y, strict=True):
@@ -28,7 +29,7 @@ def _check(network, x, y, loss=_half_square):
             def rest(s, k=k, b=b):
                 for layer in layers[k:]:
                     s = layer(s)
-                return loss(b, s)
+                return loss(s, b)
 
             forward[k] += float(jnp.mean(state**2)) / len(x)
             backward[k] += float(jnp.sum(jax.grad(rest)(state) ** 2)) / len(x)
@@ -87,10 +88,10 @@ def test_stacks_residuals_and_plain_functions():
     _check(nets.DeepLinearNetwork((3, 4, 3), key=KEY), x, y)
     m = rng.normal(size=(3, 3))
     _check([lambda v: m @ v, jnp.sin, lambda v: v**2], x, y)
-    # classes as labels, and no labels at all
+    # classes as labels, and targets that do not count
     labels = np.array([0, 2, 1, 1])
-    _check([jnp.sin], x, labels, lambda y, out: -jax.nn.log_softmax(out)[y])
-    plain = signal_propagation([jnp.sin], x, lambda out: jnp.sum(out))
+    _check([jnp.sin], x, labels, lambda out, y: -jax.nn.log_softmax(out)[y])
+    plain = signal_propagation([jnp.sin], lambda out, _: jnp.sum(out), (x, x))
     np.testing.assert_allclose(plain.backward, [np.mean(np.sum(np.cos(x) ** 2, 1)), 3.0])
 
 
@@ -98,13 +99,12 @@ def test_under_jit_and_in_single_precision():
     network = nets.MLP((3, 4, 2), nets.tanh, key=KEY)
     rng = np.random.default_rng(5)
     x, y = rng.normal(size=(4, 3)), rng.normal(size=(4, 2))
-    direct = signal_propagation(network, x, _half_square, y)
-    jitted = eqx.filter_jit(lambda n, x: signal_propagation(n, x, _half_square, y))(network, jnp.asarray(x))
+    direct = signal_propagation(network, "squared", (x, y))
+    jitted = eqx.filter_jit(lambda n, x: signal_propagation(n, _half_square, (x, y)))(network, jnp.asarray(x))
     np.testing.assert_allclose(direct.backward, jitted.backward, rtol=1e-12)
     small = jax.tree.map(lambda a: a.astype(jnp.float32) if eqx.is_inexact_array(a) else a, network)
-    assert (
-        signal_propagation(small, x.astype(np.float32), _half_square, y.astype(np.float32)).forward.dtype == jnp.float32
-    )
+    single = x.astype(np.float32), y.astype(np.float32)
+    assert signal_propagation(small, "squared", single).forward.dtype == jnp.float32
 
 
 def test_a_module_that_does_more_than_its_layers_is_refused():
@@ -115,7 +115,7 @@ def test_a_module_that_does_more_than_its_layers_is_refused():
             return x + self.layers[0](x)
 
     with pytest.raises(ValueError, match="network must apply its layers one after the other, but Skips"):
-        signal_propagation(Skips((jnp.sin,)), np.ones((2, 3)), lambda out: jnp.sum(out))
+        signal_propagation(Skips((jnp.sin,)), "squared", (np.ones((2, 3)), np.ones((2, 3))))
 
 
 def test_scalings():
@@ -138,12 +138,12 @@ def test_depth_factor():
 @pytest.mark.parametrize(
     ("call", "sentence"),
     [
-        (lambda: signal_propagation([jnp.sin], [[1.0]], 3), "loss must be a function of label and output"),
-        (lambda: signal_propagation([jnp.sin], 1.0, jnp.sum), "x must hold at least one example"),
-        (lambda: signal_propagation([jnp.sin], np.ones((2, 1)), _half_square, [1.0]), "y must hold one label for each"),
-        (lambda: signal_propagation([], [[1.0]], jnp.sum), "network must be a sequence of functions"),
-        (lambda: signal_propagation(jnp.sin, [[1.0]], jnp.sum), "network must be a sequence of functions"),
-        (lambda: signal_propagation([lambda x: (x, x)], [[1.0]], jnp.sum), "every layer must return one array"),
+        (lambda: signal_propagation([jnp.sin], 3, ([[1.0]], [[1.0]])), "loss must be a name, a function of one output"),
+        (lambda: signal_propagation([jnp.sin], "squared", (1.0, 1.0)), "one common first axis"),
+        (lambda: signal_propagation([jnp.sin], "squared", (np.ones((2, 1)), [1.0])), "one common first axis"),
+        (lambda: signal_propagation([], "squared", ONE), "network must be a sequence of functions"),
+        (lambda: signal_propagation(jnp.sin, "squared", ONE), "network must be a sequence of functions"),
+        (lambda: signal_propagation([lambda x: (x, x)], "squared", ONE), "every layer must return one array"),
         (lambda: depth_factor([1.0, 0.0]), "profile must be positive"),
         (lambda: depth_factor([1.0]), "profile must have at least two entries"),
         (lambda: xavier_variance(0, 1), "fan_in must be at least 1"),

@@ -26,7 +26,7 @@ def test_slab_probability():
     assert slab_probability(1, 0.3) == pytest.approx(0.3, rel=1e-12)  # an interval
     assert slab_probability(3, 0.2) == pytest.approx(1.5 * (0.2 - 0.2**3 / 3), rel=1e-10)  # Archimedes
     np.testing.assert_allclose(slab_probability(5, np.array([1.0, 2.0])), 1.0)
-    points = jax.vmap(lambda k: uniform_ball(k, 30))(jax.random.split(jax.random.key(0), 50_000))
+    points = jax.vmap(lambda k: uniform_ball(30, key=k))(jax.random.split(jax.random.key(0), 50_000))
     share, exact = float(jnp.mean(jnp.abs(points[:, 0]) <= 0.1)), float(slab_probability(30, 0.1))
     assert abs(share - exact) < 6 * np.sqrt(exact / 50_000)
 

@@ -72,7 +72,10 @@ def test_capacity_and_crossing():
         (lambda: cover_fraction(0.0, 1), "s must be at least 1, got 0.0."),
         (lambda: log2_cover_count(3.0, 0), "n must be at least 1, got 0."),
         (lambda: cover_capacity(0), "n must be at least 1, got 0."),
-        (lambda: cover_crossing([1.0, 2.0], [1.0, 0.6]), "fractions must fall from at least one half to below it."),
+        (
+            lambda: cover_crossing([1.0, 2.0], [1.0, 0.6]),
+            "fractions must fall from one half or more to less than one half.",
+        ),
         (lambda: cover_crossing([2.0, 1.0], [1.0, 0.2]), "sizes must be increasing."),
         (lambda: realisable(np.ones((21, 2))), "x must hold at most 20 points, since all 2^s labellings are tried"),
         (lambda: labelings(21), "s must be from 1 to 20, got 21."),

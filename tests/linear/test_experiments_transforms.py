@@ -99,9 +99,9 @@ FLAT = {
     "weighted_error": (lambda y: linear.weighted_error(y, Y[::-1], np.array([1.0, 2.0])), Y),
     "is_separable": (lambda x: linear.is_separable(x, Y), X1),
     "logistic_loss_problem": (lambda x: linear.logistic_loss_problem(x, Y).minimum, X2),
-    "fit_newton": (lambda x: linear.fit_newton(x, Y, ridge=0.1).theta, X2),
+    "fit_newton": (lambda x: linear.fit_newton(x, Y, penalty=0.1).theta, X2),
     "fit_gradient_descent": (lambda x: linear.fit_gradient_descent(x, Y, steps=5).theta, X2),
-    "fit_softmax": (lambda x: linear.fit_softmax(x, Y, 2, ridge=0.1).theta, X2),
+    "fit_softmax": (lambda x: linear.fit_softmax(x, Y, 2, penalty=0.1).theta, X2),
 }
 
 

@@ -29,7 +29,7 @@ THETA = np.array([0.8, -1.2, 0.3, 0.5])
 
 @pytest.fixture
 def data():
-    return logistic_data(jax.random.key(0), jnp.asarray(THETA), 200)
+    return logistic_data(jnp.asarray(THETA), 200, key=jax.random.key(0))
 
 
 def test_losses_are_the_composition(data):
@@ -105,9 +105,9 @@ def test_newton_against_sklearn_without_penalty(data):
 def test_newton_against_sklearn_with_penalty(data, ridge):
     # sklearn minimises c * sum(loss) + |w|^2 / 2 with the intercept free.
     reference = Reference(C=1 / (2 * ridge * 200), solver="newton-cholesky", tol=1e-12).fit(data.x, data.y)
-    fit = fit_newton(data.x, data.y, ridge=jnp.array([ridge] * 3 + [0.0]))
+    fit = fit_newton(data.x, data.y, penalty=jnp.array([ridge] * 3 + [0.0]))
     np.testing.assert_allclose(fit.theta, np.append(reference.coef_, reference.intercept_), rtol=1e-6, atol=1e-9)
-    everything = fit_newton(data.x, data.y, ridge=ridge)
+    everything = fit_newton(data.x, data.y, penalty=ridge)
     ours = minimize(
         lambda t: float(logistic_loss(t, data.x, data.y, ridge)), np.zeros(4), method="Nelder-Mead",
         options={"xatol": 1e-9, "fatol": 1e-15, "maxiter": 5000},
@@ -160,7 +160,7 @@ def test_separable_data_are_not_fitted_silently():
 def test_the_ridge_path_ends_in_the_middle_of_the_gap():
     x, y = book_perfect_data()
     ridges = 10.0 ** jnp.array([-2, -8, -14, -20])
-    fits = jax.vmap(lambda c: fit_newton(x, y, ridge=c))(ridges)
+    fits = jax.vmap(lambda c: fit_newton(x, y, penalty=c))(ridges)
     assert jnp.all(fits.converged)
     assert jnp.all(jnp.linalg.norm(fits.theta, axis=1) <= jnp.sqrt(jnp.log(2) / ridges))
     assert fits.theta[-1, 0] > 1000
@@ -185,7 +185,7 @@ def test_verdict_against_linear_programming():
 
 
 def test_collinear_features_keep_their_probabilities():
-    x, y = logistic_data(jax.random.key(7), jnp.array([1.0, 0.5]), 100)
+    x, y = logistic_data(jnp.array([1.0, 0.5]), 100, key=jax.random.key(7))
     twice = jnp.stack([x, 3 * x - 2], 1)
     fit, plain = fit_newton(twice, y), fit_newton(x, y)
     assert fit.converged
@@ -193,7 +193,7 @@ def test_collinear_features_keep_their_probabilities():
 
 
 def test_features_of_wildly_different_scale():
-    x, y = logistic_data(jax.random.key(8), jnp.array([1.0, -1.0, 0.5]), 300)
+    x, y = logistic_data(jnp.array([1.0, -1.0, 0.5]), 300, key=jax.random.key(8))
     scale = jnp.array([1e7, 1e-7])
     plain, scaled = fit_newton(x, y), fit_newton(x * scale + 5 * scale, y)
     assert scaled.converged

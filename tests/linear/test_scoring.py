@@ -39,12 +39,12 @@ def test_scores_have_mean_0_and_variance_1(ddof):
 
 
 def test_optimum_moves_with_the_features():
-    x, y = logistic_data(jax.random.key(1), jnp.array([1.0, -0.5, 0.3]), 200)
+    x, y = logistic_data(jnp.array([1.0, -0.5, 0.3]), 200, key=jax.random.key(1))
     matrix, mean = jnp.array([[2.0, 1.0], [0.5, -1.0]]), jnp.array([3.0, -7.0])
     raw, moved = fit_newton(x @ matrix.T + mean, y).theta, fit_newton(x, y).theta
     np.testing.assert_allclose(theta_in_scores(raw, mean, matrix), moved, rtol=1e-9)
     np.testing.assert_allclose(theta_from_scores(moved, mean, matrix), raw, rtol=1e-9)
-    penalised = fit_newton(x @ matrix.T + mean, y, ridge=0.1).theta, fit_newton(x, y, ridge=0.1).theta
+    penalised = fit_newton(x @ matrix.T + mean, y, penalty=0.1).theta, fit_newton(x, y, penalty=0.1).theta
     assert jnp.max(jnp.abs(theta_in_scores(penalised[0], mean, matrix) - penalised[1])) > 1e-2
 
 

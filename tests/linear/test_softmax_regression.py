@@ -23,7 +23,7 @@ THETA = np.array([[1.0, 1.0, 0.5], [0.5, 0.0, 0.0], [-0.5, -1.0, -1.0]])
 
 @pytest.fixture
 def data():
-    return softmax_data(jax.random.key(0), jnp.asarray(THETA), 300)
+    return softmax_data(jnp.asarray(THETA), 300, key=jax.random.key(0))
 
 
 def test_loss_is_the_cross_entropy_of_the_model(data):
@@ -68,7 +68,7 @@ def test_reference_class_and_ridge(data):
     np.testing.assert_array_equal(pinned.theta[1], 0)
     np.testing.assert_allclose(pinned.theta, free.theta - free.theta[1], atol=1e-12)
     np.testing.assert_allclose(pinned.loss, free.loss, rtol=1e-13)
-    ridged = fit_softmax(data.x, data.y, 3, ridge=0.05)
+    ridged = fit_softmax(data.x, data.y, 3, penalty=0.05)
     assert ridged.converged
     np.testing.assert_allclose(softmax_gradient(ridged.theta, data.x, data.y, 0.05), 0, atol=1e-15)
 
@@ -82,7 +82,7 @@ def test_fit_from_any_start(data):
 
 
 def test_two_classes_are_logistic_regression():
-    x, y = logistic_data(jax.random.key(5), jnp.array([1.0, -2.0, 0.5]), 200)
+    x, y = logistic_data(jnp.array([1.0, -2.0, 0.5]), 200, key=jax.random.key(5))
     binary, two = fit_newton(x, y), fit_softmax(x, y, 2, reference=0)
     np.testing.assert_allclose(two.loss, binary.loss, rtol=1e-13)
     np.testing.assert_allclose(two.theta[1], binary.theta, rtol=1e-11)
@@ -92,7 +92,7 @@ def test_separable_and_missing_classes_are_not_fitted_silently(data):
     x, y = book_perfect_data()
     assert not fit_softmax(x, y, 2).converged
     assert not fit_softmax(data.x, data.y, 4).converged  # nobody has label 3: its bias falls for ever
-    assert fit_softmax(data.x, data.y, 4, ridge=1e-3).converged
+    assert fit_softmax(data.x, data.y, 4, penalty=1e-3).converged
     assert not fit_softmax(data.x, plural(data.x), 3).converged
 
 

@@ -69,7 +69,7 @@ def test_of_takes_a_network_and_depth_one_is_the_shallow_network():
 @pytest.mark.parametrize(
     ("call", "sentence"),
     [
-        (lambda m: classifier_backprop(m.network, jnp.ones(3), 0), "model must be a Classifier, got MLP"),
+        (lambda m: classifier_backprop(m.network, jnp.ones(3), 0), "network must be a Classifier, got MLP"),
         (lambda m: classifier_backprop(m, jnp.ones(3), 0, by="U"), "by must be one of 'H', 'Z', got 'U'"),
         (lambda m: classifier_backprop(m, jnp.ones(2), 0), r"x must have shape \(3,\), got \(2,\)"),
         (lambda m: classifier_backprop(m, jnp.ones(3), 4), "y must hold labels from 0 to 3, got 4"),
@@ -79,13 +79,13 @@ def test_of_takes_a_network_and_depth_one_is_the_shallow_network():
         (lambda m: Classifier(3, 6, 0, 4, key=jax.random.key(0)), "depth must be at least 1, got 0"),
         (
             lambda m: classifier_backprop(Classifier(3, 6, 1, 4, jnp.tanh, key=jax.random.key(0)), jnp.ones(3), 0),
-            "model must have an Activation",
+            "network must have an Activation",
         ),
         (
             lambda m: classifier_backprop(
                 Classifier.of(MLP((3, 6, 4), tanh, key=jax.random.key(0), bias=False)), jnp.ones(3), 0
             ),
-            "model must have biases",
+            "network must have biases",
         ),
     ],
 )

@@ -30,7 +30,7 @@ def test_costs_layer_by_layer(sizes):
     forward, backward = _counted(*sizes)
     assert forward_cost(*sizes) == forward
     assert backward_cost(*sizes) == backward
-    assert backward_cost(*sizes, batch=7) == 7 * backward
+    assert backward_cost(*sizes, batch_size=7) == 7 * backward
     depth, width, inputs, classes = sizes
     assert printed_backward_cost(*sizes) - backward == 2 * width**2 + classes
     model = Classifier(inputs, width, depth, classes, key=jax.random.key(0))
@@ -43,8 +43,8 @@ def test_the_example_of_the_text():
     assert forward_cost(*example) == 3_105_200
     assert backward_cost(*example) == 3_652_600
     assert printed_backward_cost(*example) == 4_152_700
-    assert printed_memory_cost(*example, batch=1000).total == 2_552_100
-    memory = memory_cost(*example, batch=1000)
+    assert printed_memory_cost(*example, batch_size=1000).total == 2_552_100
+    memory = memory_cost(*example, batch_size=1000)
     assert memory == (1_552_600, 1_000_000, 5_000_000)
     assert memory.gigabytes() == pytest.approx(0.0302104)
 
@@ -55,4 +55,4 @@ def test_bad_input():
     with pytest.raises(ValueError, match="classes must be at least 2, got 1"):
         backward_cost(1, 1, 1, 1)
     with pytest.raises(TypeError, match="batch must be an integer"):
-        memory_cost(1, 1, 1, 2, batch=1.5)
+        memory_cost(1, 1, 1, 2, batch_size=1.5)

@@ -164,7 +164,7 @@ def test_flax_nnx(fitted, data, expected):
     same(subject, expected, names, transposed=False, rtol=RTOL)
     assert net.drop.deterministic is False  # the module that was given is left as it was
     assert subject.with_params(subject.init(jax.random.key(1))).mean_loss() != pytest.approx(subject.mean_loss())
-    with pytest.raises(ValueError, match="variables belong to Linen"):
+    with pytest.raises(ValueError, match="leave out variables, which is for Linen"):
         Network.from_flax(net, data[0][0], variables={})
 
 

@@ -211,7 +211,7 @@ REFUSED = {
         lambda path: mlp([("LayerNormalization", ["logits", "m"], ["out"], {})]),
         X,
         {},
-        "the ONNX graph cannot be brought into a form to be run: KeyError",
+        "the ONNX graph cannot be prepared to run: KeyError",
     ),
     "unsupported": (
         lambda path: mlp([("Det", ["logits"], ["d"], {}), ("GlobalLpPool", ["d"], ["out"], {})]),

@@ -58,7 +58,7 @@ def test_amsgrad_never_grows_its_step():
     assert sizes[1] == pytest.approx(sizes[3])
 
 
-def test_learning_rate_may_be_a_schedule_or_traced():
+def test_step_may_be_a_schedule_or_traced():
     schedule = optax.exponential_decay(0.3, 1, 0.5)
     expected = loop(lambda k, g: 0.3 * 0.5**k * g[-1] / np.sqrt((g**2).sum()))
     # Optax computes this schedule in single precision

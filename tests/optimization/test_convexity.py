@@ -133,7 +133,7 @@ def test_sentences():
         chord_gap(3, X, Y)
     with pytest.raises(TypeError, match="member must be a function of a point, got str"):
         leaves_set("disc", X, Y)
-    with pytest.raises(ValueError, match="x and y must have one shape"):
+    with pytest.raises(ValueError, match="x and y must have the same shape"):
         tangent_gap(_quadratic, X, Y[:1])
     with pytest.raises(ValueError, match=r"weight must be in \[0, 1\]"):
         chord_gap(_quadratic, X, Y, 1.5)
@@ -175,7 +175,7 @@ def test_violation_against_brute_force():
 def test_violation_of_a_convex_function_is_rounding_and_of_one_point_nothing():
     assert float(convexity_violation(_quadratic, X, Y).value) <= 1e-14
     assert float(convexity_violation(jnp.sum, X, X).value) == pytest.approx(0, abs=1e-15)
-    with pytest.raises(ValueError, match="one shape"):
+    with pytest.raises(ValueError, match="the same shape"):
         convexity_violation(_quadratic, X, Y[:1])
     with pytest.raises(ValueError, match="steps must be at least 1"):
         convexity_violation(_quadratic, X, Y, steps=0)

@@ -11,7 +11,7 @@ RNG = np.random.default_rng(1)
 
 
 def test_cosines():
-    problem = random_cosines(jax.random.key(0), 3, terms=5, scale=2.0, frequency=3.0)
+    problem = random_cosines(3, key=jax.random.key(0), terms=5, scale=2.0, frequency=3.0)
     c, a, b = map(np.asarray, problem.data)
     w = RNG.normal(size=(200, 3))
     np.testing.assert_allclose(jax.vmap(problem)(w), np.cos(w @ a.T + b) @ c, rtol=1e-12)

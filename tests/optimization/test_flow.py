@@ -12,7 +12,7 @@ from corollary.optimization import Problem, gradient_flow, quadratic_flow, rando
 
 def test_flow_against_the_exponential_and_an_adaptive_solver():
     times = jnp.array([0.0, 0.5, 2.0])
-    problem = random_quadratic(jax.random.key(1), 4, 10.0)
+    problem = random_quadratic(4, 10.0, key=jax.random.key(1))
     hessian, centre = problem.data
     flow = gradient_flow(problem, times, substeps=200)
     exact = np.stack([centre + expm(-t * np.asarray(hessian)) @ (problem.start - centre) for t in np.asarray(times)])

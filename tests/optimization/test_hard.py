@@ -16,7 +16,7 @@ from corollary.optimization import (
 
 
 def test_polynomial_counts_violated_clauses_on_the_cube():
-    clauses = np.asarray(random_clauses(jax.random.key(0), 5, 12))
+    clauses = np.asarray(random_clauses(5, 12, key=jax.random.key(0)))
     problem = satisfiability(clauses, np.zeros(5))
     for bits in itertools.product([0, 1], repeat=5):
         true = sum(any((bits[abs(v) - 1] == 1) == (v > 0) for v in clause) for clause in clauses)
@@ -25,7 +25,7 @@ def test_polynomial_counts_violated_clauses_on_the_cube():
 
 
 def test_random_clauses_have_three_variables():
-    clauses = np.asarray(random_clauses(jax.random.key(1), 4, 200))
+    clauses = np.asarray(random_clauses(4, 200, key=jax.random.key(1)))
     assert all(len(set(row)) == 3 for row in np.abs(clauses))
     assert set(np.abs(clauses).ravel()) == {1, 2, 3, 4}
     assert (clauses > 0).mean() == pytest.approx(0.5, abs=0.1)
@@ -55,4 +55,4 @@ def test_sentences():
     with pytest.raises(ValueError, match=r"cell must be in \[0, 1\]"):
         haystack(np.array([2.0, 0.0]))
     with pytest.raises(ValueError, match="variables must be at least 3"):
-        random_clauses(jax.random.key(0), 2, 1)
+        random_clauses(2, 1, key=jax.random.key(0))

@@ -55,17 +55,17 @@ def test_least_squares_moments_and_average_by_enumeration():
 def test_batches_and_changing_steps():
     start = np.zeros(2)
     etas = np.array([0.3, 0.2, 0.1])
-    paths = jax.vmap(lambda k: minimize(least_squares_sum(X, Y), sgd(0.2, batch=2), steps=3, key=k).theta[-1])(
+    paths = jax.vmap(lambda k: minimize(least_squares_sum(X, Y), sgd(0.2, batch_size=2), steps=3, key=k).theta[-1])(
         jax.random.split(KEY, 20000)
     )
     square = np.sum((np.asarray(paths) - np.linalg.lstsq(X, Y)[0]) ** 2, 1)
-    exact = np.trace(least_squares_moments(X, Y, start, 0.2, 3, batch=2).variance[-1])
+    exact = np.trace(least_squares_moments(X, Y, start, 0.2, 3, batch_size=2).variance[-1])
     np.testing.assert_allclose(square.mean(), exact, atol=5 * square.std() / 20000**0.5)
     first = least_squares_moments(X, Y, start, etas, 3)
     np.testing.assert_allclose(first.variance[1], least_squares_moments(X, Y, start, 0.3, 1).variance[1], rtol=1e-12)
     last = every_path(start, 0.3, 1)[:, -1] - np.linalg.lstsq(X, Y)[0]
     np.testing.assert_allclose(first.mean[1], last.mean(0), rtol=1e-10)
-    assert averaged_error(X, Y, start, 0.2, 30, batch=4).shape == (30,)
+    assert averaged_error(X, Y, start, 0.2, 30, batch_size=4).shape == (30,)
 
 
 def test_quadratic_moments_against_the_powers_and_lyapunov():
@@ -101,7 +101,7 @@ def test_confusion_zone():
             lambda: least_squares_moments(X, Y, np.zeros(2), np.ones(2), 3),
             r"step must be a number or have shape \(3,\)",
         ),
-        (lambda: least_squares_moments(X, Y, np.zeros(2), 0.1, 3, batch=0), "batch must be at least 1"),
+        (lambda: least_squares_moments(X, Y, np.zeros(2), 0.1, 3, batch_size=0), "batch_size must be at least 1"),
         (lambda: confusion_zone(np.array([1.0, 0.0]), np.ones(2), 0.1), "the absolute value of x must be positive"),
         (lambda: confusion_zone(np.array([1.0, 2.0]), np.ones(2), 1.0), "must be positive"),
         (lambda: circle_grid(7), "size must be even"),

@@ -31,7 +31,7 @@ def matrix():
 
 
 def test_newton_solves_a_quadratic_and_finds_the_logistic_minimum():
-    problem = random_quadratic(jax.random.key(0), 4, 10.0)
+    problem = random_quadratic(4, 10.0, key=jax.random.key(0))
     path = minimize(problem, newton(), steps=1)
     np.testing.assert_allclose(path.theta[1], problem.minimiser, atol=1e-12)
     rng = np.random.default_rng(1)

@@ -78,7 +78,7 @@ def test_batch_constants_and_step():
     [
         (lambda: gradient_variance(quadratic(jnp.ones(2)), jnp.ones(2)), "problem must be a FiniteSum"),
         (lambda: gradient_variance(least_squares_sum(X, Y), jnp.ones(3)), r"theta must have shape \(2,\)"),
-        (lambda: batch_factor(4, 5, replacement=False), "batch must be from 1 to 4"),
+        (lambda: batch_factor(4, 5, replacement=False), "batch_size must be from 1 to 4"),
         (lambda: noise_constants(X, Y, 0.5), "kappa2 must be at least 1"),
         (lambda: noise_constants(X, Y[:3], 2.0), "y must have shape"),
         (lambda: batch_constants(-1.0, 2.0, 3), "kappa1 must be zero or more"),

@@ -39,7 +39,7 @@ def classification(n=60, d=3):
 def problems():
     x, y = classification()
     return {
-        "quadratic": random_quadratic(KEY, 5, 30.0),
+        "quadratic": random_quadratic(5, 30.0, key=KEY),
         "least squares": least_squares(x, x @ jnp.ones(3) + y),
         "rank-deficient": least_squares(jnp.concatenate([x, x[:, :1]], 1), y),
         "ridge logistic": ridge_logistic(x, y, 0.1),
@@ -73,7 +73,7 @@ def test_the_constants_of_a_problem(name):
 
 
 def test_a_trajectory_is_the_recursion():
-    p = random_quadratic(KEY, 4, 10.0)
+    p = random_quadratic(4, 10.0, key=KEY)
     hessian, centre = map(np.asarray, p.data)
     theta = np.asarray(p.start)
     path = minimize(p, optax.sgd(0.3), steps=20)
@@ -89,8 +89,8 @@ def test_a_trajectory_is_the_recursion():
     [
         (lambda: quadratic([[1.0]]), ValueError, "spectrum must have shape"),
         (lambda: quadratic([1.0, 2.0], [1.0]), ValueError, "start must have shape"),
-        (lambda: random_quadratic(KEY, 1, 2.0), ValueError, "dim must be at least 2"),
-        (lambda: random_quadratic(KEY, 3, 0.5), ValueError, "condition must be at least 1"),
+        (lambda: random_quadratic(1, 2.0, key=KEY), ValueError, "dim must be at least 2"),
+        (lambda: random_quadratic(3, 0.5, key=KEY), ValueError, "condition must be at least 1"),
         (lambda: least_squares(np.zeros((3, 2)), np.zeros(2)), ValueError, "y must have shape"),
         (lambda: ridge_logistic(np.zeros((3, 2)), np.zeros(3), 0.0), ValueError, "ridge must be positive"),
         (lambda: logistic_loss_problem(np.array([1.0, 2.0]), np.array([0, 1])), ValueError, "separable"),

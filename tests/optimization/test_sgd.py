@@ -38,8 +38,8 @@ def numpy_sgd(chosen, start, etas):
 
 def test_with_replacement_is_the_oracle_of_a_finite_sum_and_the_loop_in_numpy():
     etas = inverse_time(1.0, 4.0)
-    ours = minimize(least_squares_sum(X, Y), sgd(etas, batch=4), steps=30, key=KEY).theta
-    theirs = minimize(least_squares_sum(X, Y, batch=4), optax.sgd(etas), steps=30, key=KEY).theta
+    ours = minimize(least_squares_sum(X, Y), sgd(etas, batch_size=4), steps=30, key=KEY).theta
+    theirs = minimize(least_squares_sum(X, Y, batch_size=4), optax.sgd(etas), steps=30, key=KEY).theta
     np.testing.assert_allclose(ours, theirs, rtol=1e-12)
     chosen = [np.asarray(jax.random.randint(jax.random.fold_in(KEY, k), (4,), 0, 12)) for k in range(30)]
     np.testing.assert_allclose(ours, numpy_sgd(chosen, np.zeros(3), 1 / (4 + np.arange(1, 31))), rtol=1e-10)
@@ -47,10 +47,10 @@ def test_with_replacement_is_the_oracle_of_a_finite_sum_and_the_loop_in_numpy():
 
 def test_all_examples_without_replacement_is_gradient_descent():
     problem = least_squares_sum(X, Y)
-    ours = minimize(problem, sgd(0.1, batch=12, sampling="without"), steps=20, key=KEY).theta
+    ours = minimize(problem, sgd(0.1, batch_size=12, sampling="without"), steps=20, key=KEY).theta
     plain = numpy_sgd([np.arange(12)] * 20, np.zeros(3), [0.1] * 20)
     np.testing.assert_allclose(ours, plain, rtol=1e-10)
-    np.testing.assert_allclose(minimize(problem, sgd(0.1, batch=12, sampling="reshuffle"), steps=20).theta, plain)
+    np.testing.assert_allclose(minimize(problem, sgd(0.1, batch_size=12, sampling="reshuffle"), steps=20).theta, plain)
 
 
 @pytest.mark.parametrize("sampling", ["without", "reshuffle"])
@@ -59,7 +59,7 @@ def test_batches_hold_each_example_at_most_once(sampling):
     from corollary.optimization import finite_sum
 
     count = finite_sum(lambda theta, e: theta @ e, (np.eye(12),), np.zeros(12))
-    steps = -4 * np.diff(minimize(count, sgd(1.0, batch=4, sampling=sampling), steps=9, key=KEY).theta, axis=0)
+    steps = -4 * np.diff(minimize(count, sgd(1.0, batch_size=4, sampling=sampling), steps=9, key=KEY).theta, axis=0)
     np.testing.assert_allclose(np.sort(steps, axis=1), [[0.0] * 8 + [1.0] * 4] * 9, atol=1e-12)
     epochs = steps.reshape(3, 3, 12).sum(1)
     assert np.allclose(epochs, 1) == (sampling == "reshuffle")
@@ -94,7 +94,7 @@ def test_average_is_the_mean_of_the_iterates_without_the_start():
 def test_best_and_random_iterate():
     path = minimize(quadratic(jnp.ones(1)), optax.sgd(2.5), steps=3)  # grows: the best is the start
     np.testing.assert_allclose(best_iterate(path), path.theta[0])
-    drawn = jax.vmap(lambda k: random_iterate(path, k))(jax.random.split(KEY, 300))
+    drawn = jax.vmap(lambda k: random_iterate(path, key=k))(jax.random.split(KEY, 300))
     values, counts = np.unique(np.asarray(drawn), return_counts=True)
     np.testing.assert_allclose(values, np.sort(np.asarray(path.theta[:-1]).ravel()))
     assert counts.min() > 60  # 100 expected, five standard deviations are 41
@@ -111,20 +111,20 @@ def test_precision_of_the_input_is_kept():
     ("call", "sentence"),
     [
         (lambda: minibatch(3), "transformation must be an Optax transformation, got int"),
-        (lambda: sgd(0.1, batch=0), "batch must be at least 1"),
+        (lambda: sgd(0.1, batch_size=0), "batch_size must be at least 1"),
         (lambda: sgd(0.1, sampling="some"), "sampling must be one of"),
         (lambda: averaged(3), "method must be a Method"),
         (lambda: minimize(quadratic(jnp.ones(2)), sgd(0.1), steps=1), "problem must be a FiniteSum"),
         (
-            lambda: minimize(least_squares_sum(X, Y), sgd(0.1, batch=13, sampling="without"), steps=1),
-            "batch must be at most the number of examples 12",
+            lambda: minimize(least_squares_sum(X, Y), sgd(0.1, batch_size=13, sampling="without"), steps=1),
+            "batch_size must be at most the number of examples 12",
         ),
         (
-            lambda: minimize(least_squares_sum(X, Y), sgd(0.1, batch=5, sampling="reshuffle"), steps=1),
-            "batch must divide the number of examples 12",
+            lambda: minimize(least_squares_sum(X, Y), sgd(0.1, batch_size=5, sampling="reshuffle"), steps=1),
+            "batch_size must divide the number of examples 12",
         ),
         (lambda: best_iterate(3), "path must be a Path"),
-        (lambda: random_iterate(Path(jnp.ones(1), jnp.ones(1), jnp.ones(1)), KEY), "path must be a Path"),
+        (lambda: random_iterate(Path(jnp.ones(1), jnp.ones(1), jnp.ones(1)), key=KEY), "path must be a Path"),
         (lambda: inverse_time(0.0, 1.0), "c0 must be positive"),
         (lambda: inverse_power(-1.0), "first must be positive"),
         (lambda: step_decay(1.0, [3, 3]), "ends must increase"),
@@ -140,7 +140,7 @@ def test_bad_input(call, sentence):
 
 def test_every_batch_is_as_likely():
     problem = least_squares_sum(X[:4], Y[:4])
-    path = jax.vmap(lambda k: minimize(problem, sgd(1.0, batch=2, sampling="without"), steps=1, key=k).theta[1])(
+    path = jax.vmap(lambda k: minimize(problem, sgd(1.0, batch_size=2, sampling="without"), steps=1, key=k).theta[1])(
         jax.random.split(KEY, 1200)
     )
     pairs = np.array([X[list(p)].T @ Y[list(p)] / 2 for p in itertools.combinations(range(4), 2)])

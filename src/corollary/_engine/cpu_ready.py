@@ -1,6 +1,6 @@
-"""Programs in the form that XLA runs fastest on a processor: the same numbers up to rounding, in less time.
+"""Programs in the form that XLA runs fastest on a CPU: the same numbers up to rounding, in less time.
 
-- *Convolutions.* XLA brings them into its own order of axes (examples, space, channels) only outside of loops. In a
+- *Convolutions.* XLA brings them into its own order of axes (examples, space, channels) only outside loops. In a
   loop those that are not in it, such as every derivative by a kernel, do without its fast routine, and take a hundred
   times as long.
 - *Products over several axes.* The derivative by the weights of a layer that is mapped over examples and over their
@@ -29,10 +29,10 @@ LONG = 128
 
 
 def cpu_ready(function: Callable) -> Callable:
-    """`function`, with its products and convolutions as XLA runs them fastest on a processor.
+    """`function`, with its products and convolutions as XLA runs them fastest on a CPU.
 
     After differentiation: `eqx.filter_jit(cpu_ready(eqx.filter_grad(loss)))`, or with `jax` for `eqx.filter`
-    where all arguments are arrays. On other devices it is the function itself. Loops (`scan`) inside of it are made
+    where all arguments are arrays. On other devices it is the function itself. Loops (`scan`) inside it are made
     ready too; functions with derivative rules of their own stay whole.
     """
     if not callable(function):

@@ -18,7 +18,7 @@ def run_equation(eqn: JaxprEqn, values) -> list:
 
 
 def body_of(eqn: JaxprEqn):
-    """The program inside of a call and its constants; None for any other operation."""
+    """The program inside a call and its constants; None for any other operation."""
     body = eqn.params.get(BODIES.get(eqn.primitive.name))
     if body is None:
         return None

@@ -21,7 +21,7 @@ def output_shape(apply, params, x) -> tuple:
             raise SubjectError(f"network must return one real array, got {_kind(out)}.")
         if out.shape[:1] != batch.shape[:1]:
             raise SubjectError(
-                f"apply must return one row per example, got shape {out.shape} for {batch.shape[0]} examples."
+                f"network must return one row per example, got shape {out.shape} for {batch.shape[0]} examples."
             )
     return out.shape[1:]
 
@@ -32,7 +32,7 @@ def outputs(apply, params, x):
     size = min(n, EXAMPLES, max(1, NUMBERS // max(1, x[0].size)))
     count = -(-n // size)
     # the last batch is filled up with the first examples, so that one program serves all batches; they are dealt out
-    # one by one, because on a processor a convolution inside a compiled loop runs several times slower than alone
+    # one by one, because on a CPU a convolution inside a compiled loop runs several times slower than alone
     rows = np.arange(count * size).reshape(count, size) % n
     return jnp.concatenate([_forward(apply, params, x[batch] if count > 1 else x) for batch in rows])[:n]
 
@@ -56,8 +56,8 @@ def no_probabilities(out):
     # sums of as many roundings as there are classes
     if np.abs(out.sum(axis=1, dtype=float) - 1).max() <= 10 * out.shape[1] * float(jnp.finfo(out.dtype).eps):
         raise SubjectError(
-            "the outputs are class probabilities, each row sums to 1, and cross_entropy takes logits: leave out the "
-            "last softmax."
+            "the outputs look like class probabilities (every row sums to 1), but cross_entropy takes "
+            "logits: remove the last softmax."
         )
 
 

@@ -15,7 +15,7 @@ def load(what: str | None, train=None, test=None, loss: str | None = None, **kno
     """The subject: the digits for None, `file.py:function` for one's own, else an ONNX file with `train` and `loss`."""
     if what is None:
         if train is not None or loss is not None:
-            raise SubjectError("--train and --loss belong to a network: name an ONNX file first.")
+            raise SubjectError("--train and --loss describe an ONNX file: name the file first.")
         from corollary.audit.digits import digits_subject
 
         return digits_subject()

@@ -22,13 +22,13 @@ def read_npz(path: str | PathLike) -> tuple[np.ndarray, np.ndarray]:
             f"{path} is not a readable NPZ file: write one with numpy.savez({path.name!r}, x=x, y=y)."
         ) from None
     if not isinstance(loaded, np.lib.npyio.NpzFile):
-        raise SubjectError(f"{path} holds one bare array: x and y belong into one NPZ file.")
+        raise SubjectError(f"{path} holds a single array: save x and y in one file with numpy.savez.")
     with loaded:
         missing = [name for name in ("x", "y") if name not in loaded.files]
         if missing:
             held = ", ".join(map(repr, loaded.files)) or "nothing"
             raise SubjectError(
-                f"{path} must hold the arrays x and y: {' and '.join(missing)} missing, it holds {held}."
+                f"{path} must hold the arrays x and y: it lacks {' and '.join(missing)} and holds {held}."
             )
         return _array(path, loaded, "x"), _array(path, loaded, "y")
 
@@ -39,9 +39,9 @@ def _array(path, loaded, name) -> np.ndarray:
     except Exception as error:
         if "allow_pickle" in str(error):
             raise SubjectError(
-                f"{name} in {path} is pickled Python objects, which are not read: give numbers."
+                f"{name} in {path} holds pickled Python objects, which are not loaded: save an array of numbers."
             ) from None
-        raise SubjectError(f"{name} in {path} is damaged.") from None
+        raise SubjectError(f"{name} in {path} is damaged: write the file again.") from None
     if array.dtype.kind not in "fiub":
         raise SubjectError(f"{name} in {path} must hold numbers, got dtype {array.dtype}.")
     return array

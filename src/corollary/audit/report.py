@@ -123,7 +123,7 @@ def _finding(f: Finding) -> str:
     )
     if f.figure is None:
         return f"<article class='card plain'>{text}</article>"
-    # an image of its own: identifiers inside of one drawing do not meet those of another
+    # an image of its own: identifiers inside one drawing do not meet those of another
     picture = base64.b64encode(svg(f.figure).encode()).decode()
     image = f"<img alt='{escape(f.figure.name, quote=True)}' src='data:image/svg+xml;base64,{picture}'>"
     return f"<article class='card'>{text}<figure style='margin:0'>{image}</figure></article>"

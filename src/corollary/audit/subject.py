@@ -97,7 +97,7 @@ class Subject:
                 self.test = self._data("test", test)
                 if self.test[0].shape[1:] != self.train[0].shape[1:]:
                     raise SubjectError(
-                        f"test x must have examples of the shape of the training ones, {self.train[0].shape[1:]}, "
+                        f"the test examples must have the shape of the training examples, {self.train[0].shape[1:]}, "
                         f"got {self.test[0].shape[1:]}."
                     )
                 self._with_targets("test")
@@ -154,7 +154,7 @@ class Subject:
         with sentences():
             one_of("split", split, SPLITS)
         if split not in self.splits:
-            raise SubjectError("this subject was given no test data.")
+            raise SubjectError("this subject has no test data: give it test=(x, y).")
         return self.train if split == "train" else self.test
 
     def outputs(self, split: str | Float[ArrayLike, "..."] = "train") -> Float[Array, "..."]:
@@ -186,8 +186,8 @@ class Subject:
         out = self.outputs(split)
         if y.size != out.size or not jnp.issubdtype(y.dtype, np.floating):
             raise SubjectError(
-                f"no error is known for outputs of shape {out.shape} and targets of shape {y.shape} and dtype "
-                f"{y.dtype} under a loss of one's own; look at the loss."
+                f"the error is not defined for outputs of shape {out.shape} and targets of shape {y.shape} and dtype "
+                f"{y.dtype} under a loss of your own: look at the loss instead."
             )
         return float(np.mean((np.asarray(out, float) - np.asarray(y, float).reshape(out.shape)) ** 2))
 
@@ -261,7 +261,9 @@ class Subject:
         try:
             eqx.filter_eval_shape(params, jax.random.key(0))
         except Exception as error:
-            raise SubjectError(f"init(key) must draw a network under jit, it failed: {first_line(error)}.") from error
+            raise SubjectError(
+                f"init(key) must return a network under jit, but it failed: {first_line(error)}."
+            ) from error
         return params
 
 

@@ -42,7 +42,9 @@ def block_backprop(
     r"""Run the blocks forwards, then backwards from `output_gradient(h)`, the $\delta^L$ of the loss at the output."""
     blocks, params = list(blocks), list(params)
     if len(blocks) != len(params) or not blocks:
-        raise ValueError(f"blocks and params must be of one length of 1 or more, got {len(blocks)} and {len(params)}.")
+        raise ValueError(
+            f"blocks and params must have the same length, at least 1, got {len(blocks)} and {len(params)}."
+        )
     states, kept = [real("x", x)], []
     for block, theta in zip(blocks, params, strict=True):
         out, keep = block.forward(theta, states[-1])

@@ -20,7 +20,9 @@ def mlp_graph(widths: Sequence[int]) -> Graph:
     """
     widths = [whole("widths", width) for width in widths]
     if len(widths) < 2:
-        raise ValueError(f"widths must name an input and at least one layer, got {len(widths)} width(s).")
+        raise ValueError(
+            f"widths must hold the number of inputs and the width of at least one layer, got {len(widths)} number(s)."
+        )
     weights = sum(m * n for m, n in pairwise(widths))
     nodes = [Node("leaf")] * (widths[0] + weights)
     below, free = tuple(range(widths[0])), iter(range(widths[0], len(nodes)))
@@ -35,7 +37,7 @@ def mlp_graph(widths: Sequence[int]) -> Graph:
     return Graph(tuple(nodes), len(nodes) - 1)
 
 
-def random_graph(key: PRNGKeyArray, leaves: int, operations: int, fan_out: int = 5) -> Graph:
+def random_graph(leaves: int, operations: int, fan_out: int = 5, *, key) -> Graph:
     """A random graph of sums, products, weighted sums, tanh and exp, in which no node feeds more than `fan_out`.
 
     Every node leads to the output, a sum of all loose ends. For leaves in [-1, 1] no operation but that last sum
@@ -43,7 +45,7 @@ def random_graph(key: PRNGKeyArray, leaves: int, operations: int, fan_out: int =
     """
     n, m = whole("leaves", leaves), whole("operations", operations)
     fan_out = whole("fan_out", fan_out, 4)
-    # the graph is built outside of JAX, which would compile anew for every number of operations
+    # the graph is built outside JAX, which would compile anew for every number of operations
     draws = np.random.default_rng(np.asarray(jax.random.bits(key, (8,), "uint32"))).random((m, 5))
     arity = {"sum": 2, "mul": 2, "dot": 4, "tanh": 1, "exp": 1}
     bounds_of = {

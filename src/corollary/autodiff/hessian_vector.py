@@ -1,4 +1,4 @@
-r"""The Hessian of a loss applied to a vector, without ever forming the Hessian.
+r"""The Hessian of an objective applied to a vector, without ever forming the Hessian.
 
 $\nabla^2\Lambda(\theta)\,v$ is the derivative of $\nabla\Lambda$ in the direction $v$: forward mode over reverse mode.
 It costs a small constant times a gradient, in time and memory, whatever the number of parameters.
@@ -18,43 +18,43 @@ from corollary.catalog import implements
 
 
 @implements("T04.16")
-def hessian_vector_product(loss: Callable, params: PyTree, vector: PyTree) -> PyTree:
-    r"""$\nabla^2\Lambda(\theta)\,v$ for any scalar `loss(params)`, `params` being any pytree, `vector` one like it.
+def hessian_vector_product(objective, params, vector):
+    r"""$\nabla^2\Lambda(\theta)\,v$ for a scalar `objective(params)` of any pytree, and a `vector` like it.
 
     Leaves of `params` that are no floating-point numbers (integers, functions, the fixed parts of an Equinox module)
     are held fixed; the result has `None` in their place, and what `vector` has there is not looked at.
     """
-    gradient, varied = _gradient(loss, params)
+    gradient, varied = _gradient(objective, params)
     direction = _like(varied, vector)
     return jax.jvp(gradient, (varied,), (direction,))[1]
 
 
 @implements("T04.16")
-def hessian_operator(loss: Callable, params: PyTree) -> Callable:
+def hessian_operator(objective, params) -> Callable:
     r"""The map $v\mapsto\nabla^2\Lambda(\theta)\,v$ at a fixed `params`, linearised once.
 
-    For many products at one point (Lanczos, conjugate gradients): each repeats neither the loss nor its gradient.
+    For many products at one point (Lanczos, conjugate gradients): each repeats neither the objective nor its gradient.
     """
-    gradient, varied = _gradient(loss, params)
+    gradient, varied = _gradient(objective, params)
     _, linear = jax.linearize(gradient, varied)
     return lambda vector: linear(_like(varied, vector))
 
 
-def _gradient(loss, params):
+def _gradient(objective, params):
     """The gradient as a function of the floating-point leaves, and those leaves."""
-    if not callable(loss):
-        raise TypeError(f"loss must be a function of params, got {type(loss).__name__}.")
+    if not callable(objective):
+        raise TypeError(f"objective must be a function of params, got {type(objective).__name__}.")
     varied, fixed = eqx.partition(params, _varies)
     if not jax.tree.leaves(varied):
         raise ValueError("params must have at least one floating-point leaf.")
     varied = jax.tree_util.tree_map_with_path(lambda path, leaf: real(_name("params", path), leaf), varied)
 
     def value(varied):
-        return loss(eqx.combine(varied, fixed))
+        return objective(eqx.combine(varied, fixed))
 
     out = jax.eval_shape(value, varied)
     if not hasattr(out, "shape") or out.shape != () or not jnp.issubdtype(out.dtype, jnp.floating):
-        raise ValueError(f"loss must return a real scalar, got {out}.")
+        raise ValueError(f"objective must return a real scalar, got {out}.")
     return jax.grad(value), varied
 
 

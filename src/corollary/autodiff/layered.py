@@ -57,11 +57,13 @@ class Sensitivities(NamedTuple):
     deltas: tuple
 
 
-def random_layers(key: PRNGKeyArray, widths: Sequence[int], scale: float = 1.0) -> tuple[Layer, ...]:
+def random_layers(widths, scale: float = 1.0, *, key) -> tuple[Layer, ...]:
     """Layers with independent weights of variance `scale**2 / inputs` and biases of variance `scale**2`."""
     widths = [whole("widths", width) for width in widths]
     if len(widths) < 2:
-        raise ValueError(f"widths must name an input and at least one layer, got {len(widths)} width(s).")
+        raise ValueError(
+            f"widths must hold the number of inputs and the width of at least one layer, got {len(widths)} number(s)."
+        )
     # one draw for all layers: a draw for each would take most of the compilation of what uses it
     sizes = [(m, n) for m, n in pairwise(widths)]
     draws = scale * jax.random.normal(key, (sum(m * n + n for m, n in sizes),))
@@ -162,7 +164,7 @@ def backprop_columns(
         pre.append(layer.weights @ post[-1] + layer.biases[:, None])
         post.append(value(pre[-1]))
     if y.shape != post[-1].shape:
-        raise ValueError(f"y must have shape {post[-1].shape}, a column for each example, got {y.shape}.")
+        raise ValueError(f"y must have shape {post[-1].shape}, one column per example, got {y.shape}.")
     slopes = [slope(z) for (_, slope), z in zip(pairs, pre, strict=True)]
     deltas = [_output_delta(Pass(tuple(pre), tuple(post)), y, slopes[-1], activations, loss)]
     for layer, slope in zip(layers[:0:-1], slopes[-2::-1], strict=True):
@@ -185,7 +187,7 @@ def _output_delta(run, y, slope, activations, loss):
 def _activations(activations, depth):
     names = [activations] * depth if isinstance(activations, str) else list(activations)
     if len(names) != depth:
-        raise ValueError(f"activations must name one for each of the {depth} layers, got {len(names)}.")
+        raise ValueError(f"activations must hold one name per layer, {depth} in all, got {len(names)}.")
     return [activation_pair(name) for name in names]
 
 

@@ -93,7 +93,7 @@ def all_pairs(graph: Graph, values: Sequence[Any]) -> AllPairs:
     if len(values) != count:
         raise ValueError(f"values must hold {count} values, one for each node, got {len(values)}.")
     if any(np.ndim(value) for value in values):
-        raise ValueError("values must be scalars; vmap over more than one point.")
+        raise ValueError("values must be scalars; use vmap for several points.")
     xp = jnp if any(isinstance(value, jax.Array) for value in values) else np
     rows, products = [], 0
     for i, node in enumerate(graph.nodes):

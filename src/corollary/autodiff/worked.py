@@ -93,10 +93,10 @@ class TwoLayer221(eqx.Module):
         parts = (w1, jnp.array([delta11, delta12]), jnp.array([delta21 * h1, delta21 * h2]), delta21)
         return eqx.tree_at(lambda net: (net.w1, net.b1, net.w2, net.b2), self, parts)
 
-    def step(self, x: Float[ArrayLike, "2"], y: Scalar, eta: Scalar) -> "TwoLayer221":
+    def step(self, x, y, step) -> "TwoLayer221":
         r"""One step of stochastic gradient descent on the example $(x,y)$."""
-        eta = positive("eta", real("eta", eta, ""))
-        return jax.tree.map(lambda p, g: p - eta * g, self, self.backprop(x, y))
+        step = positive("step", real("step", step, ""))
+        return jax.tree.map(lambda p, g: p - step * g, self, self.backprop(x, y))
 
 
 class Backprop221(NamedTuple):
@@ -153,20 +153,20 @@ class WorkedMLP(eqx.Module):
 
 
 @implements("B02.18")
-def mlp_gradient(model: WorkedMLP, x: Float[ArrayLike, "_"], y: Scalar) -> WorkedMLP:
-    r"""The gradient of $\frac12(f(x)-y)^2$ in closed form, in the form of the model."""
-    x, y = real("x", x, f"{model.w.shape[1]}"), real("y", y, "")
-    pre = model.w @ x
-    error = model.beta @ sigmoid(pre) - y
-    by_w = error * jnp.outer(model.beta * sigmoid(pre) * sigmoid(-pre), x)
-    return eqx.tree_at(lambda m: (m.beta, m.w), model, (error * sigmoid(pre), by_w))
+def mlp_gradient(network: WorkedMLP, x, y) -> WorkedMLP:
+    r"""The gradient of $\frac12(f(x)-y)^2$ in closed form, in the form of the network."""
+    x, y = real("x", x, f"{network.w.shape[1]}"), real("y", y, "")
+    pre = network.w @ x
+    error = network.beta @ sigmoid(pre) - y
+    by_w = error * jnp.outer(network.beta * sigmoid(pre) * sigmoid(-pre), x)
+    return eqx.tree_at(lambda m: (m.beta, m.w), network, (error * sigmoid(pre), by_w))
 
 
 @implements("B02.19")
-def sgd_step(model: WorkedMLP, x: Float[ArrayLike, "_"], y: Scalar, eta: Scalar) -> WorkedMLP:
+def sgd_step(network: WorkedMLP, x, y, step) -> WorkedMLP:
     """One step of stochastic gradient descent on one example."""
-    eta = positive("eta", real("eta", eta, ""))
-    return jax.tree.map(lambda p, g: p - eta * g, model, mlp_gradient(model, x, y))
+    step = positive("step", real("step", step, ""))
+    return jax.tree.map(lambda p, g: p - step * g, network, mlp_gradient(network, x, y))
 
 
 class ScalarChain(NamedTuple):

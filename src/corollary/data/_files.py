@@ -119,8 +119,8 @@ def _download(file: File, target: Path) -> bytes:
             failures.append(f"{urlsplit(url).netloc}: {why}")
         except OSError as error:
             raise DataError(
-                f"{file.name} cannot be stored in the cache {target.parent} ({_reason(error)}); make that "
-                f"possible or set COROLLARY_DATA to a directory that holds the file."
+                f"{file.name} cannot be stored in the cache {target.parent} ({_reason(error)}); make it "
+                f"writable or set COROLLARY_DATA to a directory that holds the file."
             ) from None
     tried = f"could not be downloaded ({'; '.join(failures)})" if failures else "no mirror of it is known"
     raise DataError(

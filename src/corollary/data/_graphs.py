@@ -38,7 +38,7 @@ __all__ = [
     "wl_twins",
 ]
 
-# Zachary's karate club (W. W. Zachary, 1977): for each member those of higher number that they met outside of the club
+# Zachary's karate club (W. W. Zachary, 1977): for each member those of higher number that they met outside the club
 _KARATE = {
     0: (1, 2, 3, 4, 5, 6, 7, 8, 10, 11, 12, 13, 17, 19, 21, 31),
     1: (2, 3, 7, 13, 17, 19, 21, 30),
@@ -162,7 +162,7 @@ def disjoint_union(*graphs: Num[ArrayLike, "n n"]) -> np.ndarray:
 
 
 @implements("E07.09")
-def erdos_renyi(key: PRNGKeyArray, nodes: int, probability: Scalar) -> jax.Array:
+def erdos_renyi(nodes: int, probability, *, key) -> jax.Array:
     """Every pair of vertices is joined with this probability, independently."""
     nodes, probability = whole("nodes", nodes), real("probability", probability, "")
     within("probability", probability, 0.0, 1.0)
@@ -170,9 +170,7 @@ def erdos_renyi(key: PRNGKeyArray, nodes: int, probability: Scalar) -> jax.Array
 
 
 @implements("E07.09")
-def stochastic_block_model(
-    key: PRNGKeyArray, labels: Int[ArrayLike, "n"], probabilities: Float[ArrayLike, "k k"]
-) -> GraphData:
+def stochastic_block_model(labels, probabilities, *, key) -> GraphData:
     r"""Vertices $i,j$ are joined with probability $p_{y_iy_j}$, independently.
 
     `labels` gives the block of every vertex, `probabilities` is a symmetric matrix (blocks, blocks).
@@ -186,7 +184,7 @@ def stochastic_block_model(
     return GraphData(_bernoulli(key, probabilities[labels[:, None], labels[None, :]]), labels)
 
 
-def two_blocks(key: PRNGKeyArray, nodes: int, inside: Scalar, outside: Scalar) -> GraphData:
+def two_blocks(nodes: int, inside, outside, *, key) -> GraphData:
     r"""Two blocks of half of the vertices each; a vertex has `inside`$/2$ neighbours in its own block on average
     and `outside`$/2$ in the other: probabilities $c_{in}/m$ and $c_{out}/m$."""
     nodes = whole("nodes", nodes, 2)
@@ -194,7 +192,7 @@ def two_blocks(key: PRNGKeyArray, nodes: int, inside: Scalar, outside: Scalar) -
     within("inside", inside, 0.0, nodes)
     within("outside", outside, 0.0, nodes)
     chances = jnp.stack([jnp.stack([inside, outside]), jnp.stack([outside, inside])]) / nodes
-    return stochastic_block_model(key, jnp.arange(nodes) * 2 // nodes, chances)
+    return stochastic_block_model(jnp.arange(nodes) * 2 // nodes, chances, key=key)
 
 
 def two_blocks_signal(inside: Float[ArrayLike, "..."], outside: Float[ArrayLike, "..."]) -> Float[Array, "..."]:

@@ -6,7 +6,7 @@ import jax
 
 
 class Data(NamedTuple):
-    """Features `x` and labels `y`, one example a row."""
+    """Features `x` and labels `y`, one example per row."""
 
     x: jax.Array
     y: jax.Array

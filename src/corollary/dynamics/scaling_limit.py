@@ -20,15 +20,8 @@ from corollary.catalog import implements
 
 
 @implements("M19.18", "M19.16")
-def kernel_sgd(
-    k: Float[ArrayLike, "n n"],
-    y: Float[ArrayLike, "n"],
-    rate: Scalar,
-    order: Int[ArrayLike, "_"],
-    *,
-    start: Float[ArrayLike, "n"] | None = None,
-) -> Float[Array, "_ _"]:
-    r"""$h\leftarrow h+\text{rate}\,(y_i-h_i)K(\cdot,x_i)$ with $i$ = `order[t]` at step $t$: (steps + 1, n).
+def kernel_sgd(k, y, step, order, *, start=None):
+    r"""$h\leftarrow h+\text{step}\,(y_i-h_i)K(\cdot,x_i)$ with $i$ = `order[t]` at step $t$: (steps + 1, n).
 
     SGD on outputs that a constant kernel drives: the limit equation before time is made continuous, exact for
     linearised networks.
@@ -36,10 +29,10 @@ def kernel_sgd(
     dims = {}
     k, y = real("k", k, "n n", dims), real("y", y, "n", dims)
     start = jnp.zeros_like(y) if start is None else real("start", start, "n", dims)
-    rate, order = positive("rate", real("rate", rate, "")), labels("order", order, y.shape[0])
+    step, order = positive("step", real("step", step, "")), labels("order", order, y.shape[0])
 
     def step(h, i):
-        h = h + rate * (y[i] - h[i]) * k[:, i]
+        h = h + step * (y[i] - h[i]) * k[:, i]
         return h, h
 
     _, path = jax.lax.scan(step, start.astype(k.dtype), order)
@@ -56,32 +49,25 @@ class PathParts(NamedTuple):
 
 
 @implements("M19.30", "M19.26")
-def path_parts(
-    outputs: Float[ArrayLike, "t n"],
-    outer_parts: Float[ArrayLike, "..."],
-    inner_parts: Float[ArrayLike, "..."],
-    y: Float[ArrayLike, "n"],
-    order: Int[ArrayLike, "s"],
-    rate: Scalar,
-) -> PathParts:
+def path_parts(outputs, outer_parts, inner_parts, y, order, step) -> PathParts:
     r"""Drift, martingales and remainder of a path of SGD.
 
     `outputs` (steps + 1, n) at the training points, `outer_parts` and `inner_parts` (steps + 1, n, n) the two parts of
-    the kernel along it (`tangent_parts`), `order` the example of each step, `rate` $\eta/N$. With $r=y-h$ and the part
-    $K$, the drift moves by $\frac{\text{rate}}nKr$ (both parts), its martingale by $\text{rate}\,(r_iK(\cdot,x_i)-
+    the kernel along it (`tangent_parts`), `order` the example of each step, `step` $\eta/N$. With $r=y-h$ and the part
+    $K$, the drift moves by $\frac{\text{step}}nKr$ (both parts), its martingale by $\text{step}\,(r_iK(\cdot,x_i)-
     \frac1nKr)$; the remainder is what is left, of second order in the weights.
     """
     dims = {}
     outputs = real("outputs", outputs, "t n", dims)
     parts = [real(n, a, "t n n", dims) for n, a in (("outer_parts", outer_parts), ("inner_parts", inner_parts))]
-    y, rate = real("y", y, "n", dims), positive("rate", real("rate", rate, ""))
+    y, step = real("y", y, "n", dims), positive("step", real("step", step, ""))
     order = labels("order", order, y.shape[0], "s", {"s": dims["t"] - 1})
     miss = y - outputs[:-1]
 
     def split(part):
         seen = jnp.take_along_axis(part[:-1], order[:, None, None], 2)[..., 0]
         expected = jnp.einsum("tij,tj->ti", part[:-1], miss) / y.shape[0]
-        return rate * expected, rate * (jnp.take_along_axis(miss, order[:, None], 1) * seen - expected)
+        return step * expected, step * (jnp.take_along_axis(miss, order[:, None], 1) * seen - expected)
 
     (drift1, noise1), (drift2, noise2) = map(split, parts)
     rest = jnp.diff(outputs, axis=0) - drift1 - drift2 - noise1 - noise2
@@ -89,19 +75,17 @@ def path_parts(
 
 
 @implements("M19.30")
-def predictable_variation(
-    outputs: Float[ArrayLike, "t n"], part: Float[ArrayLike, "t n n"], y: Float[ArrayLike, "n"], rate: Scalar
-) -> Float[Array, "t _"]:
-    r"""$\sum_k	ext{rate}^2\operatorname{Var}_\pi[(y-h_k(x'))K_k(\cdot,x')]$ along a path of SGD: (steps + 1, n).
+def predictable_variation(outputs, part, y, step):
+    r"""$\sum_k\text{step}^2\operatorname{Var}_\pi[(y-h_k(x'))K_k(\cdot,x')]$ along a path of SGD: (steps + 1, n).
 
     What the square of the martingale of this `part` (steps + 1, n, n) of the kernel grows by in the mean, given the
     past: the square less this is a martingale too. Other arguments as in `path_parts`.
     """
     dims = {}
     outputs, part = real("outputs", outputs, "t n", dims), real("part", part, "t n n", dims)
-    y, rate = real("y", y, "n", dims), positive("rate", real("rate", rate, ""))
+    y, step = real("y", y, "n", dims), positive("step", real("step", step, ""))
     terms = part[:-1] * (y - outputs[:-1])[:, None]
-    return jnp.cumsum(jnp.pad(rate**2 * jnp.var(terms, axis=2), ((1, 0), (0, 0))), 0)
+    return jnp.cumsum(jnp.pad(step**2 * jnp.var(terms, axis=2), ((1, 0), (0, 0))), 0)
 
 
 @implements("M19.30")
@@ -219,7 +203,7 @@ def stochastic_order(
     widths, beta = (positive(n, real(n, v, "w", dims)) for n, v in (("widths", widths), ("beta", beta)))
     levels = within("levels", real("levels", levels, "q"), 0.0, 1.0, open="both")
     if dims["w"] < 2:
-        raise ValueError("widths must be at least two.")
+        raise ValueError(f"widths must hold at least two widths, got {dims['w']}.")
     quantiles = jnp.quantile(jnp.abs(samples) / beta[:, None], levels, axis=1).T
     u, v = jnp.log(widths), jnp.log(quantiles[:, -1])
     u = u - jnp.mean(u)

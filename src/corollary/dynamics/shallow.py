@@ -57,7 +57,7 @@ class UnitMeasure(eqx.Module):
     def wasserstein(self, other: "UnitMeasure") -> Float[Array, ""]:
         r"""$W_2(\mu,\nu)$ between measures of equally many units: the best of all ways to pair them up."""
         if not isinstance(other, UnitMeasure) or other.inner.shape != self.inner.shape:
-            raise TypeError("other must be a UnitMeasure of as many units with as many inputs.")
+            raise TypeError("other must be a UnitMeasure with the same numbers of units and inputs.")
         mine, theirs = (jnp.concatenate([m.outer[:, None], m.inner], 1) for m in (self, other))
         cost = jnp.sum((mine[:, None] - theirs) ** 2, -1)
         # absent units pair up among themselves, for nothing

@@ -33,10 +33,10 @@ def draw_signed(
     units, features = whole("units", units), whole("features", features)
     if antisymmetric:
         if units % 2:
-            raise ValueError(f"units must be even for pairs of opposite signs, got {units}.")
+            raise ValueError(f"units must be even, because they come in pairs of opposite signs, got {units}.")
         width = options.get("width")
         if width is not None and concrete(width) and np.asarray(width) % 2:
-            raise ValueError(f"width must be even for pairs of opposite signs, got {width}.")
+            raise ValueError(f"width must be even, because units come in pairs of opposite signs, got {width}.")
     sign_key, weight_key = jax.random.split(key)
     drawn, dtype = units // 2 if antisymmetric else units, jnp.result_type(float)
     signs = jax.random.rademacher(sign_key, (drawn,), dtype)

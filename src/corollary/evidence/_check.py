@@ -67,7 +67,7 @@ def control(premise: str, check: Check) -> Check:
     """
     _plain("control", check)
     if not premise.strip():
-        raise ValueError("A control says which premise is broken.")
+        raise ValueError("A control must name the premise that is broken: control('premise', check).")
     return replace(check, control=premise)
 
 
@@ -154,5 +154,7 @@ def abscissa(name: str, x, length: int) -> np.ndarray | None:
         return None
     out = numbers(name, "x", x)
     if out.shape != (length,):
-        raise ValueError(f"{name}: x has shape {out.shape}, expected ({length},) as the last axis of the measured.")
+        raise ValueError(
+            f"{name}: x must have shape ({length},), like the last axis of the measured values, got {out.shape}."
+        )
     return out

@@ -135,7 +135,7 @@ def _inequality(kind, sign, name, measured, bound, rtol, atol, x, along) -> Chec
         return bad
     room = sign * (b - m) + atol + rtol * np.abs(b)
     scale = np.abs(b) + np.abs(m)
-    with np.errstate(over="ignore"):  # far inside of a bound that is next to nothing
+    with np.errstate(over="ignore"):  # far inside a bound that is next to nothing
         relative = room / np.where(scale > 0, scale, 1.0)
     worst = int(np.argmin(relative))
     passed = bool((room >= 0).all())

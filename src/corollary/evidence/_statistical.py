@@ -167,7 +167,7 @@ def rate(
     ys = numbers(name, "y", y)
     xs = numbers(name, "x", x)
     if ys.ndim != 1 or xs.shape != ys.shape:
-        raise ValueError(f"{name}: x and y must be of one length, got shapes {xs.shape} and {ys.shape}.")
+        raise ValueError(f"{name}: x and y must have the same length, got shapes {xs.shape} and {ys.shape}.")
     if bad := unusable(name, "rate", xs, ys):
         return bad
     if (ys <= 0).any() or (axes == "log-log" and (xs <= 0).any()):

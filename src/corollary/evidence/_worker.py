@@ -84,7 +84,7 @@ def _die_with_parent() -> None:
 def cache_compilations() -> None:
     """Let JAX keep what it compiles in the user's cache directory, unless the user has chosen another place.
 
-    Code for one processor may not run on another, and JAX does not tell them apart; machines that share a home
+    Code for one CPU may not run on another, and JAX does not tell them apart; machines that share a home
     directory therefore get a directory each. A cache that cannot be used costs time, nothing else.
     """
     import jax
@@ -92,7 +92,7 @@ def cache_compilations() -> None:
     if jax.config.jax_compilation_cache_dir is not None:
         return
     try:
-        place = directory() / "xla" / _processor()
+        place = directory() / "xla" / _cpu_type()
         place.mkdir(mode=0o700, parents=True, exist_ok=True)
         if not os.access(place, os.W_OK):
             return
@@ -104,8 +104,8 @@ def cache_compilations() -> None:
     jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
 
 
-def _processor() -> str:
-    """A short name for what the processor can do."""
+def _cpu_type() -> str:
+    """A short name for what the CPU can do."""
     known = platform.machine() + platform.processor()
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()

@@ -47,8 +47,8 @@ def bayes_classifier(joint: Float[ArrayLike, "..."]) -> Int[Array, "_"]:
 
 
 @implements("M01.14")
-def error_probability(joint: Float[ArrayLike, "..."], rule: Int[ArrayLike, "_"]) -> Float[Array, ""]:
-    r"""$P\{Y\ne h(X)\}$ for the classifier $h$, one label a feature."""
+def error_probability(joint, rule):
+    r"""$P\{Y\ne h(X)\}$ for the classifier $h$, one label per feature."""
     joint = _table(joint)
     rule = labels("rule", rule, joint.shape[1], str(joint.shape[0]))
     return jnp.sum(joint * (1 - jax.nn.one_hot(rule, joint.shape[1], dtype=joint.dtype)))
@@ -57,7 +57,9 @@ def error_probability(joint: Float[ArrayLike, "..."], rule: Int[ArrayLike, "_"])
 def _table(joint, dims=None):
     joint = probabilities("joint", joint, "k j", dims)
     if concrete(joint) and (empty := np.asarray(joint).sum(1) == 0).any():
-        raise ValueError(f"joint must give every feature some probability, got none for row {int(empty.argmax())}.")
+        raise ValueError(
+            f"joint must give every feature a positive probability, got zero for row {int(empty.argmax())}."
+        )
     return joint
 
 

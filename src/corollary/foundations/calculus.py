@@ -22,7 +22,7 @@ def difference_quotient(
     r"""$(f(x+\epsilon v)-f(x))/\epsilon$, or $(f(x+\epsilon v)-f(x-\epsilon v))/2\epsilon$ for `scheme="central"`."""
     f, x, v = _function("f", f), real("x", x), real("v", v)
     if x.shape != v.shape:
-        raise ValueError(f"x and v must have one shape, got {x.shape} and {v.shape}.")
+        raise ValueError(f"x and v must have the same shape, got {x.shape} and {v.shape}.")
     step = positive("step", real("step", step, ""))
     if one_of("scheme", scheme, ("forward", "central")) == "central":
         return (f(x + step * v) - f(x - step * v)) / (2 * step)
@@ -43,7 +43,7 @@ def directional_derivative(f: Callable, x: Float[ArrayLike, "..."], v: Float[Arr
     r"""$D_vf(x)=\lim_{\epsilon\to0}(f(x+\epsilon v)-f(x))/\epsilon=\nabla f(x)\cdot v$, exactly."""
     f, x, v = _function("f", f), real("x", x), real("v", v)
     if x.shape != v.shape:
-        raise ValueError(f"x and v must have one shape, got {x.shape} and {v.shape}.")
+        raise ValueError(f"x and v must have the same shape, got {x.shape} and {v.shape}.")
     dtype = jnp.result_type(x, v)
     return jax.jvp(f, (x.astype(dtype),), (v.astype(dtype),))[1]
 
@@ -105,7 +105,7 @@ def mean_value_point(f: Callable, x: Float[ArrayLike, "..."], y: Float[ArrayLike
     """
     f, x, y = _function("f", f), real("x", x), real("y", y)
     if x.shape != y.shape:
-        raise ValueError(f"x and y must have one shape, got {x.shape} and {y.shape}.")
+        raise ValueError(f"x and y must have the same shape, got {x.shape} and {y.shape}.")
     grid, dtype = whole("grid", grid, 2), jnp.result_type(x, y)
     x, y = x.astype(dtype), y.astype(dtype)
     rise = f(x + y) - f(x)
@@ -176,7 +176,7 @@ def integral_second_remainder(
 def _segment(f, x, y, nodes):
     f, x, y = _function("f", f), real("x", x), real("y", y)
     if x.shape != y.shape:
-        raise ValueError(f"x and y must have one shape, got {x.shape} and {y.shape}.")
+        raise ValueError(f"x and y must have the same shape, got {x.shape} and {y.shape}.")
     dtype = jnp.result_type(x, y)
     t, w = gauss_legendre(whole("nodes", nodes))
     return f, x.astype(dtype), y.astype(dtype), jnp.asarray(t, dtype), jnp.asarray(w, dtype)

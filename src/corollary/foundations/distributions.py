@@ -102,7 +102,7 @@ def expectation_from_tail(survival: Callable, breaks: Float[ArrayLike, "k"] = (0
         raise TypeError(f"survival must be a function of a number, got {type(survival).__name__}.")
     breaks = real("breaks", breaks, "k")
     if concrete(breaks) and (np.asarray(breaks)[0] < 0 or (np.diff(np.asarray(breaks)) < 0).any()):
-        raise ValueError("breaks must not be negative and must increase.")
+        raise ValueError("breaks must be zero or more and increasing.")
     edges = jnp.concatenate([jnp.zeros(1, breaks.dtype), breaks])
     value = jax.vmap(survival)
     x, w = panels(edges, 24)

@@ -35,7 +35,9 @@ class Dataset(eqx.Module):
     def __init__(self, x: PyTree, y: PyTree):
         self.x, self.y = _rows("x", x), _rows("y", y)
         if self.x.shape[0] != self.y.shape[0]:
-            raise ValueError(f"x and y must have as many rows, got shapes {self.x.shape} and {self.y.shape}.")
+            raise ValueError(
+                f"x and y must have the same number of rows, got shapes {self.x.shape} and {self.y.shape}."
+            )
 
     def __len__(self) -> int:
         return self.x.shape[0]
@@ -78,7 +80,7 @@ class FiniteLaw(eqx.Module):
         """Every sample of this size: the rows drawn, (k^size, size), and the probability of drawing them so."""
         k, size = self.x.shape[0], whole("size", size)
         if k**size > 2**22:
-            raise ValueError(f"size must leave at most 2^22 samples, got {k}^{size} of them.")
+            raise ValueError(f"size must give at most 2^22 samples, got {k}^{size}.")
         rows = jnp.arange(k**size)[:, None] // k ** jnp.arange(size) % k
         return rows, jnp.prod(self.probability[rows], axis=1)
 
@@ -113,11 +115,11 @@ def generalisation_gap(loss: Callable, theta: PyTree, train: Dataset, test: Data
 
 
 @implements("T01.04")
-def regularised(loss: Callable, regulariser: Callable, strength: Scalar) -> Callable:
+def regularised(loss: Callable, regulariser: Callable, penalty) -> Callable:
     r"""$\theta\mapsto\hat L(\theta)+\lambda R(\theta)$ from two functions of the parameter and $\lambda\ge0$."""
     _function("loss", loss), _function("regulariser", regulariser)
-    strength = within("strength", real("strength", strength, ""), 0.0)
-    return lambda theta: loss(theta) + strength * regulariser(theta)
+    penalty = within("penalty", real("penalty", penalty, ""), 0.0)
+    return lambda theta: loss(theta) + penalty * regulariser(theta)
 
 
 class Minimisers(NamedTuple):
@@ -130,14 +132,16 @@ class Minimisers(NamedTuple):
 
 
 @implements("T01.03", "M01.08", "B05.02")
-def erm(loss: Callable, hypotheses: Float[ArrayLike, "..."], data: Dataset) -> Minimisers:
-    r"""$\hat h\in\arg\min_{h\in\mathcal H}\hat L(h)$ over a finite class: `hypotheses` is a pytree with one a row.
+def erm(loss: Callable, hypotheses, data: Dataset) -> Minimisers:
+    r"""$\hat h\in\arg\min_{h\in\mathcal H}\hat L(h)$ over a finite class: `hypotheses` is a pytree with one per row.
 
     Of several minimisers the first is taken; `attained` marks all of them.
     """
     sizes = {jnp.shape(leaf)[:1] for leaf in jax.tree.leaves(hypotheses)}
     if len(sizes) != 1 or sizes & {(), (0,)}:
-        raise ValueError(f"hypotheses must hold one hypothesis a row, as many in every leaf, got {sorted(sizes)}.")
+        raise ValueError(
+            f"hypotheses must hold one hypothesis per row, the same number in every leaf, got {sorted(sizes)}."
+        )
     losses = jax.vmap(lambda h: training_loss(loss, h, data))(hypotheses)
     index = jnp.argmin(losses)
     return Minimisers(index, losses[index], losses, losses == losses[index])
@@ -167,19 +171,19 @@ def erm_threshold(x: Float[ArrayLike, "n"], y: Int[ArrayLike, "n"]) -> Threshold
 
 
 @implements("T01.04", "M01.08")
-def ridge(x: Float[ArrayLike, "n d"], y: Float[ArrayLike, "n"], strength: Scalar = 0.0) -> Float[Array, "d"]:
+def ridge(x, y, penalty=0.0):
     r"""The minimiser $(X^\top X/n+\lambda I)^{-1}X^\top y/n$ of $\frac1{2n}\|Xw-y\|^2+\frac\lambda2\|w\|^2$.
 
-    With `strength` 0 the least squares solution of least norm.
+    With `penalty` 0 the least squares solution of least norm.
     """
     dims = {}
     x, y = real("x", x, "n d", dims), real("y", y, "n", dims)
-    strength = within("strength", real("strength", strength, ""), 0.0)
-    # on the singular values: no normal equations, and strength 0 needs no case of its own
+    penalty = within("penalty", real("penalty", penalty, ""), 0.0)
+    # on the singular values: no normal equations, and penalty 0 needs no case of its own
     u, s, vt = jnp.linalg.svd(x, full_matrices=False)
     kept = s > s[0] * max(x.shape) * jnp.finfo(x.dtype).eps
     n = x.shape[0]
-    filtered = jnp.where(kept | (strength > 0), s / jnp.where(kept | (strength > 0), s**2 + n * strength, 1), 0)
+    filtered = jnp.where(kept | (penalty > 0), s / jnp.where(kept | (penalty > 0), s**2 + n * penalty, 1), 0)
     return vt.T @ (filtered * (u.T @ y))
 
 
@@ -189,7 +193,7 @@ def _rows(name, value):
     except (TypeError, ValueError):
         raise TypeError(f"{name} must be an array of numbers, got {type(value).__name__}.") from None
     if value.ndim == 0 or value.shape[0] == 0:
-        raise ValueError(f"{name} must hold at least one datapoint, one a row, got shape {np.shape(value)}.")
+        raise ValueError(f"{name} must hold at least one datapoint, one per row, got shape {np.shape(value)}.")
     return value
 
 

@@ -26,7 +26,7 @@ def hadamard(x: Float[ArrayLike, "..."], y: Float[ArrayLike, "..."]) -> Float[Ar
     r"""$(x\odot y)_d=x_dy_d$: entry by entry, for arrays of one shape (where `*` would also stretch them)."""
     x, y = real("x", x), real("y", y)
     if x.shape != y.shape:
-        raise ValueError(f"x and y must have one shape, got {x.shape} and {y.shape}.")
+        raise ValueError(f"x and y must have the same shape, got {x.shape} and {y.shape}.")
     return x * y
 
 

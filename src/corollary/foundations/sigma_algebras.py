@@ -1,7 +1,7 @@
 r"""Sigma-algebras on a finite sample space, probability measures on them, and measurable functions.
 
 Outcomes are numbered $0,\dots,n-1$. An event is a row of $n$ truth values, a family of events an array (m, n). How
-many events there are depends on the values, so these functions work on NumPy arrays, outside of `jit`.
+many events there are depends on the values, so these functions work on NumPy arrays, outside `jit`.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def generate_sigma_algebra(events: Bool[ArrayLike, "m n"] | Sequence[Sequence[bo
     atom = atoms(events)
     count = int(atom.max()) + 1
     if count > 20:
-        raise ValueError(f"events must generate at most 20 atoms, a million events, got {count} atoms.")
+        raise ValueError(f"events must generate at most 20 atoms (a million events), got {count} atoms.")
     chosen = (np.arange(2**count)[:, None] >> np.arange(count)) & 1
     return chosen.astype(bool)[:, atom]
 
@@ -104,7 +104,7 @@ class ProbabilitySpace:
         weights = np.asarray(real("weights", weights, "n"), float)
         events = generate_sigma_algebra(np.eye(weights.size, dtype=bool) if generators is None else generators)
         if events.shape[1] != weights.size:
-            raise ValueError(f"generators must have {weights.size} truth values a row, got {events.shape[1]}.")
+            raise ValueError(f"generators must have {weights.size} truth values per row, got {events.shape[1]}.")
         return cls(events, events @ weights)
 
     def probability(self, event: Bool[ArrayLike, "n"] | Sequence[bool]) -> float:
@@ -128,7 +128,7 @@ def _rows(wanted, events):
 
 def _family(name, events) -> np.ndarray:
     if not concrete(events):
-        raise TypeError(f"{name} must be known before tracing: how many events follow depends on its values.")
+        raise TypeError(f"{name} must not be traced by jit: the number of events depends on its values.")
     events = np.asarray(events)
     if events.ndim != 2 or events.size == 0:
         raise ValueError(f"{name} must be rows of truth values, one for each outcome, got shape {events.shape}.")

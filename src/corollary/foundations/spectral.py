@@ -65,7 +65,7 @@ def loewner_geq(
     r"""$A\succcurlyeq B$: $A-B$ is positive semi-definite. A partial order on symmetric matrices."""
     a, b = _symmetric("a", a), _symmetric("b", b)
     if a.shape != b.shape:
-        raise ValueError(f"a and b must have one shape, got {a.shape} and {b.shape}.")
+        raise ValueError(f"a and b must have the same shape, got {a.shape} and {b.shape}.")
     if tolerance is None:
         scale = jnp.linalg.norm(a) + jnp.linalg.norm(b)  # the difference inherits the rounding of both
         tolerance = 10 * a.shape[0] * jnp.finfo(scale.dtype).eps * scale

@@ -34,7 +34,7 @@ def label_energy(h: Float[ArrayLike, "n n"], y: Float[ArrayLike, "..."]) -> Floa
     seen = (values > 0).reshape(-1, *(1,) * (y.ndim - 1))
     energy = jnp.sum(jnp.where(seen, parts / jnp.where(seen, values.reshape(seen.shape), 1), 0), 0)
     outside = jnp.sum(jnp.where(seen, 0, parts), 0)
-    # labels in the range have a part outside of it that is rounding, of the square of half of the digits at most
+    # labels in the range have a part outside it that is rounding, of the square of half of the digits at most
     return jnp.where(outside > jnp.finfo(h.dtype).eps * size, jnp.inf, energy)
 
 
@@ -162,7 +162,7 @@ def relu_ntk_coefficients(terms: int) -> np.ndarray:
 def relu_ntk_series(z: Float[ArrayLike, "..."], terms: int) -> Float[Array, "..."]:
     r"""The partial sum up to $z^{2L}$, $L$ = `terms`, of $z\frac{\pi-\arccos z}{2\pi}$ for $|z|\le1$, entrywise.
 
-    Its error is geometric in $L$ inside of the interval and of the order $L^{-1/2}$ at its ends.
+    Its error is geometric in $L$ inside the interval and of the order $L^{-1/2}$ at its ends.
     """
     z = within("z", real("z", z), -1.0, 1.0)
     even = jnp.asarray(relu_ntk_coefficients(terms)[:1:-2], z.dtype)
@@ -203,7 +203,7 @@ def teacher_bound(
     n, power = whole("n", n), whole("power", power)
     one_of("kind", kind, ("linear", "power", "cosine"))
     if kind == "power" and power % 2:
-        raise ValueError(f"power must be even: the kernel has no other odd power than 1, got {power}.")
+        raise ValueError(f"power must be even, because the kernel has no odd power except 1, got {power}.")
     size = jnp.linalg.norm(beta, axis=1)
     each = {
         "linear": lambda: 2 * size,

@@ -173,7 +173,7 @@ def _lookup(use, value, delta):
     kept = [own[a] for a in rest if a in own]  # an axis of length one may be gone
     places = [a for a in range(delta.ndim - 1) if a not in kept]
     delta = delta.transpose(0, *(1 + a for a in places + kept))
-    # what lies outside of the table has no derivative
+    # what lies outside the table has no derivative
     index = jnp.where((index >= 0) & (index < shape[axis]), index, -1)
     return index, delta.reshape(delta.shape[0], 1, -1, columns)
 

@@ -5,7 +5,7 @@ output $k$ of one example is a sum over positions $p$ of outer products, $\sum_p
 $b_{kp}$ the derivative of output $k$ by what came out. Neither needs the Jacobian itself. A bias that is added is the
 case $a_p=1$. A leaf of the parameters is matched when all its uses are of this kind and cut its entries into rows and
 columns in one and the same way; on its way to the use it may be transposed, reshaped, cast, sliced or multiplied by a
-constant number. Every other leaf (gains, weights inside of loops, weights that are normalised first) is left to be
+constant number. Every other leaf (gains, weights inside loops, weights that are normalised first) is left to be
 differentiated as a whole.
 """
 

@@ -112,7 +112,9 @@ class Architecture(eqx.Module):
             x1, x2 = x1.astype(dtype), x2.astype(dtype)
         out = flow_through(self.layers, Flow(x1.shape[1:]))
         if len(out.shape) != 1:
-            raise ValueError(f"layers must end in vectors for a kernel: put Flatten at the end, got {out.shape}.")
+            raise ValueError(
+                f"layers must end in vectors, got {out.shape}: put Flatten or GlobalAveragePool at the end."
+            )
         return x1, x2
 
 

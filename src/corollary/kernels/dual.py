@@ -327,5 +327,5 @@ def _covariance(q11, q12, q22):
     if all(map(concrete, (q11, q12, q22))):
         a, c, b = (np.asarray(q, float) for q in (q11, q12, q22))
         if (c * c > a * b * (1 + 1e3 * float(jnp.finfo(dtype).eps))).any():
-            raise ValueError("q12 must be a covariance of the variances q11 and q22: its square is at most q11 q22.")
+            raise ValueError("q12 must be a covariance for the variances q11 and q22: q12^2 must not exceed q11 q22.")
     return tuple(q.astype(dtype) for q in (q11, q12, q22))

@@ -42,7 +42,7 @@ def graph_ntk(
     features = real("features", features, "n v d", dims)
     adjacency = real("adjacency", adjacency, "n v v", dims)
     if (others is None) != (other_adjacency is None):
-        raise ValueError("others and other_adjacency must come together.")
+        raise ValueError("others and other_adjacency must be given together.")
     second = None
     if others is not None:
         dims = {"d": features.shape[-1]}

@@ -51,7 +51,7 @@ class Dense(eqx.Module):
             raise ValueError(f"Dense needs vectors: put Flatten or GlobalAveragePool before it, got {flow.shape}.")
         return Flow((self.width,), True, True)
 
-    def init(self, key: PRNGKeyArray, shape: tuple[int, ...], dtype: DTypeLike) -> PyTree:
+    def init(self, shape, dtype, *, key):
         return _draw(self, key, (shape[0], self.width), dtype)
 
     def apply(self, params: PyTree, x: Float[Array, "..."]) -> Float[Array, "..."]:
@@ -108,7 +108,7 @@ class Conv(eqx.Module):
         window = (self.kernel_size[axis],)
         return tuple(jax.lax.padtype_to_pads((size,), window, (self.stride,), "SAME")[0])
 
-    def init(self, key: PRNGKeyArray, shape: tuple[int, ...], dtype: DTypeLike) -> PyTree:
+    def init(self, shape, dtype, *, key):
         return _draw(self, key, (*self.kernel_size, shape[-1], self.channels), dtype)
 
     def apply(self, params: PyTree, x: Float[Array, "..."]) -> Float[Array, "..."]:
@@ -155,7 +155,7 @@ class Activation(eqx.Module):
             raise ValueError("Activation needs Gaussian inputs: put a Dense or Conv layer right before it.")
         return Flow(flow.shape, True, False)
 
-    def init(self, key: PRNGKeyArray, shape: tuple[int, ...], dtype: DTypeLike) -> PyTree:
+    def init(self, shape, dtype, *, key):
         return {}
 
     def apply(self, params: PyTree, x: Float[Array, "..."]) -> Float[Array, "..."]:
@@ -177,13 +177,15 @@ class Residual(eqx.Module):
 
     def flow(self, flow: Flow) -> Flow:
         if not flow.random:
-            raise ValueError("Residual needs a Dense or Conv layer before it: its inputs must grow in width too.")
+            raise ValueError(
+                "Residual needs a Dense or Conv layer before it, so that its inputs come from a wide layer too."
+            )
         out = flow_through(self.branch, flow)
         if out.shape != flow.shape:
             raise ValueError(f"branch must keep the shape {flow.shape} of its inputs, got {out.shape}.")
         return Flow(flow.shape, True, flow.gaussian)
 
-    def init(self, key: PRNGKeyArray, shape: tuple[int, ...], dtype: DTypeLike) -> PyTree:
+    def init(self, shape, dtype, *, key):
         return init_layers(self.branch, key, Flow(shape, True, True), dtype)
 
     def apply(self, params: PyTree, x: Float[Array, "..."]) -> Float[Array, "..."]:
@@ -199,7 +201,7 @@ class Flatten(eqx.Module):
     def flow(self, flow: Flow) -> Flow:
         return flow._replace(shape=(int(np.prod(flow.shape)),))
 
-    def init(self, key: PRNGKeyArray, shape: tuple[int, ...], dtype: DTypeLike) -> PyTree:
+    def init(self, shape, dtype, *, key):
         return {}
 
     def apply(self, params: PyTree, x: Float[Array, "..."]) -> Float[Array, "..."]:
@@ -217,7 +219,7 @@ class GlobalAveragePool(eqx.Module):
             raise ValueError(f"GlobalAveragePool needs axes of pixels and one of channels, got {flow.shape}.")
         return flow._replace(shape=flow.shape[-1:])
 
-    def init(self, key: PRNGKeyArray, shape: tuple[int, ...], dtype: DTypeLike) -> PyTree:
+    def init(self, shape, dtype, *, key):
         return {}
 
     def apply(self, params: PyTree, x: Float[Array, "..."]) -> Float[Array, "..."]:
@@ -247,7 +249,7 @@ def init_layers(layers, key, flow, dtype):
     params = []
     for layer, k in zip(layers, jax.random.split(key, len(layers)), strict=True):
         after = layer.flow(flow)  # refuses what does not fit before anything is drawn
-        params.append(layer.init(k, flow.shape, dtype))
+        params.append(layer.init(flow.shape, dtype, key=k))
         flow = after
     return tuple(params)
 

@@ -23,7 +23,7 @@ SIGMA = {"relu": jax.nn.relu, "tanh": jnp.tanh, "logistic": jax.nn.sigmoid}
 class LearnedFeatureClassifier(eqx.Module):
     r"""$N$ features $\psi^n(x)=\sigma(w^n\cdot x+b^n)$ and weights $c^n$; made with random normal weights of unit gain.
 
-    `bias=False` is the model as printed. `features`, `score` and the sign on calling take one point.
+    `bias=False` is the network as printed. `features`, `score` and the sign on calling take one point.
     """
 
     c: jax.Array
@@ -51,47 +51,39 @@ class LearnedFeatureClassifier(eqx.Module):
 
 
 class Training(NamedTuple):
-    """The model in the end, and the loss before every step."""
+    """The network in the end, and the loss before every step."""
 
-    model: LearnedFeatureClassifier
+    network: LearnedFeatureClassifier
     losses: jax.Array
 
 
 @implements("M04.17", "M04.18")
-def learned_feature_loss(
-    model: LearnedFeatureClassifier, x: Float[ArrayLike, "m d"], y: Float[ArrayLike, "m"]
-) -> Array:
+def learned_feature_loss(network, x, y):
     r"""$\frac1M\sum_m\log(1+e^{-y_m\sum_nc^n\psi^n(x_m)})$: convex in $c$, not in $(c,w)$."""
     dims = {}
     x, y = real("x", x, "m d", dims), real("y", y, "m", dims)
-    return jnp.mean(jax.nn.softplus(-y * jax.vmap(model.score)(x)))
+    return jnp.mean(jax.nn.softplus(-y * jax.vmap(network.score)(x)))
 
 
 @implements("M04.17")
 def train_classifier(
-    model: LearnedFeatureClassifier,
-    x: Float[ArrayLike, "m d"],
-    y: Float[ArrayLike, "m"],
-    *,
-    steps: int = 1500,
-    learning_rate: float = 0.02,
-    freeze_features: bool = False,
+    network, x, y, *, steps: int = 1500, step: float = 0.02, freeze_features: bool = False
 ) -> Training:
     """Full-batch Adam on the logistic loss; with `freeze_features` only the weights `c` are trained."""
     dims = {}
     x, y, steps = real("x", x, "m d", dims), real("y", y, "m", dims), whole("steps", steps)
-    positive("learning_rate", learning_rate)
+    positive("step", step)
     if concrete(y) and not bool((jnp.abs(y) == 1).all()):
         raise ValueError("y must hold +1 and -1 only.")
-    optimiser = optax.adam(learning_rate)
+    optimiser = optax.adam(step)
 
     def advance(state, _):
-        model, memory = state
-        loss, slope = jax.value_and_grad(learned_feature_loss)(model, x, y)
+        network, memory = state
+        loss, slope = jax.value_and_grad(learned_feature_loss)(network, x, y)
         if freeze_features:
             slope = eqx.tree_at(lambda m: m.c, jax.tree.map(jnp.zeros_like, slope), slope.c)
-        step, memory = optimiser.update(slope, memory)
-        return (optax.apply_updates(model, step), memory), loss
+        update, memory = optimiser.update(slope, memory)
+        return (optax.apply_updates(network, update), memory), loss
 
-    (model, _), losses = jax.lax.scan(advance, (model, optimiser.init(model)), length=steps)
-    return Training(model, losses)
+    (network, _), losses = jax.lax.scan(advance, (network, optimiser.init(network)), length=steps)
+    return Training(network, losses)

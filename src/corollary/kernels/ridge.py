@@ -1,6 +1,6 @@
 r"""Penalised regression in a feature space, in primal and in dual form.
 
-$\Lambda(w)=\frac1M\sum_m\frac12(w\cdot\psi(x_m)+b-y_m)^2+C\|w\|^2$ with $b$ known. The penalty stands outside of the
+$\Lambda(w)=\frac1M\sum_m\frac12(w\cdot\psi(x_m)+b-y_m)^2+C\|w\|^2$ with $b$ known. The penalty stands outside the
 average, so that the ridge is $2CM$.
 """
 

@@ -109,12 +109,12 @@ def _sharded(kernel, x1, x2, tile, sharding):
         raise TypeError(f"sharding must be a NamedSharding, got {type(sharding).__name__}.")
     spec = tuple(sharding.spec) + (None,) * (2 - len(sharding.spec))
     if len(spec) != 2:
-        raise ValueError(f"sharding must be that of a matrix, got {sharding.spec}.")
+        raise ValueError(f"sharding must partition a matrix, two axes at most, got {sharding.spec}.")
     for name, x, axis in (("x1", x1, spec[0]), ("x2", x2, spec[1])):
         axes = () if axis is None else axis if isinstance(axis, tuple) else (axis,)
         parts = int(np.prod([sharding.mesh.shape[a] for a in axes]))
         if x.shape[0] % parts:
-            raise ValueError(f"{name} must have a multiple of {parts} points to be dealt to devices, got {x.shape[0]}.")
+            raise ValueError(f"{name} must hold a multiple of {parts} points, one part per device, got {x.shape[0]}.")
     ours, theirs = (NamedSharding(sharding.mesh, PartitionSpec(axis)) for axis in spec)
     return _dealt(kernel, jax.device_put(x1, ours), jax.device_put(x2, theirs), tile, sharding)
 

@@ -51,7 +51,7 @@ def classify(network, loss=None, data=None, *, epsilon=1e-3, gamma=None, product
     """
     operator = network if isinstance(network, Curvature) else hessian(network, loss, data)
     if operator.kind != "Hessian":
-        raise ValueError(f"a point is classified by the Hessian, got the {operator.kind}.")
+        raise ValueError(f"classify needs the Hessian, got the {operator.kind}: use landscape.hessian.")
     epsilon = positive("epsilon", real("epsilon", epsilon, ""))
     gamma = jnp.sqrt(epsilon) if gamma is None else positive("gamma", real("gamma", gamma, ""))
     slope, unravel = ravel_pytree(operator.gradient())

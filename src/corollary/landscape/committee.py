@@ -63,7 +63,7 @@ def committee_loss(w, v):
 
 
 @implements("B06.02")
-def committee_descent(key, width: int, teacher, *, trials: int, step=0.1, steps: int = 1500):
+def committee_descent(width: int, teacher, *, key, trials: int, step=0.1, steps: int = 1500):
     r"""Where gradient descent ends from `trials` random starts of `width` units: weights (trials, width, d).
 
     The starts are normal with variance $1/d$ a coordinate.

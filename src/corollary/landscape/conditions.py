@@ -31,7 +31,7 @@ class Nearby(NamedTuple):
 
 
 @implements("B06.01", "T06.02", "T06.04")
-def nearby(f, w, key, *, radii=None, samples: int = 256) -> Nearby:
+def nearby(f, w, *, key, radii=None, samples: int = 256) -> Nearby:
     r"""Look at $f$ on spheres about a critical point `w`, at random and along the axes of the Hessian.
 
     The axes are there because chance misses a narrow cone of descent, and the null directions are where a
@@ -276,7 +276,7 @@ def _function(f):
 def _cloud(name, points):
     points = real(name, points)
     if points.ndim == 0 or points.shape[0] == 0:
-        raise ValueError(f"{name} must hold at least one point, one a row, got shape {points.shape}.")
+        raise ValueError(f"{name} must hold at least one point, one per row, got shape {points.shape}.")
     return points
 
 

@@ -143,8 +143,8 @@ def escape_direction(principal: Principal, chosen, hidden: Sequence[int]) -> tup
     u, s, inputs, chosen, hidden = _marked(principal, chosen, hidden)
     if concrete(chosen) and (chosen.all() or int(chosen.sum()) >= min(hidden)):
         raise ValueError(
-            f"chosen must leave out a direction and be fewer than the {min(hidden)} units of the narrowest "
-            f"hidden layer, got {int(chosen.sum())} of {chosen.size} directions."
+            f"chosen must leave out at least one direction and mark fewer than the {min(hidden)} units of the "
+            f"narrowest hidden layer, got {int(chosen.sum())} of {chosen.size} directions."
         )
     unit, best = jnp.sum(chosen), jnp.argmin(chosen)
     idle = [jax.nn.one_hot(unit, n, dtype=s.dtype) for n in hidden]
@@ -184,8 +184,8 @@ def _chosen(chosen, size, width):
     chosen = jnp.asarray(chosen) if traced else np.asarray(chosen)
     if chosen.dtype != bool or chosen.shape != (size,):
         raise ValueError(
-            f"chosen must be {size} booleans, one a direction, got {chosen.dtype} of shape {tuple(chosen.shape)}."
+            f"chosen must be {size} booleans, one per direction, got {chosen.dtype} of shape {tuple(chosen.shape)}."
         )
     if not traced and chosen.sum() > width:
-        raise ValueError(f"chosen must mark at most {width} directions, one a hidden unit, got {int(chosen.sum())}.")
+        raise ValueError(f"chosen must mark at most {width} directions, one per hidden unit, got {int(chosen.sum())}.")
     return chosen

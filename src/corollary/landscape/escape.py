@@ -15,22 +15,33 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+import optax
 
+from corollary._engine.trees import (
+    Draws,
+    drawn_like,
+    draws_from,
+    each,
+    next_key,
+    normal_like,
+    size_of,
+    squared_norm,
+)
 from corollary._validate import positive, real, whole, within
 from corollary.catalog import implements
-from corollary.optimization import Method, Problem, minimize
+from corollary.optimization import Problem, minimize
 
 
 class Escape(NamedTuple):
     r"""The parameters of perturbed gradient descent and what they promise.
 
-    `eta`, `radius` $r$ and `interval` $\mathscr T$ run the method; `reach` is $S$, `drop` is $\mathscr F$, `width`
+    `step`, `radius` $r$ and `interval` $\mathscr T$ run the method; `reach` is $S$, `drop` is $\mathscr F$, `width`
     is $\omega$, `iota` the logarithm, and `budget` the number of steps within which an
     $\epsilon$-second-order stationary point is visited with probability at least $1-\delta$.
     """
 
     eps: jax.Array
-    eta: jax.Array
+    step: jax.Array
     radius: jax.Array
     interval: jax.Array
     reach: jax.Array
@@ -67,7 +78,7 @@ def escape_parameters(ell, rho, eps, delta, dim: int, gap) -> Escape:
     interval = jnp.ceil(ell / root * iota)
     return Escape(
         eps=eps,
-        eta=1 / ell,
+        step=1 / ell,
         radius=eps / (400 * iota**3),
         interval=interval,
         reach=reach,
@@ -79,7 +90,7 @@ def escape_parameters(ell, rho, eps, delta, dim: int, gap) -> Escape:
 
 
 @implements("T07.05")
-def uniform_ball(key, dim: int, radius=1.0, dtype=None):
+def uniform_ball(dim: int, radius=1.0, *, key, dtype=None):
     r"""A point drawn uniformly from the ball of this radius: the first $d$ coordinates of one from the sphere in
     $\mathbb R^{d+2}$.
     """
@@ -89,42 +100,58 @@ def uniform_ball(key, dim: int, radius=1.0, dtype=None):
 
 
 @implements("T07.04")
-def gaussian_perturbed_descent(eta, radius) -> Method:
-    r"""$x_{t+1}=x_t-\eta(\nabla f(x_t)+\xi_t)$ with $\xi_t\sim N(0,\frac{r^2}dI)$, so that
-    $\mathbb E\|\xi_t\|^2=r^2$; for `minimize`.
+def gaussian_perturbed_descent(step, radius, *, key) -> optax.GradientTransformation:
+    r"""$x_{t+1}=x_t-\eta(\nabla f(x_t)+\xi_t)$ with $\xi_t\sim N(0,\frac{r^2}dI)$, drawn by `key`, so that
+    $\mathbb E\|\xi_t\|^2=r^2$.
     """
-    eta, radius = positive("eta", real("eta", eta, "")), within("radius", real("radius", radius, ""), 0.0)
+    eta = positive("step", real("step", step, ""))
+    radius = within("radius", real("radius", radius, ""), 0.0)
 
-    def step(problem, x, key):
-        noise = radius * jax.random.normal(key, x.shape, x.dtype) / jnp.sqrt(x.size)
-        return x - eta * (problem.gradient(x) + noise)
+    def update(updates, state, params=None):
+        now, state = next_key(state, key)
+        root = jnp.sqrt(size_of(updates))
+        return each(lambda g, xi: -eta * (g + radius * xi / root), updates, normal_like(now, updates)), state
 
-    return Method(lambda problem, x: x, step, lambda x: x)
+    return optax.GradientTransformation(lambda params: draws_from(key), update)
+
+
+class Waiting(NamedTuple):
+    """The steps since the last perturbation, and where the next one is drawn from."""
+
+    since: jax.Array
+    draws: Draws
 
 
 @implements("T07.05", "T07.06")
-def perturbed_descent(parameters: Escape) -> Method:
+def perturbed_descent(parameters: Escape, *, key) -> optax.GradientTransformationExtraArgs:
     r"""Gradient descent that, where $\|\nabla f(x_t)\|\le\epsilon$ and nothing was added in the last $\mathscr T$
-    steps, first adds $-\eta\xi_t$ with $\xi_t$ uniform on the ball of radius $r$; for `minimize`.
+    steps, first adds $-\eta\xi_t$ with $\xi_t$ uniform on the ball of radius $r$, drawn by `key`.
 
-    The state is the point and the steps since the last perturbation.
+    The gradient at the perturbed point comes from the extra argument `gradient_fn`.
     """
     if not isinstance(parameters, Escape):
         raise TypeError(f"parameters must come from escape_parameters, got {type(parameters).__name__}.")
     eps, eta, radius, interval = parameters[:4]
 
-    def init(problem, x):
-        return x, interval + 1.0
+    def init(params):
+        return Waiting(jnp.asarray(interval + 1.0), draws_from(key))
 
-    def step(problem, state, key):
-        x, since = state
-        gradient = problem.gradient(x)
-        again = (jnp.sqrt(jnp.sum(gradient**2)) <= eps) & (since > interval)
-        moved = x - eta * uniform_ball(key, x.size, radius, x.dtype).reshape(x.shape)
-        x = jnp.where(again, moved, x)
-        return x - eta * jnp.where(again, problem.gradient(moved), gradient), jnp.where(again, 1.0, since + 1)
+    def update(updates, state, params, *, gradient_fn=None, **extra):
+        if gradient_fn is None:
+            raise TypeError("perturbed_descent asks for gradient_fn, which optimization.minimize and nets.fit pass.")
+        now, draws = next_key(state.draws, key)
+        again = (jnp.sqrt(squared_norm(updates)) <= eps) & (state.since > interval)
 
-    return Method(init, step, lambda state: state[0])
+        def perturbed():
+            ball = drawn_like(lambda size, dtype: uniform_ball(size, radius, key=now, dtype=dtype), params)
+            away = each(lambda xi: -eta * xi, ball)
+            slope = gradient_fn(each(jnp.add, params, away))
+            return each(lambda away, g: away - eta * g, away, slope)
+
+        moves = jax.lax.cond(again, perturbed, lambda: each(lambda g: -eta * g, updates))
+        return moves, Waiting(jnp.where(again, 1.0, state.since + 1), draws)
+
+    return optax.GradientTransformationExtraArgs(init, update)
 
 
 class Search(NamedTuple):
@@ -150,12 +177,12 @@ def find_second_order_point(problem: Problem, rho, eps, delta, *, steps: int, ke
     if not isinstance(problem, Problem):
         raise TypeError(f"problem must be a Problem, got {type(problem).__name__}.")
     if problem.L is None or (gap is None and problem.minimum is None):
-        raise ValueError("problem must know L, and its minimum unless gap is given.")
+        raise ValueError("problem must know its smoothness constant L, and its minimum unless gap is given.")
     steps = whole("steps", steps)
     start = problem.start if start is None else real("start", start)
     gap = problem(start) - problem.minimum if gap is None else gap
     parameters = escape_parameters(problem.L, rho, eps, delta, start.size, gap)
-    path = minimize(problem, perturbed_descent(parameters), steps=steps, key=key, start=start)
+    path = minimize(problem, perturbed_descent(parameters, key=key), steps=steps, key=key, start=start)
     least = jax.lax.map(lambda x: jnp.linalg.eigvalsh(problem.hessian(x))[0], path.theta)
     good = (path.gradient_norm <= eps) & (least >= -jnp.sqrt(rho * eps))
     first = jnp.where(good.any(), jnp.argmax(good), steps + 1)

@@ -32,7 +32,7 @@ class GLM(eqx.Module):
         r"""$\mathbb E[y\mid x]=\sigma(w_*^\top x)$ for inputs (n, d)."""
         return self.activation(real("x", x, "n d", {"d": self.w_star.size}) @ self.w_star)
 
-    def sample(self, key, x):
+    def sample(self, x, *, key):
         """Labels for inputs (n, d)."""
         mean = self.mean(x)
         return mean + self.noise * jax.random.normal(key, mean.shape, mean.dtype)

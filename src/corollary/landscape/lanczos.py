@@ -91,7 +91,7 @@ def eigenpairs(
         column = inside[:m]
         projected = projected.at[:, j].set(column).at[j, :].set(column)
         ahead, norm = unit(rest)
-        # an invariant subspace: nothing is left but rounding, so go on from a random vector outside of it
+        # an invariant subspace: nothing is left but rounding, so go on from a random vector outside it
         spent = norm <= 16 * eps * jnp.linalg.norm(column)
         fresh = jax.lax.cond(
             spent,

@@ -117,7 +117,9 @@ def _program_of(params, fixed, inputs, inner):
     shapes = [jax.ShapeDtypeStruct(a.shape[1:], a.dtype) for a in inputs]
     program = trace(unrolled(one), [leaf for _, leaf in paths], shapes)
     if only_forward(program, program.leaves):
-        raise ValueError("network must have a gradient, but it runs a loop without a known end.")
+        raise ValueError(
+            "network must have a gradient, but it contains a while loop, which has none: use jax.lax.scan."
+        )
     inside = 1 if isinstance(params, Network) else 0  # what everyone has in `params` need not be said
     names = [jax.tree_util.keystr(path[inside:], simple=True, separator=".") for path, _ in paths]
     layers = find_layers(program, names)

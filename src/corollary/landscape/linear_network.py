@@ -98,7 +98,7 @@ def _network(weights, x, y, low: int = 1):
     if x.shape[1] != weights[0].shape[1]:
         raise ValueError(f"x must have {weights[0].shape[1]} columns, as many as the first matrix, got {x.shape}.")
     if y.shape[1] != weights[-1].shape[0]:
-        raise ValueError(f"y must have {weights[-1].shape[0]} columns, one a row of the last matrix, got {y.shape}.")
+        raise ValueError(f"y must have {weights[-1].shape[0]} columns, one per row of the last matrix, got {y.shape}.")
     return weights, x, y
 
 
@@ -114,4 +114,4 @@ def _invertible(xx):
     if concrete(xx):
         values = np.linalg.eigvalsh(np.asarray(xx))
         if values[0] <= values[-1] * len(values) * np.finfo(values.dtype).eps:
-            raise ValueError("x must span its space: the second moment of the inputs is singular.")
+            raise ValueError("x must span the space of inputs: the second moment of the inputs is singular.")

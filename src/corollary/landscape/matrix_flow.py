@@ -90,7 +90,7 @@ def singular_value_time(start, end, target, depth: int, *, nodes: int = 60):
     if all(map(concrete, (start, end, target))):
         first, last, goal = (np.asarray(v) for v in (start, end, target))
         if ((first - goal) * (last - goal) <= 0).any():
-            raise ValueError("start and end must lie on one side of target.")
+            raise ValueError("start and end must lie on the same side of target.")
     start, end, target = jnp.broadcast_arrays(start, end, target)
     depth, nodes = whole("depth", depth), whole("nodes", nodes)
     sign = jnp.sign(target - start)

@@ -111,7 +111,9 @@ class Curvature(eqx.Module):
     def dense(self):
         """The matrix itself, for small networks."""
         if self.size > 20_000:
-            raise ValueError(f"the matrix of {self.size} parameters is not formed above 20000; use its products.")
+            raise ValueError(
+                f"the matrix of {self.size} parameters is too large to form (the limit is 20000): use products with @."
+            )
         return self @ jnp.eye(self.size, dtype=self.dtype)
 
     def linearised(self):

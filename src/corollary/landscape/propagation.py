@@ -17,6 +17,8 @@ import numpy as np
 from corollary._validate import concrete, one_of, positive, real, whole
 from corollary.catalog import implements
 from corollary.nets import DeepLinearNetwork, FullyConnected, Stack
+from corollary.network.batches import pair
+from corollary.network.loss import of_examples
 
 
 class Propagation(NamedTuple):
@@ -54,28 +56,21 @@ def layers_of(network) -> tuple[Callable, ...]:
 
 
 @implements("B06.21", "M19.03", "M19.04")
-def signal_propagation(network, x, loss, y=None) -> Propagation:
-    r"""Forward second moments and backward gradient norms, layer by layer, of a network on a batch `x` (n, ...).
+def signal_propagation(network, loss, data) -> Propagation:
+    r"""Forward second moments and backward gradient norms, layer by layer, of a network on `data = (x, y)`.
 
     `network` is anything that `layers_of` takes, of functions of one example (dropout and normalisation in their
-    inference mode). `loss` is a function of label and output, or of the output alone if no labels `y` (n, ...) are
-    given. All of it costs one gradient of the batch.
+    inference mode). `loss` is a name, or a function of one output and one target. All of it costs one gradient of
+    the batch.
     """
-    if not callable(loss):
-        raise TypeError(f"loss must be a function of label and output, got {type(loss).__name__}.")
-    x = real("x", x)
-    if x.ndim == 0 or x.shape[0] == 0:
-        raise ValueError(f"x must hold at least one example along its first axis, got shape {x.shape}.")
-    labels = () if y is None else (jnp.asarray(y),)
-    if y is not None and labels[0].shape[:1] != x.shape[:1]:
-        raise ValueError(f"y must hold one label for each of the {x.shape[0]} examples, got shape {labels[0].shape}.")
+    loss, (x, y) = of_examples(loss, who="signal_propagation"), pair("data", data)
     layers = layers_of(network)
     _require_composition(network, layers, x[0])
-    return _propagate(layers, x, labels, loss)
+    return _propagate(layers, x, y, loss)
 
 
 @eqx.filter_jit
-def _propagate(layers, x, labels, loss) -> Propagation:
+def _propagate(layers, x, y, loss) -> Propagation:
     params, rest = eqx.partition(layers, eqx.is_inexact_array)
 
     def states_of(layers, x, shifts):
@@ -86,7 +81,7 @@ def _propagate(layers, x, labels, loss) -> Propagation:
 
     def mean_loss(params, shifts):
         states = jax.vmap(lambda x, s: states_of(eqx.combine(params, rest), x, s))(x, shifts)
-        return jnp.mean(jax.vmap(lambda out, *label: loss(*label, out))(states[-1], *labels)), states
+        return loss.of_outputs(states[-1], y), states
 
     # a shift of zero after every layer: the gradient by it is the gradient by what the layer passes on
     shapes = jax.eval_shape(lambda x: _run(layers, x), x[0])
@@ -103,7 +98,7 @@ def _propagate(layers, x, labels, loss) -> Propagation:
 
 @implements("B06.21")
 def depth_factor(profile):
-    r"""The factor a layer of a positive `profile` (L + 1,) over depth: $e^s$ for the slope $s$ of its logarithm.
+    r"""The factor per layer of a positive `profile` (L + 1,) over depth: $e^s$ for the slope $s$ of its logarithm.
 
     Below one the signal vanishes with depth, above one it explodes. Least squares, so that no single layer decides.
     """

@@ -44,7 +44,7 @@ def cosines_hessian_lipschitz(amplitudes, directions):
 def rank_one_constants(matrix, radius):
     r"""$(\ell,\rho)=(3R^2+\lambda_{\max},\,6R)$ of $\frac14\|M-xx^\top\|_F^2$ on the ball $\|x\|\le R$.
 
-    For symmetric positive semidefinite $M$; outside of a ball there are no such constants.
+    For symmetric positive semidefinite $M$; outside a ball there are no such constants.
     """
     matrix, radius = real("matrix", matrix, "d d"), positive("radius", real("radius", radius, ""))
     return 3 * radius**2 + jnp.linalg.eigvalsh(matrix)[-1], 6 * radius

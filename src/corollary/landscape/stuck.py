@@ -45,18 +45,18 @@ def stuck_probability_bound(dim, omega, r) -> Thinness:
 
 
 @implements("T07.10")
-def escape_times(f, starts, eta, *, steps: int, reach):
+def escape_times(f, starts, step, *, steps: int, reach):
     r"""For each row of `starts` the first $t$ with $\|x_t-x_0\|>$ `reach` under gradient descent on `f`.
 
     `steps + 1` for those that are stuck: within reach up to step `steps`.
     """
     f, starts, steps = _function(f), real("starts", starts, "n d"), whole("steps", steps)
-    eta, reach = positive("eta", real("eta", eta, "")), positive("reach", real("reach", reach, ""))
+    step, reach = positive("step", real("step", step, "")), positive("reach", real("reach", reach, ""))
 
     def one(start):
         def advance(state, t):
             x, first = state
-            x = x - eta * jax.grad(f)(x)
+            x = x - step * jax.grad(f)(x)
             out = (first > steps) & (jnp.linalg.norm(x - start) > reach)
             # who is out need not go on: where the function falls without bound the iterates would overflow
             return (jnp.where(out | (first <= steps), start, x), jnp.where(out, t, first)), None
@@ -83,7 +83,7 @@ class StuckRegion(NamedTuple):
 
 
 @implements("T07.10")
-def stuck_region(f, centre, axes, radius, eta, *, steps: int, reach, resolution: int = 61) -> StuckRegion:
+def stuck_region(f, centre, axes, radius, step, *, steps: int, reach, resolution: int = 61) -> StuckRegion:
     r"""Escape times on a grid of the disc of this `radius` spanned by the two rows of `axes`, orthonormal.
 
     The first axis is meant to be the eigenvector of the least eigenvalue of the Hessian at `centre`.
@@ -94,7 +94,7 @@ def stuck_region(f, centre, axes, radius, eta, *, steps: int, reach, resolution:
     offsets = radius * jnp.linspace(-1, 1, resolution, dtype=centre.dtype)
     first, second = jnp.meshgrid(offsets, offsets)
     starts = centre + first.reshape(-1, 1) * axes[0] + second.reshape(-1, 1) * axes[1]
-    times = escape_times(f, starts, eta, steps=steps, reach=reach).reshape(resolution, resolution)
+    times = escape_times(f, starts, step, steps=steps, reach=reach).reshape(resolution, resolution)
     inside = first**2 + second**2 <= radius**2
     stuck = inside & (times > steps)
     high = jnp.max(jnp.where(stuck, first, -jnp.inf), axis=1)
@@ -116,15 +116,15 @@ class Coupled(NamedTuple):
 
 
 @implements("T07.11")
-def coupled_descent(f, first, second, eta, *, steps: int) -> Coupled:
+def coupled_descent(f, first, second, step, *, steps: int) -> Coupled:
     """Gradient descent from two starts (d,) with the same step."""
     f, dims, steps = _function(f), {}, whole("steps", steps)
     first, second = real("first", first, "d", dims), real("second", second, "d", dims)
-    eta = positive("eta", real("eta", eta, ""))
+    step = positive("step", real("step", step, ""))
     start = jnp.stack([first, second])
 
     def advance(pair, _):
-        pair = pair - eta * jax.vmap(jax.grad(f))(pair)
+        pair = pair - step * jax.vmap(jax.grad(f))(pair)
         return pair, pair
 
     _, rest = jax.lax.scan(advance, start, None, length=steps)
@@ -133,13 +133,13 @@ def coupled_descent(f, first, second, eta, *, steps: int) -> Coupled:
 
 
 @implements("T07.11")
-def separation_time(gamma, eta, omega, reach):
+def separation_time(gamma, step, omega, reach):
     r"""$\log(\frac{2S}{\eta\omega})/\log(1+\eta\gamma)$: when on a quadratic two runs that started $\eta\omega$ apart
     along the direction of curvature $-\gamma$ are $2S$ apart, so that one of them is at least $S$ from the saddle.
     """
-    gamma, eta = positive("gamma", real("gamma", gamma)), positive("eta", real("eta", eta))
+    gamma, step = positive("gamma", real("gamma", gamma)), positive("step", real("step", step))
     omega, reach = positive("omega", real("omega", omega)), positive("reach", real("reach", reach))
-    return jnp.log(2 * reach / (eta * omega)) / jnp.log1p(eta * gamma)
+    return jnp.log(2 * reach / (step * omega)) / jnp.log1p(step * gamma)
 
 
 class DifferenceOfRuns(NamedTuple):
@@ -154,7 +154,7 @@ class DifferenceOfRuns(NamedTuple):
 
 
 @implements("T07.12")
-def difference_decomposition(f, centre, pair: Coupled, eta, *, nodes: int = 8) -> DifferenceOfRuns:
+def difference_decomposition(f, centre, pair: Coupled, step, *, nodes: int = 8) -> DifferenceOfRuns:
     r"""$p(t)$ and $q(t+1)=(I-\eta H)q(t)+\eta\Delta_t\hat x_t$ along two runs, with $H=\nabla^2f$ at `centre`.
 
     $\Delta_t=\int_0^1[\nabla^2f(x_t'+\theta\hat x_t)-H]\,d\theta$ by Gauss and Legendre's rule, exact where the
@@ -166,7 +166,7 @@ def difference_decomposition(f, centre, pair: Coupled, eta, *, nodes: int = 8) -
     dims = {}
     centre = real("centre", centre, "d", dims)
     first, second = real("pair.first", pair.first, "n d", dims), real("pair.second", pair.second, "n d", dims)
-    eta = positive("eta", real("eta", eta, ""))
+    step = positive("step", real("step", step, ""))
     hessian = jax.hessian(f)
     h = hessian(centre)
     theta, weights = (np.asarray(a) for a in gauss_legendre(nodes))
@@ -181,7 +181,7 @@ def difference_decomposition(f, centre, pair: Coupled, eta, *, nodes: int = 8) -
     def advance(state, step):
         p, q = state
         delta, difference = step
-        p, q = p - eta * h @ p, q - eta * h @ q + eta * delta @ difference
+        p, q = p - step * h @ p, q - step * h @ q + step * delta @ difference
         return (p, q), (p, q)
 
     start = (hat[0], jnp.zeros_like(hat[0]))

@@ -68,6 +68,6 @@ def segment(f, a, b, points: int = 51):
         raise TypeError(f"f must be a function of a point, got {type(f).__name__}.")
     a, b, points = real("a", a), real("b", b), whole("points", points, 2)
     if a.shape != b.shape:
-        raise ValueError(f"a and b must have one shape, got {a.shape} and {b.shape}.")
+        raise ValueError(f"a and b must have the same shape, got {a.shape} and {b.shape}.")
     t = jnp.linspace(0.0, 1.0, points, dtype=a.dtype)
     return t, jax.vmap(lambda s: f((1 - s) * a + s * b))(t)

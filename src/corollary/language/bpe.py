@@ -35,7 +35,7 @@ class BPE:
         known = 256  # no merge can add more than one
         for i, (a, b) in enumerate(self.merges):
             if not (0 <= a < known and 0 <= b < known):
-                raise ValueError(f"merges must join tokens that are there before, got {(a, b)} at index {i}.")
+                raise ValueError(f"merges must join tokens that already exist, got {(a, b)} at index {i}.")
             known += 1
 
     @classmethod

@@ -56,7 +56,7 @@ class Recomputed(eqx.Module):
         rows = self.logits(tokens)
         if jnp.ndim(rows) != 2 or rows.shape[0] != tokens.shape[0]:
             got = jnp.shape(rows)
-            raise ValueError(f"logits must give one row per token, for {tokens.shape[0]} tokens got shape {got}.")
+            raise ValueError(f"logits must have one row for each of the {tokens.shape[0]} tokens, got shape {got}.")
         return rows[at], (tokens, at + 1)
 
 

@@ -99,7 +99,9 @@ def table_beam_search(initial: Mapping, expansions: Mapping, width: int, steps: 
     for n in range(1, steps):
         grown = [([*tokens, token], p * q) for tokens, p in beam for token, q in expansions.get(tokens[-1], {}).items()]
         if not grown:
-            raise ValueError(f"expansions must continue a hypothesis, got none for {[b[0][-1] for b in beam]} at {n}.")
+            raise ValueError(
+                f"expansions must continue at least one of {[b[0][-1] for b in beam]} at step {n}, got none."
+            )
         beam = _top(grown, width)
     return beam
 

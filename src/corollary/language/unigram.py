@@ -34,7 +34,7 @@ class Unigram:
 
     def __post_init__(self):
         if len(self.pieces) != len(self.log_p) or len(set(self.pieces)) != len(self.pieces) or "" in self.pieces:
-            raise ValueError("pieces must be different texts that are not empty, with one log_p each.")
+            raise ValueError("pieces must be different non-empty strings, with one log_p each.")
         within("log_p", np.asarray(self.log_p, float), -np.inf, 0.0)
 
     @classmethod

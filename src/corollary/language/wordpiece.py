@@ -1,6 +1,6 @@
 """WordPiece: a vocabulary grown by merging the pair that the likelihood gains most from, and longest matches.
 
-A piece that starts a word and the same letters inside of one are two tokens; the latter is shown with `##`.
+A piece that starts a word and the same letters inside one are two tokens; the latter is shown with `##`.
 """
 
 from __future__ import annotations

@@ -86,7 +86,7 @@ def cover_crossing(sizes: Float[ArrayLike, "k"], fractions: Float[ArrayLike, "k"
     at = jnp.argmax(below)
     crosses = (at > 0) & (below[at] > 0)
     if concrete(crosses) and not np.asarray(crosses):
-        raise ValueError("fractions must fall from at least one half to below it.")
+        raise ValueError("fractions must fall from one half or more to less than one half.")
     lower, upper = fractions[at - 1], fractions[at]
     place = (lower - 0.5) / jnp.where(lower > upper, lower - upper, 1)
     return jnp.where(crosses, sizes[at - 1] + place * (sizes[at] - sizes[at - 1]), jnp.nan)

@@ -16,7 +16,7 @@ from corollary.catalog import implements
 from corollary.linear._shapes import extended, features
 from corollary.linear.max_margin import linearly_separable
 
-# labellings tried at once: enough to keep the processor busy, few enough to fit into memory
+# labellings tried at once: enough to keep the CPU busy, few enough to fit into memory
 BATCH = 4096
 
 

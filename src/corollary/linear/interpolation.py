@@ -79,10 +79,8 @@ def interpolants(x: Float[ArrayLike, "n d"], y: Float[ArrayLike, "..."]) -> Inte
 
 
 @implements("T03.02")
-def sparse_interpolant(
-    x: Float[ArrayLike, "n d"], y: Float[ArrayLike, "..."], support: Int[ArrayLike, "_"]
-) -> Float[Array, "..."]:
-    r"""The solution that is zero outside of the $n$ coordinates `support`; NaN where those columns are dependent.
+def sparse_interpolant(x, y, support):
+    r"""The solution that is zero outside the $n$ coordinates `support`; NaN where those columns are dependent.
 
     A generic $X$ has one for every support. Not every $X$ with independent rows has.
     """

@@ -1,7 +1,7 @@
 r"""Logistic regression: $P\{y=1\}=S(w\cdot x+b)$, its loss and derivatives, and its fit.
 
 A parameter vector is $\theta=(w_1,\dots,w_d,b)$; features are (n, d), or (n,) for a single feature. Labels are 0 or 1,
-or probabilities between. `ridge` adds $\sum_jC_j\theta_j^2$ (3.16): one number for all parameters, bias included, or
+or probabilities between. `penalty` adds $\sum_jC_j\theta_j^2$ (3.16): one number for all parameters, bias included, or
 one for each (0 last leaves the bias free).
 """
 
@@ -34,15 +34,10 @@ def logistic_point_losses(
 
 
 @implements("M03.07", "M03.20", "E02.05")
-def logistic_loss(
-    theta: Float[ArrayLike, "d+1"],
-    x: Float[ArrayLike, "n *d"],
-    y: Float[ArrayLike, "n"],
-    ridge: Float[ArrayLike, "..."] = 0.0,
-) -> Float[Array, ""]:
-    r"""$\Lambda^{(C)}(\theta)$: the mean of the losses of the datapoints, plus the ridge."""
+def logistic_loss(theta, x, y, penalty=0.0):
+    r"""$\Lambda^{(C)}(\theta)$: the mean of the losses of the datapoints, plus the penalty."""
     theta, x, y = _problem(theta, x, y)
-    return _losses(x @ theta, y).mean() + jnp.sum(_ridge(ridge, theta) * theta**2)
+    return _losses(x @ theta, y).mean() + jnp.sum(_penalty(penalty, theta) * theta**2)
 
 
 @implements("M03.08")
@@ -68,88 +63,62 @@ def logistic_chain_gradients(
 
 
 @implements("M03.09", "M03.20", "E02.05")
-def logistic_gradient(
-    theta: Float[ArrayLike, "d+1"],
-    x: Float[ArrayLike, "n *d"],
-    y: Float[ArrayLike, "n"],
-    ridge: Float[ArrayLike, "..."] = 0.0,
-) -> Float[Array, "_"]:
+def logistic_gradient(theta, x, y, penalty=0.0):
     r"""$\nabla\Lambda^{(C)}(\theta)=\frac1n\sum(S(w\cdot x+b)-y)(x,1)+2C\theta$."""
     theta, x, y = _problem(theta, x, y)
-    return x.T @ _residual(x @ theta, y) / x.shape[0] + 2 * _ridge(ridge, theta) * theta
+    return x.T @ _residual(x @ theta, y) / x.shape[0] + 2 * _penalty(penalty, theta) * theta
 
 
 @implements("M03.09", "M03.20")
-def logistic_hessian(
-    theta: Float[ArrayLike, "d+1"], x: Float[ArrayLike, "n *d"], ridge: Float[ArrayLike, "..."] = 0.0
-) -> Float[Array, "_ _"]:
+def logistic_hessian(theta, x, penalty=0.0):
     r"""$\frac1n\sum S'(w\cdot x+b)\,\tilde x\tilde x^\top+2C$, at most $\frac14A+2C$; the labels play no part."""
     dims = {}
     x = features(x, dims)
     theta, x = parameters(theta, dims), extended(x)
-    return (x.T * logistic_prime(x @ theta)) @ x / x.shape[0] + 2 * jnp.diag(_ridge(ridge, theta))
+    return (x.T * logistic_prime(x @ theta)) @ x / x.shape[0] + 2 * jnp.diag(_penalty(penalty, theta))
 
 
 @implements("M03.09")
-def logistic_smoothness(x: Float[ArrayLike, "n *d"], ridge: Float[ArrayLike, "..."] = 0.0) -> Float[Array, ""]:
+def logistic_smoothness(x, penalty=0.0):
     r"""$L=\lambda_{\max}(\frac14A+2C)$: the gradient is $L$-Lipschitz, every step below $2/L$ decreases the loss."""
     x = extended(features(x, {}))
-    bound = x.T @ x / (4 * x.shape[0]) + 2 * jnp.diag(_ridge(ridge, x[0]))
+    bound = x.T @ x / (4 * x.shape[0]) + 2 * jnp.diag(_penalty(penalty, x[0]))
     return jnp.linalg.eigvalsh(bound)[-1]
 
 
 @implements("M03.09", "M03.20")
-def fit_newton(
-    x: Float[ArrayLike, "n *d"],
-    y: Float[ArrayLike, "n"],
-    *,
-    ridge: Float[ArrayLike, "..."] = 0.0,
-    start: Float[ArrayLike, "d+1"] | None = None,
-    steps: int = 200,
-    tolerance: float | None = None,
-) -> Fit:
+def fit_newton(x, y, *, penalty=0.0, start=None, steps: int = 200, tolerance: float | None = None) -> Fit:
     r"""Minimise the loss by damped Newton, from any start.
 
     `converged` says that a minimiser exists and was reached: the last Newton step moved no logit by more than
-    `tolerance` (square root of the machine precision unless given). On separable data without ridge there is none,
-    and `converged` is False whatever the gradient. `loss` and `gradient_norm` include the ridge.
+    `tolerance` (square root of the machine precision unless given). On separable data without a penalty there is none,
+    and `converged` is False whatever the gradient. `loss` and `gradient_norm` include the penalty.
     """
-    theta, x, y, ridge = _fit_problem(start, x, y, ridge)
+    theta, x, y, penalty = _fit_problem(start, x, y, penalty)
     steps, tolerance = whole("steps", steps), _tolerance(tolerance, theta)
-    theta, used, converged = _newton_fit(x, y, ridge, theta, steps, tolerance)
-    return _report(theta, x, y, ridge, used, converged)
+    theta, used, converged = _newton_fit(x, y, penalty, theta, steps, tolerance)
+    return _report(theta, x, y, penalty, used, converged)
 
 
 @implements("M03.09")
-def fit_gradient_descent(
-    x: Float[ArrayLike, "n *d"],
-    y: Float[ArrayLike, "n"],
-    *,
-    steps: int,
-    ridge: Float[ArrayLike, "..."] = 0.0,
-    start: Float[ArrayLike, "d+1"] | None = None,
-    step: Scalar | None = None,
-    tolerance: float = 1e-3,
-) -> Fit:
+def fit_gradient_descent(x, y, *, steps: int, penalty=0.0, start=None, step=None, tolerance: float = 1e-3) -> Fit:
     r"""Run gradient descent for `steps` steps of size `step` ($1/L$ unless given), keeping only the end.
 
     `converged` says that a Newton step from the end would move no logit by more than `tolerance`. Small gradients
     alone say little: on features far from the origin the valley of the loss is long and flat.
     """
-    theta, x, y, ridge = _fit_problem(start, x, y, ridge)
+    theta, x, y, penalty = _fit_problem(start, x, y, penalty)
     steps, tolerance = whole("steps", steps), _tolerance(tolerance, theta)
-    step = 1 / logistic_smoothness(x[:, :-1], ridge) if step is None else positive("step", real("step", step, ""))
-    theta, converged = _descent_fit(x, y, ridge, theta, step.astype(theta.dtype), steps, tolerance)
-    return _report(theta, x, y, ridge, jnp.asarray(steps), converged)
+    step = 1 / logistic_smoothness(x[:, :-1], penalty) if step is None else positive("step", real("step", step, ""))
+    theta, converged = _descent_fit(x, y, penalty, theta, step.astype(theta.dtype), steps, tolerance)
+    return _report(theta, x, y, penalty, jnp.asarray(steps), converged)
 
 
-def logistic_loss_problem(
-    x: Float[ArrayLike, "n *d"], y: Float[ArrayLike, "n"], start: Float[ArrayLike, "p"] | None = None
-) -> Problem:
-    r"""Logistic regression with bias and without ridge: convex, not strongly; the data must not be separable."""
+def logistic_loss_problem(x, y, start=None) -> Problem:
+    r"""Logistic regression with bias and without a penalty: convex, not strongly; the data must not be separable."""
     fit = fit_newton(x, y)
     if not isinstance(fit.converged, jax.core.Tracer) and not bool(fit.converged):
-        raise ValueError("x and y must not be separable: the loss would have no minimiser.")
+        raise ValueError("x and y must not be separable: without a penalty the loss has no minimiser.")
     start = jnp.zeros_like(fit.theta) if start is None else real("start", start, "p")
     zero = jnp.zeros_like(fit.loss)
     return Problem(
@@ -214,21 +183,21 @@ def _problem(theta, x, y):
     return theta, extended(x), within("y", real("y", y, "n", dims), 0.0, 1.0)
 
 
-def _ridge(ridge, theta):
-    ridge = within("ridge", real("ridge", ridge), 0.0)
-    if ridge.shape not in ((), theta.shape):
-        raise ValueError(f"ridge must be a number or have shape {theta.shape} like theta, got {ridge.shape}.")
-    return jnp.broadcast_to(ridge, theta.shape).astype(theta.dtype)
+def _penalty(penalty, theta):
+    penalty = within("penalty", real("penalty", penalty), 0.0)
+    if penalty.shape not in ((), theta.shape):
+        raise ValueError(f"penalty must be a number or have shape {theta.shape} like theta, got {penalty.shape}.")
+    return jnp.broadcast_to(penalty, theta.shape).astype(theta.dtype)
 
 
-def _fit_problem(start, x, y, ridge):
+def _fit_problem(start, x, y, penalty):
     dims = {}
     d = features(x, dims).shape[1]
     start = jnp.zeros(d + 1) if start is None else parameters(start, dims, "start")
     start, x, y = _problem(start, x, y)
     dtype = jnp.result_type(x, y)
     start, x, y = (a.astype(dtype) for a in (start, x, y))
-    return start, x, y, _ridge(ridge, start)
+    return start, x, y, _penalty(penalty, start)
 
 
 def _tolerance(tolerance, theta):
@@ -237,25 +206,25 @@ def _tolerance(tolerance, theta):
     return within("tolerance", real("tolerance", tolerance, ""), 0.0, 1.0, open="both").astype(theta.dtype)
 
 
-def _report(theta, x, y, ridge, steps, converged):
-    slope = logistic_gradient(theta, x[:, :-1], y, ridge)
-    return Fit(theta, logistic_loss(theta, x[:, :-1], y, ridge), jnp.linalg.norm(slope), steps, converged)
+def _report(theta, x, y, penalty, steps, converged):
+    slope = logistic_gradient(theta, x[:, :-1], y, penalty)
+    return Fit(theta, logistic_loss(theta, x[:, :-1], y, penalty), jnp.linalg.norm(slope), steps, converged)
 
 
 @partial(jax.jit, static_argnames="steps")
-def _newton_fit(x, y, ridge, start, steps, tolerance):
+def _newton_fit(x, y, penalty, start, steps, tolerance):
     z, change = scores(x)
-    penalty = (change.T * ridge) @ change
+    quadratic = (change.T * penalty) @ change
     n = x.shape[0]
 
     def value(phi):
-        return _losses(z @ phi, y).mean() + phi @ penalty @ phi
+        return _losses(z @ phi, y).mean() + phi @ quadratic @ phi
 
     def gradient(phi):
-        return z.T @ _residual(z @ phi, y) / n + 2 * penalty @ phi
+        return z.T @ _residual(z @ phi, y) / n + 2 * quadratic @ phi
 
     def hessian(phi):
-        return (z.T * logistic_prime(z @ phi)) @ z / n + 2 * penalty
+        return (z.T * logistic_prime(z @ phi)) @ z / n + 2 * quadratic
 
     def move(direction):
         return jnp.max(jnp.abs(z @ direction))
@@ -266,15 +235,15 @@ def _newton_fit(x, y, ridge, start, steps, tolerance):
 
 
 @partial(jax.jit, static_argnames="steps")
-def _descent_fit(x, y, ridge, start, step, steps, tolerance):
+def _descent_fit(x, y, penalty, start, step, steps, tolerance):
     def slope(theta):
-        return x.T @ _residual(x @ theta, y) / x.shape[0] + 2 * ridge * theta
+        return x.T @ _residual(x @ theta, y) / x.shape[0] + 2 * penalty * theta
 
     theta = jax.lax.fori_loop(0, steps, lambda _, theta: theta - step * slope(theta), start)
     # The test of convergence is made in scored coordinates, where it loses nothing to conditioning.
     z, change = scores(x)
-    penalty = (change.T * ridge) @ change
-    curvature = (z.T * logistic_prime(x @ theta)) @ z / x.shape[0] + 2 * penalty
+    quadratic = (change.T * penalty) @ change
+    curvature = (z.T * logistic_prime(x @ theta)) @ z / x.shape[0] + 2 * quadratic
     direction, trusted = newton_direction(
         change.T @ slope(theta), curvature, lambda d: jnp.max(jnp.abs(z @ d)), jnp.linalg.solve(change, theta)
     )

@@ -63,7 +63,9 @@ def squared_error(y: Float[ArrayLike, "..."], prediction: Float[ArrayLike, "..."
     r"""$\ell_y(y')=\|y-y'\|^2$ for one label: a number or a vector."""
     y, prediction = real("y", y), real("prediction", prediction)
     if y.ndim > 1 or y.shape != prediction.shape:
-        raise ValueError(f"y and prediction must be one label each, got shapes {y.shape} and {prediction.shape}.")
+        raise ValueError(
+            f"y and prediction must be single labels of the same shape, got {y.shape} and {prediction.shape}."
+        )
     return jnp.sum((y - prediction) ** 2)
 
 

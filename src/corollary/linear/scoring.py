@@ -52,7 +52,7 @@ def theta_in_scores(
 ) -> Float[Array, "p"]:
     r"""The same model in the coordinates $u$ of $x=\sigma u+\mu$: weights $\sigma^\top w$, bias $b+w\cdot\mu$.
 
-    `scale` is a number, one number a feature, or an invertible (d, d) matrix.
+    `scale` is a number, one number per feature, or an invertible (d, d) matrix.
     """
     w, b, mean, matrix = _affine(theta, mean, scale)
     return jnp.append(matrix.T @ w, b + w @ mean)

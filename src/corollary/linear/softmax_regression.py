@@ -1,7 +1,7 @@
 r"""Softmax regression: class probabilities $S_{softmax}(Wx+b)$, the loss and its derivatives, and its fit.
 
 Parameters are one matrix $\Theta=(W\mid b)$ of shape (J, d + 1), a row $(w_{j1},\dots,w_{jd},b_j)$ for each class.
-Labels are integers `0..J-1`, or probability vectors (n, J). `ridge` adds $C\|\Theta\|^2$, biases included.
+Labels are integers `0..J-1`, or probability vectors (n, J). `penalty` adds $C\|\Theta\|^2$, biases included.
 """
 
 from __future__ import annotations
@@ -23,61 +23,47 @@ from corollary.linear._shapes import extended, features
 
 
 @implements("M03.23", "M03.24", "M07.01")
-def softmax_loss(
-    theta: Float[ArrayLike, "J p"], x: Float[ArrayLike, "n *d"], y: Num[ArrayLike, "..."], ridge: Scalar = 0.0
-) -> Float[Array, ""]:
+def softmax_loss(theta, x, y, penalty=0.0):
     r"""$\frac1n\sum-\ln m(x;\Theta)_y+C\|\Theta\|^2$; cross-entropy for soft labels."""
     theta, x, y = _problem(theta, x, y)
-    return _mean_loss(x @ theta.T, y) + _ridge(ridge) * jnp.sum(theta**2)
+    return _mean_loss(x @ theta.T, y) + _penalty(penalty) * jnp.sum(theta**2)
 
 
 @implements("M03.23", "B02.16", "M07.08", "M07.29")
-def softmax_gradient(
-    theta: Float[ArrayLike, "J p"], x: Float[ArrayLike, "n *d"], y: Num[ArrayLike, "..."], ridge: Scalar = 0.0
-) -> Float[Array, "J p"]:
+def softmax_gradient(theta, x, y, penalty=0.0):
     r"""$\frac1n\sum(p-y)\tilde x^\top+2C\Theta$, of the shape of $\Theta$."""
     theta, x, y = _problem(theta, x, y)
-    return _residual(jax.nn.softmax(x @ theta.T), y).T @ x / x.shape[0] + 2 * _ridge(ridge) * theta
+    return _residual(jax.nn.softmax(x @ theta.T), y).T @ x / x.shape[0] + 2 * _penalty(penalty) * theta
 
 
 @implements("M03.23")
-def softmax_hessian(
-    theta: Float[ArrayLike, "J p"], x: Float[ArrayLike, "n *d"], ridge: Scalar = 0.0
-) -> Float[Array, "_ _"]:
+def softmax_hessian(theta, x, penalty=0.0):
     r"""$\frac1n\sum(\mathrm{diag}(p)-pp^\top)\otimes\tilde x\tilde x^\top+2C$ for the rows of $\Theta$ laid end to end.
 
-    Without ridge it has at least d + 1 zero eigenvalues: adding one vector to all rows changes no probability.
+    Without a penalty it has at least d + 1 zero eigenvalues: adding one vector to all rows changes no probability.
     """
     dims = {}
     x = extended(features(x, dims))
     theta = _parameters(theta, dims)
     p = jax.nn.softmax(x @ theta.T)
-    return _curvature(_spread(p), x) + 2 * _ridge(ridge) * jnp.eye(theta.size, dtype=theta.dtype)
+    return _curvature(_spread(p), x) + 2 * _penalty(penalty) * jnp.eye(theta.size, dtype=theta.dtype)
 
 
 @implements("M03.23")
-def softmax_smoothness(x: Float[ArrayLike, "n *d"], ridge: Scalar = 0.0) -> Float[Array, ""]:
+def softmax_smoothness(x, penalty=0.0):
     r"""$L=\frac12\lambda_+(A)+2C$, since $\mathrm{diag}(p)-pp^\top\preceq\frac12I$."""
     x = extended(features(x, {}))
-    return jnp.linalg.eigvalsh(x.T @ x / x.shape[0])[-1] / 2 + 2 * _ridge(ridge)
+    return jnp.linalg.eigvalsh(x.T @ x / x.shape[0])[-1] / 2 + 2 * _penalty(penalty)
 
 
 @implements("M03.23", "M03.27")
 def fit_softmax(
-    x: Float[ArrayLike, "n *d"],
-    y: Int[ArrayLike, "..."],
-    classes: int,
-    *,
-    ridge: Scalar = 0.0,
-    reference: int | None = None,
-    start: Float[ArrayLike, "classes d+1"] | None = None,
-    steps: int = 200,
-    tolerance: Scalar | None = None,
+    x, y, classes: int, *, penalty=0.0, reference: int | None = None, start=None, steps: int = 200, tolerance=None
 ) -> Fit:
     r"""Minimise the loss by damped Newton; `theta` has shape (classes, d + 1).
 
-    Without ridge the minimiser is known up to a vector added to all rows: the one returned has rows that sum to
-    zero, or with `reference` a zero row for that class. With ridge it is unique, and `reference` must be None.
+    Without a penalty the minimiser is known up to a vector added to all rows: the one returned has rows that sum to
+    zero, or with `reference` a zero row for that class. With a penalty it is unique, and `reference` must be None.
     `converged` is False where no minimiser exists, as in `fit_newton`.
     """
     classes, dims = whole("classes", classes, 2), {}
@@ -88,16 +74,16 @@ def fit_softmax(
     theta, x, y = (a.astype(dtype) for a in (theta, x, y))
     if reference is not None:
         reference = whole("reference", reference, 0, classes - 1)
-        if not concrete(ridge) or np.any(np.asarray(ridge) > 0):
-            raise ValueError("reference must be None with a ridge: the ridge already picks one minimiser.")
-    ridge, steps = _ridge(ridge).astype(dtype), whole("steps", steps)
+        if not concrete(penalty) or np.any(np.asarray(penalty) > 0):
+            raise ValueError("reference must be None with a penalty: the penalty already picks one minimiser.")
+    penalty, steps = _penalty(penalty).astype(dtype), whole("steps", steps)
     tolerance = jnp.sqrt(jnp.finfo(dtype).eps) if tolerance is None else real("tolerance", tolerance, "")
     within("tolerance", tolerance, 0.0, 1.0, open="both")
-    theta, used, converged = _newton_fit(x, y, ridge, theta, steps, tolerance.astype(dtype))
+    theta, used, converged = _newton_fit(x, y, penalty, theta, steps, tolerance.astype(dtype))
     if reference is not None:
         theta = theta - theta[reference]
-    slope = softmax_gradient(theta, x[:, :-1], y, ridge)
-    return Fit(theta, softmax_loss(theta, x[:, :-1], y, ridge), jnp.linalg.norm(slope), used, converged)
+    slope = softmax_gradient(theta, x[:, :-1], y, penalty)
+    return Fit(theta, softmax_loss(theta, x[:, :-1], y, penalty), jnp.linalg.norm(slope), used, converged)
 
 
 @implements("M03.23", "B02.15", "M07.01")
@@ -179,20 +165,20 @@ def _parameters(theta, dims):
     return theta
 
 
-def _ridge(ridge):
-    return within("ridge", real("ridge", ridge, ""), 0.0)
+def _penalty(penalty):
+    return within("penalty", real("penalty", penalty, ""), 0.0)
 
 
 @partial(jax.jit, static_argnames="steps")
-def _newton_fit(x, y, ridge, start, steps, tolerance):
+def _newton_fit(x, y, penalty, start, steps, tolerance):
     z, change = scores(x)
     classes, width = start.shape
-    # A vector added to all rows changes no probability and only adds to the ridge, so the rows of the minimiser sum
+    # A vector added to all rows changes no probability and only adds to the penalty, so the rows of the minimiser sum
     # to zero. Columns orthonormal to the ones span what is left.
     contrasts = np.linalg.qr(np.concatenate([np.ones((classes, 1)), np.eye(classes)[:, 1:]], axis=1))[0][:, 1:]
     contrasts = jnp.asarray(contrasts, x.dtype)
-    penalty = ridge * change.T @ change
-    full_penalty = 2 * jnp.kron(jnp.eye(classes - 1, dtype=x.dtype), penalty)
+    quadratic = penalty * change.T @ change
+    full_penalty = 2 * jnp.kron(jnp.eye(classes - 1, dtype=x.dtype), quadratic)
 
     def rows(phi):
         return phi.reshape(classes - 1, width)
@@ -201,7 +187,7 @@ def _newton_fit(x, y, ridge, start, steps, tolerance):
         return z @ rows(phi).T @ contrasts.T
 
     def value(phi):
-        return _mean_loss(logits(phi), y) + jnp.sum((rows(phi) @ penalty) * rows(phi))
+        return _mean_loss(logits(phi), y) + jnp.sum((rows(phi) @ quadratic) * rows(phi))
 
     def gradient(phi):
         slope = (_residual(jax.nn.softmax(logits(phi)), y) @ contrasts).T @ z / z.shape[0]

@@ -6,7 +6,7 @@ changes the connections with experience, (7) an environment that says what is go
 perceptron, the Hopfield network and the multilayer network below differ in nothing else.
 
 The units stand in a row: first those that the environment can set, then one that is always on (its connections are the
-biases), then the rest. Which units take their new state at a step is the schedule: one row of truth values a step.
+biases), then the rest. Which units take their new state at a step is the schedule: one row of truth values per step.
 """
 
 from __future__ import annotations

@@ -33,7 +33,7 @@ class Recall(NamedTuple):
     at_rest: jax.Array
 
 
-def random_signs(key: PRNGKeyArray, shape: int | Sequence[int], dtype: DTypeLike = float) -> Float[Array, "..."]:
+def random_signs(shape, dtype=float, *, key):
     """Independent uniform signs; 32 of them are cut from every random word, which makes them 32 times cheaper."""
     shape = tuple(whole("shape", size) for size in ((shape,) if isinstance(shape, int) else shape))
     *rows, last = shape or (1,)
@@ -132,10 +132,10 @@ def recall(
 
 @implements("E01.32")
 def retrieval_overlaps(
-    key: PRNGKeyArray,
     n: int,
     sizes: Sequence[int],
     *,
+    key,
     sets: int,
     starts: int = 32,
     max_sweeps: int = 200,
@@ -146,7 +146,7 @@ def retrieval_overlaps(
 
     For each size, `sets` independent networks store that many random patterns, and the dynamics runs from the first
     `starts` of them. Random numbers, networks and runs are one compiled program with one array for all sizes.
-    `at_once` networks run side by side: one on a processor, whose cores the products of one network fill, dozens on
+    `at_once` networks run side by side: one on a CPU, whose cores the products of one network fill, dozens on
     an accelerator.
     """
     n, sets, starts = whole("n", n), whole("sets", sets), whole("starts", starts)
@@ -155,7 +155,7 @@ def retrieval_overlaps(
 
     def one(task):
         key, size = task
-        patterns = random_signs(key, (most, n), jnp.float32)
+        patterns = random_signs((most, n), jnp.float32, key=key)
         stored = patterns * (jnp.arange(most) < size)[:, None]
         run = recall(stored, patterns[:starts], max_sweeps=max_sweeps, zero_diagonal=zero_diagonal)
         return jnp.mean(run.states * patterns[:starts], axis=1)

@@ -14,6 +14,7 @@ from corollary.network.batches import arrange, count, examples, fold, pair
 from corollary.network.loss import BatchLoss, ExampleLoss, resolved
 from corollary.network.losses import require_targets
 from corollary.network.parts import Parts, require_network, split, takes_key
+from corollary.optimization import point
 
 
 class Progress(NamedTuple):
@@ -22,6 +23,11 @@ class Progress(NamedTuple):
     params: Any
     memory: Any
     state: Any = None
+
+    @property
+    def point(self):
+        """The arrays that are measured and returned: of averaging optimisers the mean."""
+        return point(self.params, self.memory)
 
 
 class Task(NamedTuple):

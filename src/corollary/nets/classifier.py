@@ -55,7 +55,7 @@ class Classifier(eqx.Module):
         if not isinstance(network, MLP):
             raise TypeError(f"network must be an MLP, got {type(network).__name__}.")
         blank = cls(1, 1, 1, 2, key=jax.random.key(0))
-        return eqx.tree_at(lambda model: model.network, blank, network)
+        return eqx.tree_at(lambda classifier: classifier.network, blank, network)
 
     def logits(self, x):
         r"""$U$."""
@@ -100,7 +100,7 @@ class Backpropagated(NamedTuple):
 
 
 @implements("M07.20", "M08.02", "M08.12")
-def classifier_backprop(model: Classifier, x, y, by: str = "H") -> Backpropagated:
+def classifier_backprop(network: Classifier, x, y, by: str = "H") -> Backpropagated:
     r"""The gradient of $-\ln m_y(x)$ of one example, without automatic differentiation.
 
     `by="H"`: $\delta^\ell=\partial\lambda/\partial H^\ell$, so $\delta^L=(W^{L+1})^\top\partial_U\lambda$,
@@ -110,10 +110,10 @@ def classifier_backprop(model: Classifier, x, y, by: str = "H") -> Backpropagate
     Exercise 8.3). In both $\partial_{W^\ell}\lambda=\partial_{b^\ell}\lambda\,(H^{\ell-1})^\top$, for all
     $\ell=1..L$ (M prints $\ell\le L-1$), and $\partial_{W^{L+1}}\lambda=\partial_U\lambda(H^L)^\top$.
     """
-    if not isinstance(model, Classifier):
-        raise TypeError(f"model must be a Classifier, got {type(model).__name__}.")
+    if not isinstance(network, Classifier):
+        raise TypeError(f"network must be a Classifier, got {type(network).__name__}.")
     one_of("by", by, ("H", "Z"))
-    layers = model.network.layers
+    layers = network.network.layers
     slope_of = _slope(layers)
     h, states, slopes = real("x", x, str(layers[0].weight.shape[1])), [], []
     for layer in layers[:-1]:
@@ -135,7 +135,7 @@ def classifier_backprop(model: Classifier, x, y, by: str = "H") -> Backpropagate
         below = layer.weight.T @ by_pre
     gradient = eqx.tree_at(
         lambda m: [a for layer in m.network.layers for a in (layer.weight, layer.bias)],
-        model,
+        network,
         [a for pair in zip(by_weight, by_bias, strict=True) for a in pair],
     )
     return Backpropagated(gradient, tuple(deltas))
@@ -144,7 +144,7 @@ def classifier_backprop(model: Classifier, x, y, by: str = "H") -> Backpropagate
 def _slope(layers):
     sigma = layers[0].activation
     if not isinstance(sigma, ActivationFunction):
-        raise TypeError(f"model must have an Activation, which knows its derivative, got {sigma!r}.")
+        raise TypeError(f"network must have an Activation, which knows its derivative, got {sigma!r}.")
     if any(layer.bias is None or layer.scaling != "standard" for layer in layers):
-        raise ValueError("model must have biases and the standard scaling in all layers.")
+        raise ValueError("network must have biases and the standard scaling in all layers.")
     return sigma.prime

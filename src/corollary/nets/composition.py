@@ -73,9 +73,9 @@ class Stack(eqx.Module):
 
 
 @implements("B02.24", "M01.09")
-def parameter_count(model) -> int:
-    """How many numbers a model holds: the entries of all its floating-point arrays."""
-    return sum(math.prod(leaf.shape) for leaf in jax.tree.leaves(eqx.filter(model, eqx.is_inexact_array)))
+def parameter_count(network) -> int:
+    """How many numbers a network holds: the entries of all its floating-point arrays."""
+    return sum(math.prod(leaf.shape) for leaf in jax.tree.leaves(eqx.filter(network, eqx.is_inexact_array)))
 
 
 @implements("B02.04")

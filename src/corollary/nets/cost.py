@@ -20,17 +20,17 @@ def forward_cost(depth: int, width: int, inputs: int, classes: int) -> int:
 
 
 @implements("M08.04")
-def backward_cost(depth: int, width: int, inputs: int, classes: int, batch: int = 1) -> int:
+def backward_cost(depth: int, width: int, inputs: int, classes: int, batch_size: int = 1) -> int:
     r"""$M_o[(L-1)(3d_H^2+d_H)+d_H(d+3J+1)+J]$ operations for the gradient of $M_o$ examples, after the forward pass."""
     L, h, d, J = _sizes(depth, width, inputs, classes)
-    return whole("batch", batch) * ((L - 1) * (3 * h * h + h) + h * (d + 3 * J + 1) + J)
+    return whole("batch_size", batch_size) * ((L - 1) * (3 * h * h + h) + h * (d + 3 * J + 1) + J)
 
 
 @implements("M08.04")
-def printed_backward_cost(depth: int, width: int, inputs: int, classes: int, batch: int = 1) -> int:
+def printed_backward_cost(depth: int, width: int, inputs: int, classes: int, batch_size: int = 1) -> int:
     r"""$M_o[(L-1)(3d_H^2+d_H)+d_H(2d_H+d+3J+1)+2J]$, as printed: $2d_H^2+J$ too many for each example."""
     L, h, d, J = _sizes(depth, width, inputs, classes)
-    return whole("batch", batch) * ((L - 1) * (3 * h * h + h) + h * (2 * h + d + 3 * J + 1) + 2 * J)
+    return whole("batch_size", batch_size) * ((L - 1) * (3 * h * h + h) + h * (2 * h + d + 3 * J + 1) + 2 * J)
 
 
 class Memory(NamedTuple):
@@ -50,20 +50,20 @@ class Memory(NamedTuple):
 
 
 @implements("M08.05")
-def memory_cost(depth: int, width: int, inputs: int, classes: int, batch: int = 1) -> Memory:
+def memory_cost(depth: int, width: int, inputs: int, classes: int, batch_size: int = 1) -> Memory:
     r"""$(L-1)(d_H^2+d_H)+d_H(d+1+J)+J$ parameters, $2M_od_H$ for two layers of sensitivities, $2LM_od_H$ for $Z$ and
     $H$.
     """
     L, h, d, J = _sizes(depth, width, inputs, classes)
-    batch = whole("batch", batch)
-    return Memory((L - 1) * (h * h + h) + h * (d + 1 + J) + J, 2 * batch * h, 2 * L * batch * h)
+    batch_size = whole("batch_size", batch_size)
+    return Memory((L - 1) * (h * h + h) + h * (d + 1 + J) + J, 2 * batch_size * h, 2 * L * batch_size * h)
 
 
 @implements("M08.05")
-def printed_memory_cost(depth: int, width: int, inputs: int, classes: int, batch: int = 1) -> Memory:
+def printed_memory_cost(depth: int, width: int, inputs: int, classes: int, batch_size: int = 1) -> Memory:
     """As printed: without the bias of the first layer and without what the forward pass leaves for the backward one."""
     L, h, d, J = _sizes(depth, width, inputs, classes)
-    return Memory((L - 1) * (h * h + h) + h * (d + J) + J, 2 * whole("batch", batch) * h, 0)
+    return Memory((L - 1) * (h * h + h) + h * (d + J) + J, 2 * whole("batch_size", batch_size) * h, 0)
 
 
 def _sizes(depth, width, inputs, classes):

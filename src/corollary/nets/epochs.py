@@ -82,9 +82,9 @@ def _train_epochs(task, key, epochs, measure):
             return descend(progress, batch, jax.random.fold_in(epoch_key, place))
 
         carry, values = jax.lax.scan(advance, carry, jnp.arange(len(order)))
-        return carry, (values, look(carry.params))
+        return carry, (values, look(carry.point))
 
     last, (losses, record) = jax.lax.scan(epoch, Progress(params, task.optimiser.init(params)), jnp.arange(epochs))
     if measure is not None:
         record = jax.tree.map(lambda a, b: jnp.concatenate([jnp.asarray(a)[None], b]), look(params), record)
-    return last.params, losses, record
+    return last.point, losses, record

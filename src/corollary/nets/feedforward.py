@@ -19,7 +19,7 @@ from corollary.nets.layers import FullyConnected
 class FeedForward(eqx.Module):
     r"""$m(x;\theta)=\phi_L(W_L\cdots\phi_1(W_1x+B_1)\cdots+B_L)$ for `sizes` $=(D_0,\dots,D_L)$.
 
-    `activations` is one for all layers or one a layer; unlike in an `MLP` the last layer has one too. It holds
+    `activations` is one for all layers or one per layer; unlike in an `MLP` the last layer has one too. It holds
     $\sum_nD_n(D_{n-1}+1)$ numbers. `FeedForward.of` takes the matrices and biases themselves.
     """
 
@@ -112,5 +112,5 @@ def _one_each(activations, layers: int) -> tuple:
     if not isinstance(activations, Sequence) or not all(map(callable, activations)):
         raise TypeError(f"activations must be one function or a sequence of them, got {activations!r}.")
     if len(activations) != layers:
-        raise ValueError(f"activations must be one or one a layer, {layers}, got {len(activations)}.")
+        raise ValueError(f"activations must be a single one or one per layer, {layers} in all, got {len(activations)}.")
     return tuple(activations)

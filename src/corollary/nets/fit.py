@@ -124,7 +124,7 @@ def fit(
                 arrays = (run, np.concatenate(losses), _stacked(record))
                 save_checkpoint(path, header | {"done": done, "looks": len(record)}, arrays)
             tell(done, losses, record)
-    params, state = run.best if patience is not None else (run.progress.params, run.progress.state)
+    params, state = run.best if patience is not None else (run.progress.point, run.progress.state)
     together = jnp.asarray(np.concatenate(losses)) if losses else jnp.zeros(0)
     return Trained(eqx.combine(params, network), together, None if measure is None else _stacked(record), state)
 
@@ -165,7 +165,7 @@ def _looker(measure, parts, stateful):
         return lambda progress: None
 
     def look(progress):
-        network = parts.join(progress.params)
+        network = parts.join(progress.point)
         return jax.tree.map(np.asarray, _measured(measure, network, progress.state if stateful else None))
 
     return look
@@ -178,7 +178,7 @@ def _measured(measure, network, state):
 
 def _judge(run: _Run, value: float) -> _Run:
     if value < run.best_value:
-        best = (run.progress.params, run.progress.state)
+        best = (run.progress.point, run.progress.state)
         return run._replace(best=best, best_value=np.asarray(value), waited=np.asarray(0))
     return run._replace(waited=run.waited + 1)
 

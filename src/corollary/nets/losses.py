@@ -41,7 +41,7 @@ def train_validation_split(data, fraction: float, *, key) -> Split:
     if n < 2:
         raise ValueError(f"data must hold at least two examples to split, got {n}.")
     if isinstance(fraction, bool) or not isinstance(fraction, int | float | np.number):
-        raise TypeError(f"fraction must be a number known before tracing, got {fraction!r}.")
+        raise TypeError(f"fraction must be a Python number, not a value traced by jit, got {fraction!r}.")
     within("fraction", fraction, 0.0, 1.0, open="both")
     held_out = min(max(round(fraction * n), 1), n - 1)
     order = jax.random.permutation(key, n)

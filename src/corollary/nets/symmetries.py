@@ -88,5 +88,7 @@ def _pair(network, layer):
             "network must have the activation logistic or tanh in the layer: others have no such symmetry."
         )
     if outer.bias is None:
-        raise ValueError("network must have a bias in the layer after: the logistic function needs one to make up.")
+        raise ValueError(
+            "network must have a bias in the next layer, because a logistic unit with its sign flipped adds a constant."
+        )
     return inner, outer

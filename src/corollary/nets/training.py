@@ -64,6 +64,9 @@ def train(
     With a `key` the network is called with `key=` where it takes one, so that dropout acts, and so is a `BatchLoss`
     that takes one: a fresh one in every step. `measure(network)` is recorded along the way.
 
+    `optimiser` is any Optax transformation; those of `corollary.optimization` may ask for gradients elsewhere or on all
+    data. Where it speaks of another point than the one it moves, as `averaged` does, that one is measured and returned.
+
     Compiled once for networks, data, loss, optimiser and `measure` that differ in the numbers of their arrays alone.
     """
     steps, every = whole("steps", steps), whole("every", every)
@@ -93,15 +96,15 @@ def _train(task, key, steps, measure, every):
 
     def stretch(carry, first):
         carry, values = jax.lax.scan(advance, carry, first + jnp.arange(every))
-        return carry, (values, look(carry.params))
+        return carry, (values, look(carry.point))
 
     start = Progress(params, task.optimiser.init(params))
     if measure is None:
         last, losses = jax.lax.scan(advance, start, jnp.arange(steps))
-        return last.params, losses, None
+        return last.point, losses, None
     last, (losses, record) = jax.lax.scan(stretch, start, jnp.arange(0, steps, every))
     record = jax.tree.map(lambda a, b: jnp.concatenate([jnp.asarray(a)[None], b]), look(params), record)
-    return last.params, losses.ravel(), record
+    return last.point, losses.ravel(), record
 
 
 def _draw(key, data, batch_size):

@@ -47,7 +47,7 @@ def region_of(pattern) -> str:
     """The name of the region with this pattern of four bits, those of Q1 to Q4."""
     bits = np.asarray(pattern)
     if bits.shape != (4,) or not np.isin(bits, (0, 1)).all():
-        raise ValueError(f"pattern must hold four bits, one a quadrant, got {pattern!r}.")
+        raise ValueError(f"pattern must hold four bits, one per quadrant, got {pattern!r}.")
     return next(name for name, region in REGIONS.items() if region.quadrants == tuple(bits.astype(int).tolist()))
 
 

@@ -23,7 +23,7 @@ def from_flax(module, example, variables=None) -> Network:
         raise ValueError("from_flax needs Flax: pip install flax.") from None
     if isinstance(module, nnx.Module):
         if variables is not None:
-            raise ValueError("an NNX module holds its parameters: variables belong to Linen modules.")
+            raise ValueError("an NNX module holds its own parameters: leave out variables, which is for Linen modules.")
         network = _from_nnx(nnx, module)
     elif isinstance(module, linen.Module):
         network = _from_linen(core, module, variables)

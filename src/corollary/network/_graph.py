@@ -58,7 +58,7 @@ def runnable(model):
     except ValueError:
         raise
     except Exception as error:  # of ONNX's tools, on graphs that are valid and yet make no sense
-        raise ValueError(f"the ONNX graph cannot be brought into a form to be run: {first_line(error)}.") from error
+        raise ValueError(f"the ONNX graph cannot be prepared to run: {first_line(error)}.") from error
 
 
 def _runnable(model):

@@ -91,7 +91,9 @@ def _agree(model, name, output, example, ours):
     if theirs is None or not np.isfinite(theirs).all():
         return
     if theirs.shape != ours.shape or np.abs(theirs - ours).max() > 1e-2 * np.abs(theirs).max():
-        raise ValueError("the ONNX graph has an operator that is not run as the ONNX standard says.")
+        raise ValueError(
+            "the ONNX graph cannot be used: run with JAX it gives other numbers than the ONNX standard says."
+        )
 
 
 def _typed(example, shape, dtype):

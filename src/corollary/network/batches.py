@@ -53,7 +53,13 @@ def pair(name: str, data) -> tuple:
     """`data` as a pair `(x, y)` of inputs and targets with as many examples each."""
     if not isinstance(data, tuple | list) or len(data) != 2:
         raise TypeError(f"{name} must be a pair (x, y) of inputs and targets, got {type(data).__name__}.")
-    return examples(name, tuple(data))
+    return examples(name, tuple(map(_listed, data)))
+
+
+def _listed(value):
+    """A list of numbers, or of lists of them, as the array that it stands for; other pytrees as they are."""
+    numbers = all(isinstance(leaf, int | float) for leaf in jax.tree.leaves(value))
+    return np.asarray(value) if isinstance(value, list) and numbers else value
 
 
 def count(data) -> int:

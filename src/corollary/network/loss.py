@@ -84,7 +84,9 @@ def resolved(loss, reduction: str = "mean") -> BatchLoss | ExampleLoss:
     one_of("reduction", reduction, REDUCTIONS)
     if isinstance(loss, BatchLoss):
         if reduction != "mean":
-            raise ValueError("reduction says how losses of examples are put together; a BatchLoss does that itself.")
+            raise ValueError(
+                "reduction must be left out with a BatchLoss, which combines the losses of its examples itself."
+            )
         return loss.as_now()
     if isinstance(loss, ExampleLoss):
         return loss._replace(function=by_code(loss.function))

@@ -56,7 +56,8 @@ def require_network(network) -> None:
     """One sentence for what cannot be called with an example."""
     if not callable(network):
         raise TypeError(
-            f"network must be callable with one example, got {type(network).__name__}: Network(apply, params) is."
+            f"network must be callable with one example, got {type(network).__name__}: "
+            "make one with Network(apply, params)."
         )
 
 

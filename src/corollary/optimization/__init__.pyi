@@ -64,8 +64,10 @@ from .mass import mass as mass
 from .mass import mass_parameters as mass_parameters
 from .minimize import Method as Method
 from .minimize import Path as Path
+from .minimize import Pointed as Pointed
 from .minimize import minimize as minimize
 from .minimize import of_optax as of_optax
+from .minimize import point as point
 from .moments import averaged_error as averaged_error
 from .moments import confusion_zone as confusion_zone
 from .moments import expected_value as expected_value
@@ -107,6 +109,8 @@ from .preconditioned import preconditioned_spectrum as preconditioned_spectrum
 from .problem import FiniteSum as FiniteSum
 from .problem import Noisy as Noisy
 from .problem import Problem as Problem
+from .problem import batch_gradient as batch_gradient
+from .problem import batch_value as batch_value
 from .problem import finite_sum as finite_sum
 from .problem import noisy as noisy
 from .problems import huber as huber
@@ -129,7 +133,6 @@ from .schedules import inverse_time as inverse_time
 from .schedules import step_decay as step_decay
 from .schedules import step_sizes as step_sizes
 from .sgd import averaged as averaged
-from .sgd import batch_gradient as batch_gradient
 from .sgd import best_iterate as best_iterate
 from .sgd import minibatch as minibatch
 from .sgd import random_iterate as random_iterate

@@ -12,7 +12,8 @@ import optax
 from jax.flatten_util import ravel_pytree
 
 from corollary.catalog import implements
-from corollary.optimization._arguments import learning_rate_of, offset_of, positive_of
+from corollary.optimization._arguments import offset_of, positive_of, step_of
+from corollary.optimization.sgd import best_iterate
 
 
 class Accumulated(NamedTuple):
@@ -22,7 +23,7 @@ class Accumulated(NamedTuple):
 
 
 @implements("E03.14", "M18.27", "T02.29")
-def adagrad(learning_rate=1.0, *, eps=1e-8) -> optax.GradientTransformation:
+def adagrad(step=1.0, *, eps=1e-8) -> optax.GradientTransformation:
     r"""Each coordinate: $u_{k+1}=u_k+g_k^2$, $\theta_{k+1}=\theta_k-\frac{\eta}{\epsilon+\sqrt{u_{k+1}}}\odot g_k$.
 
     A coordinate that has never seen a gradient does not move, also with `eps` zero.
@@ -34,11 +35,11 @@ def adagrad(learning_rate=1.0, *, eps=1e-8) -> optax.GradientTransformation:
         steps = jax.tree.map(lambda u, g: _divide(g, jnp.sqrt(u) + eps), total, updates)
         return steps, Accumulated(total)
 
-    return _scaled(optax.GradientTransformation(_zeros, update), learning_rate)
+    return _scaled(optax.GradientTransformation(_zeros, update), step)
 
 
 @implements("T02.34")
-def adagrad_shifted(sigma, learning_rate=1.0) -> optax.GradientTransformation:
+def adagrad_shifted(sigma, step=1.0) -> optax.GradientTransformation:
     r"""By coordinate, from the past alone: $P_t=(\sigma^2+\sum_{i<t}g_i\odot g_i)^{-1/2}$ (T, Theorem 2.5.5).
 
     $P_t$ does not know $g_t$, so that $\mathbb E[P_tg_t]=P_t\,\mathbb Eg_t$ given the past.
@@ -49,11 +50,11 @@ def adagrad_shifted(sigma, learning_rate=1.0) -> optax.GradientTransformation:
         steps = jax.tree.map(lambda u, g: g * jax.lax.rsqrt(u + sigma**2), state.total, updates)
         return steps, Accumulated(jax.tree.map(lambda u, g: u + g**2, state.total, updates))
 
-    return _scaled(optax.GradientTransformation(_zeros, update), learning_rate)
+    return _scaled(optax.GradientTransformation(_zeros, update), step)
 
 
 @implements("T02.30")
-def adagrad_norm(learning_rate=1.0) -> optax.GradientTransformation:
+def adagrad_norm(step=1.0) -> optax.GradientTransformation:
     r"""One step size for all: $\theta_{t+1}=\theta_t-\eta\,\big(\sum_{i\le t}\|g_i\|^2\big)^{-1/2}g_t$.
 
     Nothing to tune but $\eta$, which is a length: the first step has length $\eta$, whatever the function's scale.
@@ -66,11 +67,11 @@ def adagrad_norm(learning_rate=1.0) -> optax.GradientTransformation:
         total = state.total + sum(jnp.sum(g**2) for g in jax.tree.leaves(updates))
         return jax.tree.map(lambda g: _divide(g, jnp.sqrt(total)), updates), Accumulated(total)
 
-    return _scaled(optax.GradientTransformation(init, update), learning_rate)
+    return _scaled(optax.GradientTransformation(init, update), step)
 
 
 @implements("M18.26")
-def adagrad_full(learning_rate=1.0, *, eps=0.0) -> optax.GradientTransformation:
+def adagrad_full(step=1.0, *, eps=0.0) -> optax.GradientTransformation:
     r"""The full matrix: $G_k=\sum_{i\le k}g_ig_i^\top$, $\theta_{k+1}=\theta_k-\eta\,(G_k+\epsilon I)^{-1/2}g_k$.
 
     $G_k$ is singular as long as fewer gradients than coordinates have been seen. With `eps` zero the inverse is the
@@ -91,7 +92,7 @@ def adagrad_full(learning_rate=1.0, *, eps=0.0) -> optax.GradientTransformation:
         root = jnp.where(values > floor, jax.lax.rsqrt(jnp.maximum(values, 0) + eps), 0)
         return shape_back(vectors @ (jnp.where(jnp.isfinite(root), root, 0) * (vectors.T @ flat))), Accumulated(total)
 
-    return _scaled(optax.GradientTransformation(init, update), learning_rate)
+    return _scaled(optax.GradientTransformation(init, update), step)
 
 
 @implements("T02.29")
@@ -100,7 +101,7 @@ def flattest(path):
 
     `path` is a `Path`; its last point is not among them, since nothing was decided there.
     """
-    return path.theta[jnp.argmin(path.gradient_norm[:-1])]
+    return best_iterate(path)
 
 
 def _zeros(params):
@@ -112,5 +113,5 @@ def _divide(g, by):
     return jnp.where(by > 0, g / jnp.where(by > 0, by, 1), 0)
 
 
-def _scaled(transformation, learning_rate):
-    return optax.chain(transformation, optax.scale_by_learning_rate(learning_rate_of(learning_rate)))
+def _scaled(transformation, step):
+    return optax.chain(transformation, optax.scale_by_learning_rate(step_of(step)))

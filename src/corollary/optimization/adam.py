@@ -7,12 +7,12 @@ import jax.numpy as jnp
 import optax
 
 from corollary.catalog import implements
-from corollary.optimization._arguments import decay_of, learning_rate_of, offset_of
+from corollary.optimization._arguments import decay_of, offset_of, step_of
 
 
 @implements("E03.15", "M18.34", "T02.33")
 def adam(
-    learning_rate=1e-3,
+    step=1e-3,
     *,
     delta1=0.9,
     delta2=0.999,
@@ -28,20 +28,20 @@ def adam(
     `eps_inside=False` is $\sqrt{\hat u}+\epsilon$, as in E, in Kingma and Ba, and in most software. With the bias
     correction this is `optax.adam`.
     """
-    learning_rate = learning_rate_of(learning_rate)
+    step = step_of(step)
     delta1, delta2 = decay_of("delta1", delta1), decay_of("delta2", delta2)
     eps = offset_of("eps", eps)
     inside, outside = (eps, 0.0) if eps_inside else (0.0, eps)
     if bias_correction:
-        return optax.adam(learning_rate, delta1, delta2, eps=outside, eps_root=inside)
-    return optax.chain(_biased(delta1, delta2, inside, outside), optax.scale_by_learning_rate(learning_rate))
+        return optax.adam(step, delta1, delta2, eps=outside, eps_root=inside)
+    return optax.chain(_biased(delta1, delta2, inside, outside), optax.scale_by_learning_rate(step))
 
 
 @implements("T02.33")
-def amsgrad(learning_rate, *, delta1=0.9, delta2=0.999, eps=1e-8) -> optax.GradientTransformation:
+def amsgrad(step, *, delta1=0.9, delta2=0.999, eps=1e-8) -> optax.GradientTransformation:
     r"""Adam that divides by the root of the largest $\hat u$ so far, so that its steps never grow: `optax.amsgrad`."""
-    learning_rate, eps = learning_rate_of(learning_rate), offset_of("eps", eps)
-    return optax.amsgrad(learning_rate, decay_of("delta1", delta1), decay_of("delta2", delta2), eps)
+    step, eps = step_of(step), offset_of("eps", eps)
+    return optax.amsgrad(step, decay_of("delta1", delta1), decay_of("delta2", delta2), eps)
 
 
 class Moments(NamedTuple):

@@ -8,12 +8,12 @@ import optax
 
 from corollary._validate import one_of
 from corollary.catalog import implements
-from corollary.optimization._arguments import decay_of, learning_rate_of, offset_of
+from corollary.optimization._arguments import decay_of, offset_of, step_of
 
 
 @implements("M18.36")
 def adamax(
-    learning_rate=1e-3, *, delta1=0.9, delta2=0.999, eps=0.0, mode: str = "componentwise"
+    step=1e-3, *, delta1=0.9, delta2=0.999, eps=0.0, mode: str = "componentwise"
 ) -> optax.GradientTransformation:
     r"""$u_{k+1}=\max\{\delta_2u_k,|g_k|+\epsilon\}$, a step of $-\frac\eta{1-\delta_1^{k+1}}\frac{m_{k+1}}{u_{k+1}}$
     with Adam's $m$.
@@ -21,7 +21,7 @@ def adamax(
     `mode` is "componentwise" (Kingma and Ba; then this is `optax.adamax`) or "global", where $|g_k|$ is the one
     number $\|g_k\|_\infty$ (M). With `eps` zero a coordinate that has only seen zeros stays where it is.
     """
-    learning_rate, eps = learning_rate_of(learning_rate), offset_of("eps", eps)
+    step, eps = step_of(step), offset_of("eps", eps)
     delta1, delta2 = decay_of("delta1", delta1), decay_of("delta2", delta2)
     one_of("mode", mode, ("componentwise", "global"))
 
@@ -41,7 +41,7 @@ def adamax(
         )
         return steps, Largest(count, first, largest)
 
-    return optax.chain(optax.GradientTransformation(init, update), optax.scale_by_learning_rate(learning_rate))
+    return optax.chain(optax.GradientTransformation(init, update), optax.scale_by_learning_rate(step))
 
 
 class Largest(NamedTuple):

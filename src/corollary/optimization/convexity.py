@@ -92,7 +92,7 @@ def curvature_range(f, points):
     """
     f, points = _function(f), real("points", points)
     if points.ndim == 0 or points.shape[0] == 0:
-        raise ValueError(f"points must hold at least one point, one a row, got shape {points.shape}.")
+        raise ValueError(f"points must hold at least one point, one per row, got shape {points.shape}.")
     size = points[0].size
     # one matrix after the other: two batched decompositions in one program can wait for each other's threads for ever
     spectra = jax.lax.map(lambda x: jnp.linalg.eigvalsh(jax.hessian(f)(x).reshape(size, size)), points)
@@ -186,7 +186,7 @@ def steepest_step(gradient, radius=1.0, norm: str = "l2"):
 def _pair(f, x, y, name="f"):
     f, x, y = _function(f, name), real("x", x), real("y", y)
     if x.shape != y.shape:
-        raise ValueError(f"x and y must have one shape, got {x.shape} and {y.shape}.")
+        raise ValueError(f"x and y must have the same shape, got {x.shape} and {y.shape}.")
     return f, x, y
 
 

@@ -24,7 +24,7 @@ def cosines(amplitudes, directions, phases, start=None) -> Problem:
     return Problem(value, (amplitudes, directions, phases), start, L=L)
 
 
-def random_cosines(key, dim: int, *, terms: int = 10, scale=1.0, frequency=1.0) -> Problem:
+def random_cosines(dim: int, *, key, terms: int = 10, scale=1.0, frequency=1.0) -> Problem:
     r"""A sum of cosines with normal amplitudes of size `scale`/`terms` and normal directions of length about
     `frequency`.
     """

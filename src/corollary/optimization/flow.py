@@ -1,14 +1,16 @@
 r"""The gradient flow $\dot\theta=-\nabla f(\theta)$, of which gradient descent is the explicit Euler method."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from corollary._engine.runge_kutta import flow
+from corollary._engine.trees import squared_norm
 from corollary._validate import concrete, real, whole, within
 from corollary.catalog import implements
+from corollary.optimization._arguments import start_of
 from corollary.optimization.problem import Problem
 
 
@@ -17,7 +19,7 @@ class Flow(NamedTuple):
     which is $f(\theta(0))-f(\theta(t))$ up to the error of the integrator.
     """
 
-    theta: jax.Array
+    theta: Any
     value: jax.Array
     dissipated: jax.Array
 
@@ -34,14 +36,12 @@ def gradient_flow(problem: Problem, times, *, start=None, substeps: int = 20) ->
     times, substeps = within("times", real("times", times, "t"), 0.0), whole("substeps", substeps)
     if concrete(times) and (np.diff(np.asarray(times)) < 0).any():
         raise ValueError("times must increase.")
-    start = problem.start if start is None else jnp.asarray(start, problem.start.dtype)
-    if start.shape != problem.start.shape:
-        raise ValueError(f"start must have shape {problem.start.shape} like the problem's own, got {start.shape}.")
+    start = start_of(problem, start)
 
     def velocity(state):
         slope = problem.gradient(state[0])
-        return -slope, jnp.sum(slope**2)
+        return jax.tree.map(jnp.negative, slope), squared_norm(slope)
 
-    beginning = start, jnp.zeros((), start.dtype)
+    beginning = start, jnp.zeros((), jnp.result_type(*jax.tree.leaves(start)))
     (theta, dissipated), _ = flow(velocity, beginning, times, substeps=substeps)
     return Flow(theta, jax.vmap(problem)(theta), dissipated)

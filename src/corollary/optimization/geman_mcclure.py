@@ -9,7 +9,7 @@ from corollary.optimization.problem import FiniteSum, finite_sum
 STEEPEST = 9 / (8 * 3**0.5)
 
 
-def geman_mcclure(x, y, start=None, *, batch: int = 1) -> FiniteSum:
+def geman_mcclure(x, y, start=None, *, batch_size: int = 1) -> FiniteSum:
     r"""$f_i(\theta)=\frac{r^2}{1+r^2}$ with $r=x_i\cdot\theta-y_i$, between 0 and 1.
 
     $L=2\lambda_{\max}(X^\top X/n)$ bounds the curvature, `STEEPEST` times $\|x_i\|$ the gradients. Outliers pull with
@@ -19,7 +19,7 @@ def geman_mcclure(x, y, start=None, *, batch: int = 1) -> FiniteSum:
     x, y = real("x", x, "n d", dims), real("y", y, "n", dims)
     start = jnp.zeros(x.shape[1], x.dtype) if start is None else real("start", start, "d", dims)
     L = 2 * jnp.linalg.eigvalsh(x.T @ x / x.shape[0])[-1]
-    return finite_sum(_bounded, (x, y), start, batch=batch, L=L)
+    return finite_sum(_bounded, (x, y), start, batch_size=batch_size, L=L)
 
 
 def _bounded(theta, x, y):

@@ -49,7 +49,7 @@ def haystack(cell, *, slope=1.0, depth=1.0) -> Problem:
     r"""On $[0,1]^n$: $g\,x_1-h\prod_ib(4|x_i-c_i|)$ with $b(t)=(1-t^2)_+^2$, $c$ the centre of one of the $2^n$ cells
     of side $\frac12$.
 
-    `cell` (n,) of 0 and 1 says which. Outside of it values and gradients are those of the slope and tell nothing of
+    `cell` (n,) of 0 and 1 says which. Outside it values and gradients are those of the slope and tell nothing of
     where it is; all stationary points are inside, if $h\ge\frac{3\sqrt3}{32}g$, which is required. `start` is the
     middle of the opposite cell.
     """
@@ -65,7 +65,7 @@ def haystack(cell, *, slope=1.0, depth=1.0) -> Problem:
     return Problem(value, (centre, slope, depth), 1 - centre)
 
 
-def random_clauses(key, variables: int, count: int):
+def random_clauses(variables: int, count: int, *, key):
     """`count` clauses of three different variables out of 1 to `variables`, each negated with probability 1/2."""
     variables, count = whole("variables", variables, 3), whole("count", count)
     v_key, s_key = jax.random.split(key)

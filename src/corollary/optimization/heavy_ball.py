@@ -4,17 +4,30 @@ With a constant step all the forms walk the same path from $\theta_{-1}=\theta_0
 `optax.sgd(step, momentum)`.
 """
 
-import jax.numpy as jnp
+from typing import NamedTuple
 
+import jax
+import jax.numpy as jnp
+import optax
+
+from corollary._engine.trees import each
 from corollary._validate import one_of, positive, real, within
 from corollary.catalog import implements
-from corollary.optimization.minimize import Method
+from corollary.optimization._arguments import schedule_of, share_of
+
+
+class Moving(NamedTuple):
+    """What momentum remembers, the last point or a velocity, and the number of steps."""
+
+    memory: optax.Params
+    count: jax.Array
+
 
 FORMS = ("difference", "velocity", "scaled velocity", "intermediate", "average")
 
 
 @implements("M17.17", "M17.18", "T02.12", "T02.14", "E03.12")
-def heavy_ball(step, momentum, *, form: str = "velocity") -> Method:
+def heavy_ball(step, momentum, *, form: str = "velocity") -> optax.GradientTransformationExtraArgs:
     r"""Heavy ball with step $\eta$ (a number, or a function of $k=0,1,\dots$) and momentum $\rho\in[0,1]$.
 
     Forms: `"difference"` $\theta_{k+1}=\theta_k-\eta\nabla f(\theta_k)+\rho(\theta_k-\theta_{k-1})$ (T, E, M);
@@ -25,35 +38,33 @@ def heavy_ball(step, momentum, *, form: str = "velocity") -> Method:
     $\theta_{k+1}=\theta_k-\eta u_{k+1}$ (M 17.5), which is the others with the step $\eta(1-\rho)$.
     """
     one_of("form", form, FORMS)
-    at = _schedule(step)
-    rho = within("momentum", real("momentum", momentum, ""), 0.0, 1.0)
+    at, rho = schedule_of(step), share_of("momentum", momentum)
 
-    def next_state(state, k, gradient):
-        # the second entry is the last point in the forms that remember points, the velocity in the others
-        theta, memory = state
-        eta = at(k)
+    def init(params):
+        # what is remembered is the last point in the forms that remember points, the velocity in the others
+        still = params if form in ("difference", "intermediate") else jax.tree.map(jnp.zeros_like, params)
+        return Moving(still, jnp.zeros((), jnp.int32))
+
+    def update(updates, state, params, **extra):
+        eta, memory = at(state.count), state.memory
         if form == "difference":
-            return theta - eta * gradient + rho * (theta - memory), theta
-        if form == "intermediate":
-            u = (1 + rho) * theta - rho * memory
-            return u - eta * gradient, theta
-        if form == "velocity":
-            u = rho * memory - gradient
-            return theta + eta * u, u
-        if form == "scaled velocity":
-            u = rho * memory - eta * gradient
-            return theta + u, u
-        u = rho * memory + (1 - rho) * gradient
-        return theta - eta * u, u
+            moves = each(lambda t, last, g: rho * (t - last) - eta * g, params, memory, updates)
+            memory = params
+        elif form == "intermediate":
+            u = each(lambda t, last: (1 + rho) * t - rho * last, params, memory)
+            moves = each(lambda t, u, g: u - eta * g - t, params, u, updates)
+            memory = params
+        elif form == "velocity":
+            memory = each(lambda u, g: rho * u - g, memory, updates)
+            moves = each(lambda u: eta * u, memory)
+        elif form == "scaled velocity":
+            memory = moves = each(lambda u, g: rho * u - eta * g, memory, updates)
+        else:
+            memory = each(lambda u, g: rho * u + (1 - rho) * g, memory, updates)
+            moves = each(lambda u: -eta * u, memory)
+        return moves, Moving(memory, state.count + 1)
 
-    def init(problem, theta):
-        return theta, (theta if form in ("difference", "intermediate") else jnp.zeros_like(theta)), 0
-
-    def advance(problem, state, key):
-        theta, memory, k = state
-        return *next_state((theta, memory), k, problem.oracle(theta, key)), k + 1
-
-    return Method(init, advance, lambda state: state[0])
+    return optax.GradientTransformationExtraArgs(init, update)
 
 
 def polyak_parameters(L, mu):
@@ -106,13 +117,6 @@ def damped_oscillator(start, curvature, friction, force, time):
     fast, slow = jnp.exp(-(a / 2 + w) * t), jnp.exp(-(a / 2 - w) * t)
     creep = (slow + fast) / 2 + a / 2 * (slow - fast) / (2 * jnp.maximum(w, tiny))
     return start * jnp.where(square > 0, creep, jnp.exp(-a / 2 * t) * swing)
-
-
-def _schedule(step):
-    if callable(step):
-        return step
-    eta = positive("step", real("step", step, ""))
-    return lambda k: eta
 
 
 def _three(step, momentum, curvature):

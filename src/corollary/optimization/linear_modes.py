@@ -67,7 +67,7 @@ def mode_times(target, theta) -> ModeTimes:
         expected = f"(h, {rows + columns}) for a target of shape ({rows}, {columns})"
         raise ValueError(f"theta must have shape {expected}, got {theta.shape}.")
     if theta.shape[0] < rank:
-        raise ValueError(f"theta must have at least {rank} rows, one a singular value, got {theta.shape[0]}.")
+        raise ValueError(f"theta must have at least {rank} rows, one per singular value, got {theta.shape[0]}.")
     u, s, vt = jnp.linalg.svd(target, full_matrices=False)
     # in the plane of W1 v and W2' u the flow is hyperbolic: the mean grows, the difference decays
     means = (theta[:, :rows] @ u + theta[:, rows:] @ vt.T) / 2

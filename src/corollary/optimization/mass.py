@@ -4,10 +4,12 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+import optax
 
+from corollary._engine.trees import each
 from corollary._validate import positive, real, within
 from corollary.catalog import implements
-from corollary.optimization.minimize import Method
+from corollary.optimization._arguments import asked_for, offset_of, positive_of, share_of
 
 
 class MassParameters(NamedTuple):
@@ -19,26 +21,22 @@ class MassParameters(NamedTuple):
 
 
 @implements("M18.24")
-def mass(step, compensation, momentum) -> Method:
+def mass(step, compensation, momentum) -> optax.GradientTransformationExtraArgs:
     r"""$\theta_{k+1}=u_k-\eta_1g_k$, $u_{k+1}=(1+\gamma)\theta_{k+1}-\gamma\theta_k+\eta_2g_k$ with $g_k$ the
     stochastic gradient at $u_k$, from $u_0=\theta_0$.
 
-    Without compensation, $\eta_2=0$, it is Nesterov's method.
+    Without compensation, $\eta_2=0$, it is Nesterov's method. The state is $u_k$, where `gradient_fn` is asked.
     """
-    eta = positive("step", real("step", step, ""))
-    back = within("compensation", real("compensation", compensation, ""), 0.0)
-    gamma = within("momentum", real("momentum", momentum, ""), 0.0, 1.0)
+    eta, back = positive_of("step", step), offset_of("compensation", compensation)
+    gamma = share_of("momentum", momentum)
 
-    def init(problem, theta):
-        return theta, theta
+    def update(updates, u, params, *, gradient_fn=None, **extra):
+        g = asked_for("gradient_fn", gradient_fn)(u)
+        new = each(lambda u, g: u - eta * g, u, g)
+        ahead = each(lambda new, theta, g: (1 + gamma) * new - gamma * theta + back * g, new, params, g)
+        return each(jnp.subtract, new, params), ahead
 
-    def advance(problem, state, key):
-        theta, u = state
-        g = problem.oracle(u, key)
-        new = u - eta * g
-        return new, (1 + gamma) * new - gamma * theta + back * g
-
-    return Method(init, advance, lambda state: state[0])
+    return optax.GradientTransformationExtraArgs(lambda params: params, update)
 
 
 @implements("M18.24")

@@ -72,20 +72,20 @@ def stationary_value(spectrum, noise, step):
     return 0.5 * spectrum @ law.variance
 
 
-def least_squares_moments(x, y, start, step, steps: int, *, batch=1) -> Moments:
+def least_squares_moments(x, y, start, step, steps: int, *, batch_size=1) -> Moments:
     r"""Mean of $\theta_k-\theta^*$ and second moment $\mathbb E(\theta_k-\theta^*)(\theta_k-\theta^*)^\top$ of SGD on
     $f_i=\frac12(x_i\cdot\theta-y_i)^2$.
 
-    Batches of `batch` with replacement; `step` is a number or has shape (steps,). Only mean and variance of a step
+    Batches of `batch_size` with replacement; `step` is a number or has shape (steps,). Only mean and variance of a step
     enter: any other noise with the same two, the normal one say, has the same moments.
     """
     dims = {}
     x, y = real("x", x, "n d", dims), real("y", y, "n", dims)
     start, step = real("start", start, "d", dims), positive("step", real("step", step))
-    steps, batch = whole("steps", steps), within("batch", real("batch", batch, ""), 1.0)
+    steps, batch_size = whole("steps", steps), within("batch_size", real("batch_size", batch_size, ""), 1.0)
     centre = jnp.linalg.lstsq(x, y)[0]
     residual, hessian, n = x @ centre - y, x.T @ x / x.shape[0], x.shape[0]
-    batch = batch.astype(x.dtype)
+    batch_size = batch_size.astype(x.dtype)
     if step.ndim > 1 or (step.ndim == 1 and step.shape[0] != steps):
         raise ValueError(f"step must be a number or have shape ({steps},), got {step.shape}.")
 
@@ -95,7 +95,7 @@ def least_squares_moments(x, y, start, step, steps: int, *, batch=1) -> Moments:
         square = jnp.einsum("ni,ij,nj->n", x, second, x) + 2 * residual * (x @ mean) + residual**2
         one = (square * x.T) @ x / n
         full = hessian @ second @ hessian
-        second = second - step * (hessian @ second + second @ hessian) + step**2 * (full + (one - full) / batch)
+        second = second - step * (hessian @ second + second @ hessian) + step**2 * (full + (one - full) / batch_size)
         moments = mean - step * hessian @ mean, second
         return moments, moments
 
@@ -106,14 +106,14 @@ def least_squares_moments(x, y, start, step, steps: int, *, batch=1) -> Moments:
 
 
 @implements("B05.28")
-def averaged_error(x, y, start, step, steps: int, *, batch=1):
+def averaged_error(x, y, start, step, steps: int, *, batch_size=1):
     r"""$\mathbb E\|\bar\theta_k-\theta^*\|^2$ of the average of $\theta_1,\dots,\theta_k$ in the same setting, for
     $k=1,\dots$: shape (steps,).
 
     The mean of a later iterate given $\theta_i$ is $\theta^*+(I-\eta A)^{j-i}(\theta_i-\theta^*)$, so the correlations
     follow from the second moments. $A=\frac1n\sum x_ix_i^\top$ must have full rank.
     """
-    moments = least_squares_moments(x, y, start, step, steps, batch=batch)
+    moments = least_squares_moments(x, y, start, step, steps, batch_size=batch_size)
     spectrum, basis = jnp.linalg.eigh(jnp.asarray(x).T @ jnp.asarray(x) / len(x))
     second = jnp.einsum("kij,ia,ja->ka", moments.variance[1:], basis, basis)
     factor = 1 - step * spectrum

@@ -1,17 +1,31 @@
 r"""Nesterov's accelerated gradient: the convex schedules, the constant momentum for strong convexity, all forms."""
 
-import jax.numpy as jnp
+from typing import NamedTuple
 
+import jax
+import jax.numpy as jnp
+import optax
+
+from corollary._engine.trees import each
 from corollary._validate import one_of, positive, real, within
 from corollary.catalog import implements
+from corollary.optimization._arguments import asked_for, positive_of, share_of
 from corollary.optimization.heavy_ball import _companion, _three
-from corollary.optimization.minimize import Method
+
+
+class Ahead(NamedTuple):
+    """What Nesterov's method remembers: the last point or a velocity, the number of steps, and $t_k$."""
+
+    memory: optax.Params
+    count: jax.Array
+    t: jax.Array
+
 
 FORMS = ("lookahead", "velocity", "scaled velocity", "shifted")
 
 
 @implements("M17.20", "T02.15", "E03.10")
-def nesterov(step, momentum=None, *, form: str = "lookahead") -> Method:
+def nesterov(step, momentum=None, *, form: str = "lookahead") -> optax.GradientTransformationExtraArgs:
     r"""Nesterov's method with step $\eta$ and momentum $\rho$: a number in $[0,1]$, a function of $k=0,1,\dots$ such
     as `convex_momentum`, or None for the sequence $t_0=1$, $t_{k+1}=\frac{1+\sqrt{1+4t_k^2}}2$, for which the step from
     $\theta_{k+1}$ has $\rho=\frac{t_k-1}{t_{k+1}}$.
@@ -21,14 +35,15 @@ def nesterov(step, momentum=None, *, form: str = "lookahead") -> Method:
     `"velocity"` $u_{k+1}=\rho u_k-\nabla f(\theta_k+\eta\rho u_k)$, $\theta_{k+1}=\theta_k+\eta u_{k+1}$ (T, where the
     argument is misprinted). `"shifted"` follows $\hat\theta_k=\theta_k+\rho u_k$ instead,
     $u_{k+1}=\rho u_k-\eta\nabla f(\hat\theta_k)$, $\hat\theta_{k+1}=\hat\theta_k+\rho(u_{k+1}-u_k)+u_{k+1}$ (M), with
-    constant momentum; that is `optax.sgd(step, momentum, nesterov=True)`.
+    constant momentum; that is `optax.sgd(step, momentum, nesterov=True)`. The other forms take their gradient ahead of
+    the parameters, by the extra argument `gradient_fn`.
     """
     one_of("form", form, FORMS)
-    eta = positive("step", real("step", step, ""))
+    eta = positive_of("step", step)
     if form == "shifted" and (momentum is None or callable(momentum)):
         raise ValueError("momentum must be a number in the shifted form.")
     if not (momentum is None or callable(momentum)):
-        momentum = within("momentum", real("momentum", momentum, ""), 0.0, 1.0)
+        momentum = share_of("momentum", momentum)
 
     def rho_and_t(k, t):
         if momentum is None:
@@ -37,25 +52,34 @@ def nesterov(step, momentum=None, *, form: str = "lookahead") -> Method:
             return jnp.where(k == 0, 0.0, (t - 1) / longer), jnp.where(k == 0, t, longer)
         return (momentum(k) if callable(momentum) else momentum), t
 
-    def init(problem, theta):
-        return theta, (theta if form == "lookahead" else jnp.zeros_like(theta)), 0, jnp.ones((), theta.dtype)
+    def init(params):
+        dtype = jnp.result_type(*jax.tree.leaves(params))
+        still = params if form == "lookahead" else jax.tree.map(jnp.zeros_like, params)
+        return Ahead(still, jnp.zeros((), jnp.int32), jnp.ones((), dtype))
 
-    def advance(problem, state, key):
-        theta, memory, k, t = state
-        rho, t = rho_and_t(k, t)
+    def update(updates, state, params, *, gradient_fn=None, **extra):
+        memory = state.memory
+        rho, t = rho_and_t(state.count, state.t)
+
+        def slope(moves):
+            return asked_for("gradient_fn", gradient_fn)(each(jnp.add, params, moves))
+
         if form == "lookahead":
-            chi = theta + rho * (theta - memory)
-            return chi - eta * problem.oracle(chi, key), theta, k + 1, t
-        if form == "velocity":
-            u = rho * memory - problem.oracle(theta + eta * rho * memory, key)
-            return theta + eta * u, u, k + 1, t
-        if form == "scaled velocity":
-            u = rho * memory - eta * problem.oracle(theta + rho * memory, key)
-            return theta + u, u, k + 1, t
-        u = rho * memory - eta * problem.oracle(theta, key)
-        return theta + rho * (u - memory) + u, u, k + 1, t
+            ahead = each(lambda theta, last: rho * (theta - last), params, memory)
+            moves, memory = each(lambda a, g: a - eta * g, ahead, slope(ahead)), params
+        elif form == "velocity":
+            ahead = each(lambda u: eta * rho * u, memory)
+            memory = each(lambda u, g: rho * u - g, memory, slope(ahead))
+            moves = each(lambda u: eta * u, memory)
+        elif form == "scaled velocity":
+            ahead = each(lambda u: rho * u, memory)
+            memory = moves = each(lambda a, g: a - eta * g, ahead, slope(ahead))
+        else:
+            last, memory = memory, each(lambda u, g: rho * u - eta * g, memory, updates)
+            moves = each(lambda u, last: rho * (u - last) + u, memory, last)
+        return moves, Ahead(memory, state.count + 1, t.astype(state.t.dtype))
 
-    return Method(init, advance, lambda state: state[0])
+    return optax.GradientTransformationExtraArgs(init, update)
 
 
 @implements("E03.10")

@@ -77,7 +77,7 @@ def _method(solve, damping):
     def step(problem, theta, key):
         return theta - damping * solve(problem.hessian(theta), problem.gradient(theta))
 
-    return Method(lambda problem, theta: theta, step, lambda theta: theta)
+    return Method(lambda problem, theta: real("start", theta, "d"), step, lambda theta: theta)
 
 
 def _function(f):

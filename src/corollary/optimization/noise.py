@@ -2,10 +2,13 @@ r"""The noise of stochastic gradients: variance, covariance, and the constants $
 
 from typing import NamedTuple
 
+import jax
 import jax.numpy as jnp
+from jax.flatten_util import ravel_pytree
 
 from corollary._validate import positive, real, whole, within
 from corollary.catalog import implements
+from corollary.optimization._arguments import start_of
 from corollary.optimization.problem import FiniteSum
 
 
@@ -21,13 +24,13 @@ def gradient_covariance(problem: FiniteSum, theta):
     return spread.T @ spread / spread.shape[0]
 
 
-def batch_factor(n: int, batch: int, *, replacement: bool = True):
+def batch_factor(n: int, batch_size: int, *, replacement: bool = True):
     r"""By what a batch multiplies the variance of one example: $\frac1B$ with replacement, $\frac{n-B}{B(n-1)}$
     without.
     """
     n = whole("n", n)
-    batch = whole("batch", batch, 1, None if replacement else n)
-    return 1 / batch if replacement or n == 1 else (n - batch) / (batch * (n - 1))
+    batch_size = whole("batch_size", batch_size, 1, None if replacement else n)
+    return 1 / batch_size if replacement or n == 1 else (n - batch_size) / (batch_size * (n - 1))
 
 
 class NoiseConstants(NamedTuple):
@@ -73,15 +76,15 @@ def least_growth(x):
 
 
 @implements("M18.14")
-def batch_constants(kappa1, kappa2, batch) -> tuple:
+def batch_constants(kappa1, kappa2, batch_size) -> tuple:
     r"""The constants of a batch drawn with replacement: $\frac{\kappa_1}B$ and $1+\frac{\kappa_2-1}B$.
 
     M prints $\frac{\kappa_2}B$ for the second, which cannot be: no batch has a second moment below
     $\|\nabla f\|^2$.
     """
     kappa1, kappa2 = within("kappa1", real("kappa1", kappa1), 0.0), within("kappa2", real("kappa2", kappa2), 1.0)
-    batch = within("batch", real("batch", batch), 1.0)
-    return kappa1 / batch, 1 + (kappa2 - 1) / batch
+    batch_size = within("batch_size", real("batch_size", batch_size), 1.0)
+    return kappa1 / batch_size, 1 + (kappa2 - 1) / batch_size
 
 
 @implements("M18.18")
@@ -101,11 +104,8 @@ def decreasing_step(L, gradient_norm, second_moment):
 def _centred(problem, theta):
     if not isinstance(problem, FiniteSum):
         raise TypeError(f"problem must be a FiniteSum, got {type(problem).__name__}.")
-    theta = real("theta", theta)
-    if theta.shape != problem.start.shape:
-        raise ValueError(f"theta must have shape {problem.start.shape} like the problem's start, got {theta.shape}.")
-    each = problem.gradients(theta)
-    return (each - each.mean(0)).reshape(each.shape[0], -1)
+    each = jax.vmap(lambda slope: ravel_pytree(slope)[0])(problem.gradients(start_of(problem, theta, "theta")))
+    return each - each.mean(0)
 
 
 def _moments(x):

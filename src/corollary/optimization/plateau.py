@@ -4,64 +4,66 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+import optax
 
+from corollary._engine.trees import each
 from corollary._validate import one_of, real, whole, within
 from corollary.catalog import implements
-from corollary.optimization._arguments import learning_rate_of
-from corollary.optimization.minimize import Method
+from corollary.optimization._arguments import asked_for, step_of
 
 
 class Plateau(NamedTuple):
-    """Where it stands, its step, the value to beat, how often in a row it did not, and how often it has divided."""
+    """Its step, the value to beat, how often in a row it did not, and how often it has divided."""
 
-    theta: jax.Array
-    learning_rate: jax.Array
+    step: jax.Array
     value: jax.Array
     waited: jax.Array
     reductions: jax.Array
 
 
 @implements("T02.39")
-def reduce_on_plateau(learning_rate, *, factor=2.0, patience: int = 3, against: str = "last") -> Method:
+def reduce_on_plateau(
+    step, *, factor=2.0, patience: int = 3, against: str = "last"
+) -> optax.GradientTransformationExtraArgs:
     r"""Gradient descent; after `patience` steps in a row that did not lower the loss, $\eta\leftarrow\eta/$`factor`.
 
     `against` is what a step has to beat: the "last" value, or the "best" so far, as in most software
     (`optax.contrib.reduce_on_plateau`). After a divergence the best is far away, and the step is divided again and
-    again while the loss already falls.
+    again while the loss already falls. The loss is the extra argument `value`, before the step: on batches it is noisy,
+    and the patience has to be longer.
     """
-    if callable(learning_rate):
-        raise TypeError("learning_rate must be a number: the plateaus make the schedule.")
-    learning_rate = learning_rate_of(learning_rate)
+    if callable(step):
+        raise TypeError("step must be a number: the plateaus make the schedule.")
+    step = step_of(step)
     factor = within("factor", real("factor", factor, ""), 1.0, open="low")
     patience = whole("patience", patience)
     one_of("against", against, ("last", "best"))
 
-    def init(problem, theta):
-        zero = jnp.zeros((), jnp.int32)
-        return Plateau(theta, jnp.asarray(learning_rate, theta.dtype), problem(theta), zero, zero)
+    def init(params):
+        dtype, zero = jnp.result_type(*jax.tree.leaves(params)), jnp.zeros((), jnp.int32)
+        return Plateau(jnp.asarray(step, dtype), jnp.asarray(jnp.inf, dtype), zero, zero)
 
-    def step(problem, state, key):
-        theta = state.theta - state.learning_rate * problem.oracle(state.theta, key)
-        value = problem(theta)
+    def update(updates, state, params=None, *, value=None, **extra):
+        value = jnp.asarray(asked_for("value", value), state.value.dtype)
         # written so that a loss that has become NaN counts as not lowered
         lowered = value < state.value
         waited = jnp.where(lowered, 0, state.waited + 1)
         reduce = waited >= patience
-        return Plateau(
-            theta,
-            jnp.where(reduce, state.learning_rate / factor, state.learning_rate).astype(state.learning_rate.dtype),
+        now = Plateau(
+            jnp.where(reduce, state.step / factor, state.step).astype(state.step.dtype),
             jnp.where(lowered, value, state.value) if against == "best" else value,
             jnp.where(reduce, 0, waited).astype(jnp.int32),
             state.reductions + reduce,
         )
+        return each(lambda g: -now.step * g, updates), now
 
-    return Method(init, step, lambda state: state.theta)
+    return optax.GradientTransformationExtraArgs(init, update)
 
 
 @implements("T02.39")
-def plateau_reductions(learning_rate, L, factor=2.0):
+def plateau_reductions(step, L, factor=2.0):
     r"""$\lceil\log_{\text{factor}}(\eta_0L/2)\rceil$: how often the step must be divided until it is below $2/L$."""
-    learning_rate, L, factor = (real(n, v) for n, v in (("learning_rate", learning_rate), ("L", L), ("factor", factor)))
-    within("learning_rate", learning_rate, 0.0, open="low"), within("L", L, 0.0, open="low")
+    step, L, factor = (real(n, v) for n, v in (("step", step), ("L", L), ("factor", factor)))
+    within("step", step, 0.0, open="low"), within("L", L, 0.0, open="low")
     within("factor", factor, 1.0, open="low")
-    return jnp.maximum(jnp.ceil(jnp.log(learning_rate * L / 2) / jnp.log(factor)), 0).astype(int)
+    return jnp.maximum(jnp.ceil(jnp.log(step * L / 2) / jnp.log(factor)), 0).astype(int)

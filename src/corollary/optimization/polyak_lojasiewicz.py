@@ -32,7 +32,7 @@ def pl_constant(f, minimum, points):
     """
     points = real("points", points)
     if points.ndim == 0 or points.shape[0] == 0:
-        raise ValueError(f"points must hold at least one point, one a row, got shape {points.shape}.")
+        raise ValueError(f"points must hold at least one point, one per row, got shape {points.shape}.")
     return jax.vmap(lambda theta: pl_ratio(f, minimum, theta))(points).min()
 
 

@@ -7,25 +7,27 @@ that $Q$ approximates the Hessian; it must be the inverse.
 
 import jax.numpy as jnp
 import optax
+from jax.flatten_util import ravel_pytree
 
 from corollary._validate import real
 from corollary.catalog import implements
-from corollary.optimization._arguments import learning_rate_of
+from corollary.optimization._arguments import step_of
 
 
 @implements("B05.14", "T02.21")
-def preconditioned(matrix, learning_rate=1.0) -> optax.GradientTransformation:
-    r"""The update $-\eta\,Q\,g$ for a vector of parameters; `matrix` is $Q$ (d, d), or its diagonal (d,): one learning
-    rate for each coordinate.
+def preconditioned(matrix, step=1.0) -> optax.GradientTransformation:
+    r"""The update $-\eta\,Q\,g$ for the vector of all parameters; `matrix` is $Q$ (d, d), or its diagonal (d,): one
+    step size for each coordinate.
     """
     matrix = real("matrix", matrix)
     if matrix.ndim not in (1, 2) or matrix.shape[0] != matrix.shape[-1]:
         raise ValueError(f"matrix must have shape (d, d) or (d,), got {matrix.shape}.")
 
     def multiply(updates, params=None):
-        return matrix * updates if matrix.ndim == 1 else matrix @ updates
+        flat, shape_back = ravel_pytree(updates)
+        return shape_back((matrix * flat if matrix.ndim == 1 else matrix @ flat).astype(flat.dtype))
 
-    return optax.chain(optax.stateless(multiply), optax.scale_by_learning_rate(learning_rate_of(learning_rate)))
+    return optax.chain(optax.stateless(multiply), optax.scale_by_learning_rate(step_of(step)))
 
 
 @implements("T02.21")

@@ -42,7 +42,7 @@ def quadratic(spectrum, start=None, *, minimiser=None, rotation=None) -> Problem
     )
 
 
-def random_quadratic(key, dim: int, condition, *, L=1.0) -> Problem:
+def random_quadratic(dim: int, condition, *, key, L=1.0) -> Problem:
     r"""A quadratic with eigenvalues spaced geometrically from $L/\kappa$ to $L$ along random axes, from a random
     start.
     """

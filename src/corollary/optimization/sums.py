@@ -4,11 +4,12 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 
+from corollary._engine.trees import drawn_like
 from corollary._validate import positive, real, within
 from corollary.optimization.problem import FiniteSum, Problem, finite_sum
 
 
-def least_squares_sum(x, y, start=None, *, batch: int = 1) -> FiniteSum:
+def least_squares_sum(x, y, start=None, *, batch_size: int = 1) -> FiniteSum:
     r"""$f_i(\theta)=\frac12(x_i\cdot\theta-y_i)^2$, with all constants exact."""
     dims = {}
     x, y = real("x", x, "n d", dims), real("y", y, "n", dims)
@@ -18,7 +19,7 @@ def least_squares_sum(x, y, start=None, *, batch: int = 1) -> FiniteSum:
         _half_square,
         (x, y),
         start,
-        batch=batch,
+        batch_size=batch_size,
         L=spectrum[-1],
         mu=jnp.maximum(spectrum[0], 0),
         minimum=0.5 * jnp.mean((x @ minimiser - y) ** 2),
@@ -26,7 +27,7 @@ def least_squares_sum(x, y, start=None, *, batch: int = 1) -> FiniteSum:
     )
 
 
-def sigmoid_sum(x, y, start=None, *, batch: int = 1) -> FiniteSum:
+def sigmoid_sum(x, y, start=None, *, batch_size: int = 1) -> FiniteSum:
     r"""$f_i(\theta)=\frac1{1+e^{y_ix_i\cdot\theta}}$, $y_i=\pm1$: bounded, not convex.
 
     $L=\frac{\lambda_{\max}(X^\top X/n)}{6\sqrt3}$ bounds the curvature, $\frac14\|x_i\|$ the gradients, 0 the value.
@@ -35,7 +36,7 @@ def sigmoid_sum(x, y, start=None, *, batch: int = 1) -> FiniteSum:
     x, y = real("x", x, "n d", dims), within("y", real("y", y, "n", dims), -1.0, 1.0)
     start = jnp.zeros(x.shape[1], x.dtype) if start is None else real("start", start, "d", dims)
     L = jnp.linalg.eigvalsh(x.T @ x / x.shape[0])[-1] / (6 * 3**0.5)
-    return finite_sum(_sigmoid_loss, (x, y), start, batch=batch, L=L, minimum=jnp.zeros((), x.dtype))
+    return finite_sum(_sigmoid_loss, (x, y), start, batch_size=batch_size, L=L, minimum=jnp.zeros((), x.dtype))
 
 
 class Coin(Problem):
@@ -44,7 +45,8 @@ class Coin(Problem):
     spread: jax.Array = eqx.field(kw_only=True)
 
     def oracle(self, theta, key):
-        return self.gradient(theta) + self.spread * jax.random.rademacher(key, theta.shape, theta.dtype)
+        signs = drawn_like(lambda size, dtype: jax.random.rademacher(key, (size,), dtype), theta)
+        return jax.tree.map(lambda slope, sign: slope + self.spread * sign, self.gradient(theta), signs)
 
 
 def coin(problem: Problem, spread) -> Coin:

@@ -72,7 +72,7 @@ def test_cross_entropy_of_large_logits():
 def test_refused(model):
     with pytest.raises(ValueError, match="tokens must hold labels from 0 to 5"):
         model(np.array([6]))
-    with pytest.raises(ValueError, match="tokens must be at most 6"):
+    with pytest.raises(ValueError, match="tokens must hold at most 6 tokens"):
         model(np.zeros(7, int))
     with pytest.raises(ValueError, match=r"takes at most 6 tokens, .* and 7 are asked for: .*LastTokens\(model, 6\)"):
         model.cache(7)

@@ -34,9 +34,9 @@ def test_written_out():
 
 
 def test_refused():
-    with pytest.raises(ValueError, match="image must be a whole number of patches of 5"):
+    with pytest.raises(ValueError, match="image must have a height and width that are multiples of the patch size 5"):
         image_patches(IMAGE, 5)
-    with pytest.raises(ValueError, match="image must be a whole number of patches of 5"):
+    with pytest.raises(ValueError, match="image must have a height and width that are multiples of the patch size 5"):
         ViT(IMAGE.shape, 5, 5, 8, 2, 1, key=KEY)
     with pytest.raises(ValueError, match="rows must be the square patches"):
         from_patches(np.zeros((6, 47)), IMAGE.shape)

@@ -77,7 +77,7 @@ def test_channels():
         (lambda: locate(REFERENCE_CHANNELS, X[None]), "x must have shape"),
         (lambda: OneFilterCNN(0, key=KEY), "size must be at least 1"),
         (lambda: OneFilterCNN(2, key=KEY, scale=0.0), "scale must be positive"),
-        (lambda: one_filter_gradient(None, X, 1), "model must be a OneFilterCNN"),
+        (lambda: one_filter_gradient(None, X, 1), "network must be a OneFilterCNN"),
         (lambda: maximum([[1.0]]), "x must have shape"),
     ],
 )

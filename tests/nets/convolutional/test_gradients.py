@@ -35,7 +35,7 @@ def test_classifier_gradient_and_descent():
     z = model.preactivations(x[0])
     assert z[1, 2, 3] == pytest.approx(float(jnp.sum(model.filters[1] * x[0, 2:5, 3:5])))
     stepped = sgd_classifier(model, x, y, key=KEY, steps=1, step=0.1)
-    np.testing.assert_allclose(stepped.model.filters, model.filters - 0.1 * expected.filters, rtol=1e-10)
+    np.testing.assert_allclose(stepped.network.filters, model.filters - 0.1 * expected.filters, rtol=1e-10)
     assert stepped.losses[0] == pytest.approx(float(model.loss(x[0], 2)))
 
 
@@ -46,7 +46,7 @@ def test_classifier_gradient_and_descent():
         (lambda: layer_backward(np.ones((1, 3)), np.ones((1, 1, 2)), np.ones((1, 3))), "upstream must have the shape"),
         (lambda: ConvClassifier((3, 3), (4, 1), 1, 2, key=KEY), "window must fit into the image"),
         (lambda: ConvClassifier((3, 3), (2, 2), 1, 2, jnp.tanh, key=KEY), "activation must be an Activation"),
-        (lambda: classifier_gradient(None, np.ones((3, 3)), 0), "model must be a ConvClassifier"),
+        (lambda: classifier_gradient(None, np.ones((3, 3)), 0), "network must be a ConvClassifier"),
     ],
 )
 def test_bad_layers_are_one_sentence(call, sentence):

@@ -59,7 +59,7 @@ def test_binary_output_is_a_probability():
             "x must be images of 32 by 32",
         ),
         (lambda: small_resnet(1, 2, 0, key=KEY), "n must be at least 1"),
-        (lambda: ResNet(1, 2, key=KEY, stages=(1,)), "stages and widths must be sequences of one length"),
+        (lambda: ResNet(1, 2, key=KEY, stages=(1,)), "stages and widths must be sequences of the same length"),
         (lambda: ResNet(1, 2, key=KEY, stem="tiny"), "stem must be one of"),
         (lambda: ResNet(1, 2, key=KEY, kind="wide"), "kind must be one of"),
         (lambda: DenseBlock(1, 0, 1, key=KEY), "layers must be at least 1"),

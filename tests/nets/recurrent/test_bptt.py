@@ -106,18 +106,18 @@ def test_streamed_training_takes_the_steps_of_its_blocks():
         (value, state), slope = block(net, XS[k : k + 3], YS[k : k + 3], state)
         net = eqx.apply_updates(net, jax.tree.map(lambda g: -rate * g, slope))
         losses.append(value)
-    np.testing.assert_allclose(flat(found.model), flat(net), rtol=1e-12)
+    np.testing.assert_allclose(flat(found.network), flat(net), rtol=1e-12)
     np.testing.assert_allclose(found.losses, losses, rtol=1e-12)
     np.testing.assert_allclose(found.state, state, rtol=1e-12)
 
 
 def test_bad_arguments():
     net = model()
-    with pytest.raises(TypeError, match="model must be a Recurrent network, got function"):
+    with pytest.raises(TypeError, match="network must be a Recurrent network, got function"):
         bptt(lambda xs: xs, XS, YS)
-    with pytest.raises(TypeError, match="model must be a Recurrent network, got function"):
+    with pytest.raises(TypeError, match="network must be a Recurrent network, got function"):
         rtrl(lambda xs: xs, XS, YS)
-    with pytest.raises(ValueError, match="model must have a cell with at least one floating-point array"):
+    with pytest.raises(ValueError, match="network must have a cell with at least one floating-point array"):
         rtrl(Recurrent(Keeps(), lambda z: z), XS, YS)
     with pytest.raises(ValueError, match="ys must have as many steps as xs, 6, got 5"):
         bptt(net, XS, YS[:5])
@@ -131,13 +131,13 @@ def test_bad_arguments():
         train_truncated(net, XS, YS, 0.1)
     with pytest.raises(ValueError, match="xs must have at least two steps: the last has no next one"):
         autoregression_loss(net, XS[:1])
-    with pytest.raises(TypeError, match="model must be an Elman network with biases"):
+    with pytest.raises(TypeError, match="network must be an Elman network with biases"):
         online_sgd(Elman(2, 3, 1, key=KEY, bias=False), XS, YS, 0.1)
-    with pytest.raises(TypeError, match="model must have an activation with a derivative and the identity"):
+    with pytest.raises(TypeError, match="network must have an activation with a derivative and the identity"):
         online_sgd(Elman(2, 3, 1, relu, relu, key=KEY), XS, YS, 0.1)
-    with pytest.raises(ValueError, match="rates must be a number or one for each of 6 steps"):
+    with pytest.raises(ValueError, match="step must be a number or one for each of 6 steps"):
         online_sgd(Elman(2, 3, 1, key=KEY), XS, YS, jnp.ones(3))
-    with pytest.raises(ValueError, match="rates must be positive"):
+    with pytest.raises(ValueError, match="step must be positive"):
         online_sgd(Elman(2, 3, 1, key=KEY), XS, YS, 0.0)
 
 

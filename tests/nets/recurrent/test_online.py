@@ -18,5 +18,5 @@ def test_algorithm_1_is_truncation_after_one_step():
     halved = lambda output, target: 0.5 * step_error(output, target)  # noqa: E731
     ours = eqx.filter_jit(online_sgd)(net, XS, YS, 0.1)
     theirs = eqx.filter_jit(train_truncated)(net, XS, YS, optax.sgd(0.1), loss=halved)
-    np.testing.assert_allclose(flat(ours.model), flat(theirs.model), rtol=1e-12)
+    np.testing.assert_allclose(flat(ours.network), flat(theirs.network), rtol=1e-12)
     np.testing.assert_allclose(ours.losses, theirs.losses, rtol=1e-12)

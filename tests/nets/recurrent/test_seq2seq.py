@@ -70,7 +70,7 @@ def test_step_by_step(attention):
         np.testing.assert_allclose(looks[:, :4], weights, rtol=1e-10)
         np.testing.assert_array_equal(looks[:, 4:], 0.0)
     else:
-        with pytest.raises(ValueError, match="alignment needs a model with attention"):
+        with pytest.raises(ValueError, match="alignment needs a network with attention"):
             model.alignment(X, Y)
 
 

@@ -84,9 +84,9 @@ def test_bad_arguments():
         rescale_to_radius(np.zeros((2, 2)), 1.0)
     with pytest.raises(ValueError, match="slope must be zero or more, got -1.0"):
         jacobian_bound(np.eye(2), -1.0, 1)
-    with pytest.raises(TypeError, match="model must be a Recurrent network, got function"):
+    with pytest.raises(TypeError, match="network must be a Recurrent network, got function"):
         step_jacobians(lambda xs: xs, xs)
-    with pytest.raises(TypeError, match="model must have a cell whose state is a vector"):
+    with pytest.raises(TypeError, match="network must have a cell whose state is a vector"):
         step_jacobians(Recurrent(Stacked.elman(2, 3, 1, key=KEY), lambda z: z[0]), xs)
     with pytest.raises(TypeError, match="f must be a function of the state, got int"):
         iterate_map(3, 0.0, 5)

@@ -74,7 +74,7 @@ def test_bad_arguments():
         DeepTransitionCell(2, 3, (), 1.0, key=KEY)
     with pytest.raises(TypeError, match="cells must be a sequence of at least one cell"):
         Stacked([])
-    with pytest.raises(ValueError, match=r"copies must be one for each of 6 steps, got \[5\]"):
+    with pytest.raises(ValueError, match=r"copies must hold one copy per step, 6 in all, got \[5\]"):
         run_untied(untie(model, 5), xs)
     with pytest.raises(ValueError, match=r"xs must have at least two steps"):
         future_influence(model, xs[:1], key=KEY)

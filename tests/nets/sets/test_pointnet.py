@@ -65,7 +65,7 @@ def test_sizes_of_the_text_and_first_transforms():
 
 
 def test_it_learns_solids():
-    clouds = jax.jit(lambda key: data.point_clouds(key, 32, 24))(KEY)
+    clouds = jax.jit(lambda key: data.point_clouds(32, 24, key=key))(KEY)
     model = drawn(lambda key: PointNetClassifier(4, local=8, features=32, key=key))
 
     @BatchLoss

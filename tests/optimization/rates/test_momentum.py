@@ -50,7 +50,8 @@ def test_rates_by_hand():
 BAD = {
     "step must be positive": [
         lambda: heavy_ball(0.0, 0.5), lambda: nesterov(-1.0), lambda: mass(0.0, 0.1, 0.1), lambda: sag(0.0),
-        lambda: svrg(0.0, 3), lambda: heavy_ball_matrix(0.0, 0.5, 1.0), lambda: nesterov_matrix(0.0, 0.5, 1.0),
+        lambda: svrg(0.0, 3, option="last"),
+        lambda: heavy_ball_matrix(0.0, 0.5, 1.0), lambda: nesterov_matrix(0.0, 0.5, 1.0),
         lambda: second_moment_matrix("mass", 0.0, 0.5, 1.0, share=0.5, fourth=3.0),
         lambda: contraction("mass", 0.0, 0.5, [1.0]),
     ],
@@ -94,7 +95,7 @@ BAD = {
         lambda: contraction("x", 0.1, 0.1, [1.0]), lambda: best_contraction("mass", [1.0]),
     ],
     "matrix must have shape": [lambda: spectral_radius_by_squaring(np.ones((2, 3)))],
-    "inner must be at least 1": [lambda: svrg(0.1, 0)],
+    "inner must be at least 1": [lambda: svrg(0.1, 0, option="last")],
     "option must be one of": [lambda: svrg(0.1, 3, option="x")],
 }  # fmt: skip
 

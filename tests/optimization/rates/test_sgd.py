@@ -68,7 +68,7 @@ def test_works_under_jit():
         (lambda: sgd.weighted_sum(1.0, 1.0, np.array([0.5, 1.5]), kappa1=1.0), "step times L times kappa2"),
         (lambda: sgd.expected_change(1.0, 1.0, -1.0, step=0.1), "second_moment must be zero or more"),
         (lambda: sgd.iterations(1.0, 1.0, 1.0, 0.0), "accuracy must be positive"),
-        (lambda: sgd.batch_iterations(1.0, 1.0, 1.0, 0.1, 0), "batch must be at least 1"),
+        (lambda: sgd.batch_iterations(1.0, 1.0, 1.0, 0.1, 0), "batch_size must be at least 1"),
     ],
 )
 def test_bad_input(call, sentence):

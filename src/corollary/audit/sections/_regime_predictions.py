@@ -43,7 +43,7 @@ def _linearisation(found, seen, no_start):
         return Finding(name, "not applicable", why, theorem=theorem, claim=claim)
     value, bounds = found.numbers["linearisation"]
     sentence = (
-        "Taken to first order about the start, the parameters' way gives outputs that miss the trained network's by "
+        "Linearised at the start, the network with its trained parameters misses the outputs of the trained one by "
         f"{short(value)} of the change that training made."
     )
     n = found.train.x.shape[0]

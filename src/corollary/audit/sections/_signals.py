@@ -68,7 +68,7 @@ def measure(subject, start: Start, data, total: int, key) -> Measured:
 
 
 class _Profile(NamedTuple):
-    """The factor a layer with its interval, and by how much the whole depth multiplies: the worse of fit and ends."""
+    """The factor per layer with its interval, and by how much the whole depth multiplies: the worse of fit and ends."""
 
     factor: float
     interval: tuple[float, float] | None
@@ -92,7 +92,7 @@ def findings(m: Measured):
             "gradient by layer",
             "not applicable",
             "The last layer starts at zero and passes no gradient back before the first step, which is often meant: "
-            "how gradients change with depth cannot be told yet.",
+            "how gradients change with depth cannot be measured yet.",
         )
         yield _reach(m, forward, None)
         return
@@ -195,7 +195,7 @@ def _random(m: Measured):
 
 
 def _reach(m: Measured, forward: _Profile, backward: _Profile | None) -> Finding:
-    """The depth over which signals or gradients change a millionfold, from the factor a layer."""
+    """The depth over which signals or gradients change a millionfold, from the factor per layer."""
     both = [p for p in (forward, backward) if p is not None]
     worst = max(both, key=lambda p: abs(math.log(p.factor)))
     depth = _layers_to(worst.factor)
@@ -203,7 +203,7 @@ def _reach(m: Measured, forward: _Profile, backward: _Profile | None) -> Finding
     number = dict(value=depth, exact=True)
     if worst.interval is not None:
         ends = [_layers_to(f) for f in worst.interval]
-        # a factor of 1 inside of the interval: no depth is too deep
+        # a factor of 1 inside the interval: no depth is too deep
         high = DEEPEST if worst.interval[0] < 1 < worst.interval[1] else max(ends)
         number = dict(value=depth, interval=(min(ends), high))
     have = len(m.layers)
@@ -218,10 +218,10 @@ def _reach(m: Measured, forward: _Profile, backward: _Profile | None) -> Finding
     return Finding(
         "depth that can be reached",
         mark,
-        f"At this factor a layer, the {what} has {dies} (a millionth or a million times its size) after {text} layers; "
-        f"this network has {have}. {follows}",
+        f"At this factor per layer, the {what} has {dies} (a millionth or a million times its size) after {text} "
+        f"layers; this network has {have}. {follows}",
         unit="layers",
-        theorem="With a constant factor a layer, signals and gradients go like its powers; tanh networks train at "
+        theorem="With a constant factor per layer, signals and gradients go like its powers; tanh networks train at "
         "Xavier's variance, and stand still where signals vanish.",
         claim="landscape.propagation.trainability",
         premises=(m.start.premise, Premise("the factor is the same in further layers", None, "extrapolated")),

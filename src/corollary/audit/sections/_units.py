@@ -10,7 +10,7 @@ from corollary.audit.sections._signals import Measured
 DEAD_LOOK, DEAD_PROBLEM = 0.25, 0.5
 # a saturated unit still learns from some examples: it takes most of a layer to block it
 FLAT_LOOK, FLAT_PROBLEM = 0.5, 0.9
-# A participation ratio below 1.1 leaves 5 % of the variance outside of a single direction; 3 is clearly more than one.
+# A participation ratio below 1.1 leaves 5 % of the variance outside a single direction; 3 is clearly more than one.
 ONE, NEARLY_ONE, SEVERAL = 1.1, 1.5, 3.0
 
 

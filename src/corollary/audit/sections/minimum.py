@@ -65,8 +65,8 @@ def _slope(subject, data, seen):
     settled = batch is not None and norm <= np.sqrt(variance / batch)
     if still:
         sentence = (
-            f"The gradient ({short(norm)}) is no larger than what chance makes of {n} examples ({short(noise)}): "
-            "training has come to rest as far as these data can tell."
+            f"The gradient ({short(norm)}) is no larger than what chance alone gives for {n} "
+            f"examples ({short(noise)}): training has come to rest as far as these data can tell."
         )
     elif settled:
         sentence = (
@@ -75,7 +75,7 @@ def _slope(subject, data, seen):
         )
     else:
         sentence = (
-            f"The gradient ({short(norm)}) is well above what chance makes of {n} examples ({short(noise)}): "
+            f"The gradient ({short(norm)}) is well above what chance alone gives for {n} examples ({short(noise)}): "
             "this is not a stationary point of the training loss, and more training would still lower it."
         )
     return Finding(

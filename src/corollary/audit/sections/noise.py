@@ -33,7 +33,7 @@ def _scale(subject, noise, seen):
     batch = subject.batch_size
     facts = dict(
         theorem="The mean gradient of a batch of B examples, drawn at random, has the variance tr Σ / B; at B equal to "
-        "the noise scale tr Σ / |G|² noise and gradient are of one size.",
+        "the noise scale tr Σ / |G|² noise and gradient are equally large.",
         claim="optimization.sgd_noise.minibatch_gradient",
         premises=(seen, Premise("examples are drawn independently", None)),
     )
@@ -126,7 +126,7 @@ def _promise(subject, noise, data, key, seen):
     error = float(top.residuals[0]) * eta**2 / 2 * second
     noisy = change > 0
     text = (
-        f"With step {short(eta)} and batch {batch} the bound lets the loss rise by {short(change)} a step: noise and "
+        f"With step {short(eta)} and batch {batch} the bound lets the loss rise by {short(change)} per step: noise and "
         f"curvature outweigh the gradient, and training is at its noise floor. A step below {short(longest)} "
         "would still lower the loss."
         if noisy

@@ -65,7 +65,7 @@ def _regime(subject, found, seen):
         mark = "look"
         sentence = (
             f"The loss fell by less than {100 * FELL:.0f} % from where training is said to have started "
-            f"({short(before)}, now {short(after)}): no regime can be told ({text})."
+            f"({short(before)}, now {short(after)}): the regime cannot be determined ({text})."
         )
     elif max(ends[1], bounds[1]) < LAZY:
         mark = "look"
@@ -80,7 +80,7 @@ def _regime(subject, found, seen):
         )
     else:
         mark = "fine"
-        sentence = f"Between lazy and feature-learning: {text}. The start explains a part of this network only."
+        sentence = f"Between lazy and feature-learning: {text}. The start explains only part of this network."
     falls = Premise("the loss fell in training", fell, f"from {short(before)} to {short(after)} on these examples")
     wide = Premise("as wide, and scaled, as the theorem asks", None, f"{subject.size} parameters")
     return Finding(
@@ -132,7 +132,7 @@ def _constant_kernel(found, n, seen):
     name, claim = "variation of the tangent kernel", "kernels.empirical.moves_predictions"
     theorem = "A step of gradient descent moves the outputs at one input by the tangent kernel between it and the data."
     if n < 2:
-        return Finding(name, "not applicable", "There is one training example alone.", theorem=theorem, claim=claim)
+        return Finding(name, "not applicable", "There is only one training example.", theorem=theorem, claim=claim)
     if not np.isfinite(value):
         sentence = "The tangent kernel is zero: no parameter changes any output, and no training can go on from here."
         return Finding(name, "problem", sentence, 0.0, exact=True, theorem=theorem, claim=claim, premises=(seen,))
@@ -162,7 +162,7 @@ def _distance(subject):
     if size == 0:
         return Finding(name, "not applicable", "All parameters started at zero.", theorem=theorem, claim=claim)
     value = float(moved / size)
-    sentence = f"The parameters went {short(value)} of the norm they started with."
+    sentence = f"The parameters moved by {short(value)} of the norm they started with."
     if value == 0:
         sentence = "The parameters are those that training is said to have started from: nothing was trained."
     return Finding(name, "fine" if value else "look", sentence, value, exact=True, theorem=theorem, claim=claim)

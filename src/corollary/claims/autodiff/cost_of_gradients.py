@@ -79,7 +79,7 @@ def gradient_is_a_program(key, *, largest: Size = 2000):
     come closest.
     """
     sizes = np.unique(np.round(np.geomspace(10, max(largest, 100), 9)).astype(int))
-    graphs = [random_graph(jax.random.fold_in(key, n), 4, int(n)) for n in sizes]
+    graphs = [random_graph(4, int(n), key=jax.random.fold_in(key, n)) for n in sizes]
     bigger = [gradient_graph(graph) for graph in graphs]
     ratios = [(big.size - 2) / graph.size for big, graph in zip(bigger, graphs, strict=True)]
     yield at_most("size of the gradient over size of the function", ratios, 6.0, x=sizes, along="operations")

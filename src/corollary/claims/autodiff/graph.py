@@ -25,7 +25,7 @@ def _instances(key, graphs, leaves, operations):
     """Random graphs, each with a random point."""
     graph_keys, point_key = jax.random.split(key, (2, graphs)), jax.random.fold_in(key, 1)
     points = np.asarray(jax.random.uniform(point_key, (graphs, leaves), minval=-1.0))
-    return [(random_graph(k, leaves, operations), z) for k, z in zip(graph_keys[0], points, strict=True)]
+    return [(random_graph(leaves, operations, key=k), z) for k, z in zip(graph_keys[0], points, strict=True)]
 
 
 def _collected(instances, pairs):

@@ -35,7 +35,7 @@ def hessian_vector(key, *, width: Size = 8, vectors: Size = 16, n: Size = 20):
     symmetry.
     """
     layer_key, data_key, v_key = jax.random.split(key, 3)
-    layers = random_layers(layer_key, [3, width, width, 1])
+    layers = random_layers([3, width, width, 1], key=layer_key)
     x = jax.random.normal(data_key, (n, 3))
     y = jnp.sin(x.sum(1, keepdims=True))
     theta, back = ravel_pytree(layers)
@@ -104,7 +104,7 @@ def on_graphs(key, *, graphs: Size = 20, leaves: Size = 5, operations: Size = 40
     h = 1e-3
     reverse, forward, differences, truncation, turning, along = [], [], [], [], [], []
     for k, z, v in zip(keys, points, vectors, strict=True):
-        graph = random_graph(k, leaves, operations)
+        graph = random_graph(leaves, operations, key=k)
 
         def slope(z, graph=graph):
             return np.array(backprop(graph, evaluate(graph, z)).at(graph.leaves), float)
@@ -147,7 +147,7 @@ def constant_cost(key, *, widest: Size = 128):
     loss = _loss()
     ratios, gradients, dense, parameters = [], [], {}, []
     for width in widths:
-        shapes = jax.eval_shape(lambda k, w=int(width): random_layers(k, [w, w, w, 1]), key)
+        shapes = jax.eval_shape(lambda k, w=int(width): random_layers([w, w, w, 1], key=k), key)
         x, y = jax.ShapeDtypeStruct((int(width),), float), jax.ShapeDtypeStruct((1,), float)
         value = multiplications(loss, shapes, x, y)
         slope = multiplications(jax.grad(loss), shapes, x, y)

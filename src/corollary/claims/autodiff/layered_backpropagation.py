@@ -45,7 +45,7 @@ def sensitivities(key, *, depth: Depth = 4, instances: Size = 8):
     def measure(keys):
         def one(key):
             layer_key, x_key, y_key = jax.random.split(key, 3)
-            layers = random_layers(layer_key, widths, scale=0.7)
+            layers = random_layers(widths, key=layer_key, scale=0.7)
             x, y = jax.random.normal(x_key, (widths[0],)), jax.random.normal(y_key, (widths[-1],))
             loss = lambda p, name: LOSSES["squared"][0](forward_pass(p, x, name).post[-1], y)  # noqa: E731
             pairs = [
@@ -80,7 +80,7 @@ def printed_forward_sum(key):
     the matrix form of the same section, $H^\ell=\sigma((W^\ell)^\top H^{\ell-1}+B^\ell)$, for 4 inputs and 2 units.
     """
     layer_key, x_key = jax.random.split(key)
-    (layer,) = random_layers(layer_key, [4, 2])
+    (layer,) = random_layers([4, 2], key=layer_key)
     x = jax.random.normal(x_key, (4,))
     matrix = forward_pass([layer], x).post[-1]
     below, own = (jax.nn.sigmoid(x[:n] @ layer.weights[:n] + layer.biases) for n in (4, 2))
@@ -102,7 +102,7 @@ def any_loss(key, *, instances: Size = 16):
     def measure(keys):
         def one(key):
             layer_key, x_key, y_key = jax.random.split(key, 3)
-            layers, x = random_layers(layer_key, widths), jax.random.normal(x_key, (widths[0],))
+            layers, x = random_layers(widths, key=layer_key), jax.random.normal(x_key, (widths[0],))
             y = jax.random.bernoulli(y_key, shape=(widths[-1],)).astype(x.dtype)
 
             def value(loss, penalty=0.0):
@@ -145,7 +145,7 @@ def batches(key, *, n: Size = 12):
     labels = rows.sum(1, keepdims=True) / 2 - jnp.array([-1.0])
     labels = labels.at[:2].set(jnp.array([[4.0], [8.0]]))
     names = ["tanh", "logistic", "linear"]
-    layers = random_layers(layer_key, [3, 4, 5, 1], scale=0.3)
+    layers = random_layers([3, 4, 5, 1], key=layer_key, scale=0.3)
 
     @jax.jit
     def measure(layers, rows, labels):
@@ -179,7 +179,7 @@ def batches(key, *, n: Size = 12):
 
 
 def _blocks(key, classes=4):
-    params = [(w.T, b) for w, b in random_layers(key, [3, 5, 5, 5, classes])]
+    params = [(w.T, b) for w, b in random_layers([3, 5, 5, 5, classes], key=key)]
     kinds = [dense_block("tanh"), residual_block("tanh"), residual_block("softplus"), dense_block("linear")]
     return [*kinds, softmax_block()], [*params, ()]
 

@@ -11,7 +11,7 @@ from corollary.evidence import Range, Size, at_least, at_most, claim, control, e
 
 
 def _mean_field_factor():
-    r"""$(E\,S'(Z)^2)^{1/2}$ for normal $Z$ of variance $q=E\,S(Z)^2$: the factor a layer for many units."""
+    r"""$(E\,S'(Z)^2)^{1/2}$ for normal $Z$ of variance $q=E\,S(Z)^2$: the factor per layer for many units."""
     nodes, weights = np.polynomial.hermite_e.hermegauss(60)
     weights = weights / weights.sum()
     q = 0.25
@@ -36,7 +36,7 @@ def logistic_units(key, *, networks: Size = 32, depth: Annotated[int, Range(3, 6
     def measure(keys):
         def one(key, scale, name):
             layer_key, x_key = jax.random.split(key)
-            layers = [Layer(w * scale, 0 * b) for w, b in random_layers(layer_key, [width] * (depth + 1))]
+            layers = [Layer(w * scale, 0 * b) for w, b in random_layers([width] * (depth + 1), key=layer_key)]
             x = jax.random.normal(x_key, (width,))
             deltas = jnp.stack(layered_backprop(layers, x, jnp.ones(width), name).deltas)
             rows = jnp.stack([jnp.abs(layer.weights).sum(1).max() for layer in layers[1:]])
@@ -55,12 +55,12 @@ def logistic_units(key, *, networks: Size = 32, depth: Annotated[int, Range(3, 6
     # a Gaussian matrix with variance 1/N keeps the norm on average; its fluctuations of 1/sqrt(2N) a layer average out
     # over the layers, and five standard deviations of what is left cover the largest of all networks
     spread = 1 + 5 / np.sqrt(2 * width * depth)
-    yield at_most("factor a layer, logistic", factors["logistic"], spread / 4)
+    yield at_most("factor per layer, logistic", factors["logistic"], spread / 4)
     average = jnp.stack([factors["logistic"].mean()])
-    yield at_most("average factor a layer", average, 0.25)
-    yield at_least("average factor a layer: not much less", average, _mean_field_factor() / spread)
-    yield control("weights 8 times as large", at_most("factor a layer", factors["large"], spread / 4))
-    yield control("rectified units with their own scaling", at_most("factor a layer", factors["relu"], spread / 4))
+    yield at_most("average factor per layer", average, 0.25)
+    yield at_least("average factor per layer: not much less", average, _mean_field_factor() / spread)
+    yield control("weights 8 times as large", at_most("factor per layer", factors["large"], spread / 4))
+    yield control("rectified units with their own scaling", at_most("factor per layer", factors["relu"], spread / 4))
 
 
 @claim(
@@ -113,7 +113,7 @@ def independent_of_own_weights(key, *, draws: Size = 8000):
 
         def one(key, loss):
             layer_key, x_key = jax.random.split(key)
-            layers = [Layer(w, 0 * b) for w, b in random_layers(layer_key, widths)]
+            layers = [Layer(w, 0 * b) for w, b in random_layers(widths, key=layer_key)]
             x = jax.random.normal(x_key, (2,))
             by_weights = jax.jacobian(lambda p: sensitivities(p, x, loss))(layers)[1].weights
             return sensitivities(layers, x, loss)[0], layers[1].weights[0, 0], jnp.abs(by_weights).max()

@@ -254,7 +254,7 @@ def _cosine(n: int):
 
 @claim(rows=("M06.11", "M06.12", "M06.13"))
 def scalar_chains(key, *, points: Size = 20):
-    r"""Chains of scalar layers: sensitivities from the top, one factor a layer.
+    r"""Chains of scalar layers: sensitivities from the top, one factor per layer.
 
     For $m=g(\sigma_3(w_3\sigma_2(w_2\sigma_1(w_1x+b_1)+b_2)+b_3))$: $\delta^3=g'\sigma_3'(Z^3)$,
     $\delta^{i}=\delta^{i+1}w_{i+1}\sigma_i'(Z^i)$, $\partial_{w_i}=\delta^i\sigma_{i-1}(Z^{i-1})$,

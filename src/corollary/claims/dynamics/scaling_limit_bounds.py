@@ -92,7 +92,7 @@ def preliminary_bounds(key):
     $|\sigma|\le s$, $|y|\le B$, $a=\frac{\eta sBT}{\sqrt N}$ and $\gamma_0=\frac1N\sum_n|C_0^n|$: on every path, for
     all $k\le NT$ and all units, $|C_k^n|\le|C_0^n|+a+(\gamma_0+a)(e^{\eta s^2T}-1)$; nearly attained by the first step
     of a saturated network that starts at zero. The second moments of the outputs do not depend on the width, up to
-    $\frac1N$. So the share of units outside of $[-L,L]^{1+d}$ and the probability of outputs above $L$ are below
+    $\frac1N$. So the share of units outside $[-L,L]^{1+d}$ and the probability of outputs above $L$ are below
     $C_0/L$ and $C_0/L^2$ for all $N$ and $t\le T$: the processes stay in a compact set. A label of
     twice the size leaves the bound.
     """
@@ -114,7 +114,7 @@ def preliminary_bounds(key):
     moments = jnp.max(jnp.mean(runs.outputs**2, (1, 3)), 1)
     yield rate("largest second moment of the outputs", WIDTHS, moments, 0.0, **FITS)
     largest = float(jnp.max(jnp.mean(runs.size, 1)))
-    yield at_most("share of units outside of a box", jnp.mean(runs.beyond, 1), largest / BOXES, x=BOXES, along="box")
+    yield at_most("share of units outside a box", jnp.mean(runs.beyond, 1), largest / BOXES, x=BOXES, along="box")
     square = jnp.sum(runs.outputs**2, -1)
     levels = np.array([1.0, 2.0, 3.0])
     above = jnp.mean(jnp.max(jnp.abs(runs.outputs), -1)[..., None] > levels, 1)

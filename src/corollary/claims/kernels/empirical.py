@@ -13,7 +13,7 @@ WEIGHT, BIAS = 1.3, 0.4
 
 
 def _apply(params, x):
-    r"""$f^{l+1}=\frac{\sigma_w}{\sqrt{n_l}}W^{l+1}\tanh f^l+\sigma_bb^{l+1}$, the scales outside of the parameters."""
+    r"""$f^{l+1}=\frac{\sigma_w}{\sqrt{n_l}}W^{l+1}\tanh f^l+\sigma_bb^{l+1}$, the scales outside the parameters."""
     for i, (w, b) in enumerate(params):
         x = WEIGHT / w.shape[0] ** 0.5 * (jnp.tanh(x) if i else x) @ w + BIAS * b
     return x

@@ -37,10 +37,10 @@ def learning_pays(key, *, n: Size = 500, dim: Size = 20, units: Size = 20, steps
         model = LearnedFeatureClassifier(dim, units, key=model_key)
 
         def run(frozen):
-            end = train_classifier(model, x[:n], y[:n], steps=steps, learning_rate=0.02, freeze_features=frozen)
-            accuracy = jnp.mean(jax.vmap(end.model)(x[n:]) == y[n:])
-            along = jnp.abs(end.model.w @ u) / jnp.linalg.norm(end.model.w, axis=1)
-            return accuracy, along, jnp.abs(end.model.w - model.w).max(), end.losses[-1]
+            end = train_classifier(model, x[:n], y[:n], steps=steps, step=0.02, freeze_features=frozen)
+            accuracy = jnp.mean(jax.vmap(end.network)(x[n:]) == y[n:])
+            along = jnp.abs(end.network.w @ u) / jnp.linalg.norm(end.network.w, axis=1)
+            return accuracy, along, jnp.abs(end.network.w - model.w).max(), end.losses[-1]
 
         return run(False), run(True)
 
@@ -92,7 +92,7 @@ def not_convex(key, *, n: Size = 40, dim: Size = 3, units: Size = 3, points: Cou
         # a solution of a task that another network of the same size sets
         teacher = build(fit_key)
         easy = jnp.where(jax.vmap(teacher.score)(x) >= 0, 1.0, -1.0)
-        solved = train_classifier(build(jax.random.fold_in(fit_key, 1)), x, easy, steps=2000, learning_rate=0.02).model
+        solved = train_classifier(build(jax.random.fold_in(fit_key, 1)), x, easy, steps=2000, step=0.02).network
         ts = jnp.linspace(0, 1, 41)
         swap = jnp.arange(units).at[jnp.array([0, 1])].set(jnp.array([1, 0]))
         exchanged = learned_feature_loss(jax.tree.map(lambda a: a[swap], solved), x, easy)

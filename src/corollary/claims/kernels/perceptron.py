@@ -131,7 +131,7 @@ def quadratic_identity(key, *, pairs: Count = 1000, dim: Size = 4):
 
     $\psi(a,b)=(a^2,\sqrt2ab,b^2)$ has $\psi(x)\cdot\psi(x')=(x\cdot x')^2$. In $d$ dimensions the monomials of degree
     $p$, each with the root of its multinomial coefficient, reproduce $(x\cdot x')^p$; there are $\binom{d+p-1}p$.
-    Points inside and outside of a circle, which no line separates, are separated by a plane in these features and a
+    Points inside and outside a circle, which no line separates, are separated by a plane in these features and a
     constant.
     """
     x_key, y_key, ring_key = jax.random.split(key, 3)

@@ -160,7 +160,7 @@ def representer(key, *, n: Size = 10, features: Size = 40, ridge: Positive = 0.3
 
     Let $f_\theta(x)=\theta\cdot\phi(x)$ and $\Phi$ have the rows $\phi(x_i)$. A minimiser of
     $\sum_i\ell(f_\theta(x_i),y_i)+\frac\rho2\|\theta\|^2$ is $\theta=\Phi^\top\alpha$, that is
-    $f(x)=\sum_i\alpha_iK(x,x_i)$: any part of $\theta$ outside of the rows of $\Phi$ changes no value at the data and
+    $f(x)=\sum_i\alpha_iK(x,x_i)$: any part of $\theta$ outside the rows of $\Phi$ changes no value at the data and
     makes the norm larger. For squares $(\Phi^\top\Phi+\rho I)^{-1}\Phi^\top y=\Phi^\top(K+\rho I)^{-1}y$. Without the
     penalty this is true of the shortest minimiser and not of others; with the penalty $\|\theta\|_1$ it fails.
     """
@@ -209,16 +209,16 @@ def representer(key, *, n: Size = 10, features: Size = 40, ridge: Positive = 0.3
 
     m = measure(key)
     yield equal("values at new points, primal and dual", *m["values"], atol=1e-12 / ridge)
-    yield equal("squares: outside of the span", m["outside"][0], 0.0, atol=1e-13 / ridge)
+    yield equal("squares: outside the span", m["outside"][0], 0.0, atol=1e-13 / ridge)
     yield equal("logistic loss: a minimum was found", m["slope"], 0.0, atol=1e-10)
-    yield equal("logistic loss: outside of the span", m["outside"][1], 0.0, atol=1e-10 / ridge)
+    yield equal("logistic loss: outside the span", m["outside"][1], 0.0, atol=1e-10 / ridge)
     yield equal("loss added by a part outside", m["rise"], m["rise predicted"], rtol=1e-7)
     yield equal("no penalty: the outside part stays in descent", *m["free"], rtol=1e-10, along="step")
     yield at_most("no penalty: squared error where descent ends", m["free loss"], 1e-4)
-    yield control("a penalty: here none", equal("outside of the span", m["free"][0][-1], 0.0, atol=1e-6))
+    yield control("a penalty: here none", equal("outside the span", m["free"][0][-1], 0.0, atol=1e-6))
     yield control(
         "a penalty that grows with the norm: here on absolute values",
-        equal("outside of the span", m["sparse"], 0.0, atol=1e-3),
+        equal("outside the span", m["sparse"], 0.0, atol=1e-3),
     )
 
 

@@ -113,7 +113,7 @@ def second_order_conditions(key, *, dim: Size = 4, count: Size = 400):
                 return 0.5 * w @ hessian @ w + jnp.einsum("ijk,i,j,k", cubic, w, w, w)
 
             # within r the cubic is at most 8 r of 0.15 in the worst direction: its norm is below 8 for dim 4
-            around = nearby(f, jnp.zeros(dim), n_key, radii=jnp.array([1e-3, 2e-3, 5e-3]), samples=64)
+            around = nearby(f, jnp.zeros(dim), key=n_key, radii=jnp.array([1e-3, 2e-3, 5e-3]), samples=64)
             verdict = classify_critical_point(f, jnp.zeros(dim))
             told = jnp.stack([verdict.minimum, verdict.maximum, verdict.saddle])
             return told, jnp.stack([around.minimum, around.maximum, around.saddle])
@@ -122,7 +122,7 @@ def second_order_conditions(key, *, dim: Size = 4, count: Size = 400):
         told, seen = jax.lax.map(lambda a: one(*a), (jax.random.split(key, count), index))
 
         def degenerate(f, size):
-            verdict, around = classify_critical_point(f, jnp.zeros(size)), nearby(f, jnp.zeros(size), key)
+            verdict, around = classify_critical_point(f, jnp.zeros(size)), nearby(f, jnp.zeros(size), key=key)
             seen = jnp.stack([around.minimum, around.maximum, around.saddle])
             return verdict.inconclusive, verdict.second_order, inertia(jax.hessian(f)(jnp.zeros(size))).zero, seen
 

@@ -35,7 +35,7 @@ def constants(key, *, points: Size = 4000):
         cloud = 3 * jax.random.normal(c_key, (points, 4))
         line = jnp.linspace(-15.0, 15.0, 30000)
         wave, zero = wavy(), jnp.zeros(())
-        form = random_quadratic(q_key, 4, 10.0)
+        form = random_quadratic(4, 10.0, key=q_key)
         data = jax.random.normal(d_key, (8, 4))
         origin = jnp.zeros(4)
         bowl = Problem(

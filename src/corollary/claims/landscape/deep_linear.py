@@ -226,7 +226,7 @@ def printed_saddles(key, *, dim: Annotated[int, Range(2, 5)] = 3):
         hessian = jax.hessian(lambda v: deep_linear_loss(unravel(v), x, y))(0 * flat)
         principal = principal_directions(x, y)
         excess = deep_linear_loss(unravel(0 * flat), x, y) - critical_value(principal, jnp.arange(dim) < 2)
-        around = nearby(lambda v: deep_linear_loss(unravel(v), x, y), 0 * flat, key)
+        around = nearby(lambda v: deep_linear_loss(unravel(v), x, y), 0 * flat, key=key)
         # between two minima that mirror each other
         best = critical_point(principal, jnp.arange(dim) < 2, (2, 2))
         ends = [ravel_pytree(w)[0] for w in (best, (-best[0], best[1], -best[2]))]

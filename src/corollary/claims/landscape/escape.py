@@ -61,7 +61,7 @@ def scale_invariance(key, *, points: Size = 400, dim: Size = 3):
     @jax.jit
     def measure(key):
         f_key, x_key, scale_key, y_key = jax.random.split(key, 4)
-        f = random_cosines(f_key, dim, terms=4, frequency=2.0)
+        f = random_cosines(dim, key=f_key, terms=4, frequency=2.0)
         a, b = jnp.exp(jax.random.normal(scale_key, (2, points)))
         x = 3 * jax.random.normal(x_key, (points, dim))
         rho = cosines_hessian_lipschitz(f.data[0], f.data[1])
@@ -118,10 +118,10 @@ def gaussian_noise(key, *, runs: Size = 100, dim: Annotated[int, Range(2, 30)] =
 
         problem = Problem(value, (), jnp.zeros(dim))
         saddles = jnp.stack([jnp.zeros(dim), jnp.eye(dim)[1]])
-        noisy, still = gaussian_perturbed_descent(1 / ell, r), gaussian_perturbed_descent(1 / ell, 0.0)
+        still = gaussian_perturbed_descent(1 / ell, 0.0, key=key)
 
         def one(key, start):
-            path = minimize(problem, noisy, steps=steps, key=key, start=start)
+            path = minimize(problem, gaussian_perturbed_descent(1 / ell, r, key=key), steps=steps, start=start)
             return path.value[-1], jnp.sum((path.theta[1] - path.theta[0]) ** 2)
 
         ends, first = jax.vmap(lambda s: jax.vmap(lambda k: one(k, s))(jax.random.split(key, runs)))(saddles)
@@ -169,17 +169,17 @@ def finds_second_order_point(
 
         def still(signs):
             p = escape_parameters(1.0, 1.0, eps, delta, dim, 2.0 * dim)._replace(radius=jnp.zeros(()))
-            return jnp.abs(minimize(_hills(signs), perturbed_descent(p), steps=steps, key=key).theta).max()
+            return jnp.abs(minimize(_hills(signs), perturbed_descent(p, key=key), steps=steps).theta).max()
 
         def scaled(eps):
             gamma = 1.5 * jnp.sqrt(eps)
             problem = cubic_saddle(dim, gamma)
             p = escape_parameters(1.0, 1.0, eps, delta, dim, -problem.minimum)
-            starts = jax.vmap(lambda k: uniform_ball(k, dim, p.eta * p.radius))(jax.random.split(key, 32))
+            starts = jax.vmap(lambda k: uniform_ball(dim, p.step * p.radius, key=k))(jax.random.split(key, 32))
             # a point of the right curvature and gradient: gamma - rho |x| <= sqrt(rho eps), and the slope falls from
             # there on and is small when |x| is near 2 gamma / rho
             near = 0.9 * 2 * gamma
-            return jnp.mean(escape_times(problem, starts, p.eta, steps=8000, reach=near)), p.interval
+            return jnp.mean(escape_times(problem, starts, p.step, steps=8000, reach=near)), p.interval
 
         return jax.vmap(one)(jax.random.split(key, runs)), still(jnp.ones(dim)), jax.vmap(scaled)(accuracies)
 
@@ -258,14 +258,14 @@ def noise_in_a_linear_network(key, *, runs: Size = 32, eta: Positive = 0.05):
         deep = Problem(lambda w: (w[0] * w[1] * w[2] - 1) ** 2 / 2, (), jnp.zeros(3))
 
         def escape(problem, s, key):
-            method = gaussian_perturbed_descent(eta, s * jnp.sqrt(problem.start.size))
-            path = minimize(problem, method, steps=steps, key=key)
+            method = gaussian_perturbed_descent(eta, s * jnp.sqrt(problem.start.size), key=key)
+            path = minimize(problem, method, steps=steps)
             low = path.value < 0.9 * path.value[0]
             return jnp.where(low.any(), jnp.argmax(low), steps), path.value[-1]
 
         many = jax.vmap(lambda s: jax.vmap(lambda k: escape(problem, s, k))(keys))(sizes)
         slow = jax.vmap(lambda s: jax.vmap(lambda k: escape(deep, s, k)[0])(keys))(sizes)
-        still = minimize(problem, gaussian_perturbed_descent(eta, 0.0), steps=1000)
+        still = minimize(problem, gaussian_perturbed_descent(eta, 0.0, key=keys[0]), steps=1000)
         least = jnp.linalg.eigvalsh(problem.hessian(start))[0]
         return many, slow.mean(1), jnp.abs(still.theta - start).max(), least
 

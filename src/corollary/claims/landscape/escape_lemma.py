@@ -41,7 +41,7 @@ def two_descents(key, *, starts: Size = 16, dim: Size = 4, steps: Count = 100):
     @jax.jit
     def measure(key):
         f_key, x_key, p_key = jax.random.split(key, 3)
-        f = random_cosines(f_key, dim, frequency=2.0)
+        f = random_cosines(dim, key=f_key, frequency=2.0)
         x0 = 2 * jax.random.normal(x_key, (starts, dim))
         paths = jax.vmap(lambda s: minimize(f, optax.sgd(1 / f.L), steps=steps, start=s))(x0)
         line = quadratic(jnp.array([2.0]))
@@ -50,9 +50,9 @@ def two_descents(key, *, starts: Size = 16, dim: Size = 4, steps: Count = 100):
         def saddle(eps):
             problem = cubic_saddle(dim, jnp.sqrt(eps))
             p = escape_parameters(1.0, 1.0, eps, 0.1, dim, -problem.minimum)
-            x = uniform_ball(p_key, dim, p.eta * p.radius)
+            x = uniform_ball(dim, p.step * p.radius, key=p_key)
             # one length for all: after its interval a run stands still
-            advance = lambda x, t: (jnp.where(t < p.interval, x - p.eta * problem.gradient(x), x), None)  # noqa: E731
+            advance = lambda x, t: (jnp.where(t < p.interval, x - p.step * problem.gradient(x), x), None)  # noqa: E731
             return -problem(jax.lax.scan(advance, x, jnp.arange(4000))[0]), p.drop / 2, p.interval
 
         return paths, f.L, best, long, jax.vmap(saddle)(accuracies)
@@ -101,8 +101,8 @@ def escaping_lemma(
         def fails(d, p):
             inside = jnp.where(jnp.arange(largest + 2) < d + 2, z, 0.0)
             ball = jnp.where(jnp.arange(largest) < d, inside[:, :largest], 0.0)
-            x = centre + p.eta * p.radius * ball / jnp.linalg.norm(inside, axis=1, keepdims=True)
-            step = lambda x, t: (jnp.where(t < p.interval, x - p.eta * jax.vmap(problem.gradient)(x), x), None)  # noqa: E731
+            x = centre + p.step * p.radius * ball / jnp.linalg.norm(inside, axis=1, keepdims=True)
+            step = lambda x, t: (jnp.where(t < p.interval, x - p.step * jax.vmap(problem.gradient)(x), x), None)  # noqa: E731
             x, _ = jax.lax.scan(step, x, jnp.arange(200))
             return jax.vmap(problem)(x) > problem(centre) - p.drop / 2
 
@@ -114,7 +114,7 @@ def escaping_lemma(
         def f(x):
             return -gamma / 2 * x[0] ** 2 + jnp.sum(x[1:] ** 2) / 2
 
-        starts = jax.vmap(lambda k: uniform_ball(k, 20, radius))(jax.random.split(key, runs))
+        starts = jax.vmap(lambda k: uniform_ball(20, radius, key=k))(jax.random.split(key, runs))
         step = lambda x, t: ((x := x - jax.vmap(jax.grad(f))(x)), jax.vmap(f)(x) > -target)  # noqa: E731
         _, late = jax.lax.scan(step, starts, jnp.arange(40))
         return failed, still, late[times - 1].T.astype(float), stacked.interval
@@ -149,7 +149,7 @@ def improve_or_localize(key, *, starts: Size = 16, dim: Size = 4, steps: Count =
     @jax.jit
     def measure(key):
         f_key, x_key = jax.random.split(key)
-        f = random_cosines(f_key, dim, frequency=2.0)
+        f = random_cosines(dim, key=f_key, frequency=2.0)
         x0 = 2 * jax.random.normal(x_key, (starts, dim))
         slope = jax.random.normal(x_key, (dim,))
         line = Problem(lambda x, slope: slope @ x, (slope,), jnp.zeros(dim))

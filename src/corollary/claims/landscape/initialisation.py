@@ -118,7 +118,7 @@ def _networks(keys, sizes, variances, activation, x):
         for n, m, v in zip(sizes[:-1], sizes[1:], variances, strict=True):
             layers.append(FullyConnected.of(v**0.5 * draws[at : at + m * n].reshape(m, n), activation=activation))
             at += m * n
-        found = signal_propagation(layers, x, lambda out: jnp.sum(out) / out.size**0.5)
+        found = signal_propagation(layers, lambda out, _: jnp.sum(out) / out.size**0.5, (x, x))
         return found.forward, found.backward
 
     return jax.vmap(one)(keys)

@@ -218,7 +218,7 @@ def learning_in_stages(key, *, dim: Annotated[int, Range(2, 4)] = 3, draws: Size
             flows = jax.vmap(lambda w: factor_flow(w, target, times, substeps=40))(starts)
             inside = jax.vmap(jax.vmap(lambda f: u.T @ product(f) @ v))(flows)
             values = jnp.diagonal(inside, axis1=2, axis2=3)
-            # what the time would be to be there; what is outside of its domain is not looked at later
+            # what the time would be to be there; what is outside its domain is not looked at later
             there = jnp.clip(values, 1.001 * small, 0.999 * jnp.asarray(goals))
             taken = singular_value_time(small, there, jnp.asarray(goals), depth)
             paths[depth] = values, taken, inside[0] * (1 - jnp.eye(dim))

@@ -10,7 +10,6 @@ import numpy as np
 from corollary.evidence import Range, Size, at_least, at_most, claim, control, estimate, picture
 from corollary.landscape import depth_factor, expected_gradient_norms, signal_propagation, xavier_variance
 from corollary.nets import FullyConnected
-from corollary.network.losses import squared
 
 GAINS = (0.5, 1.0, 2.0)
 
@@ -53,8 +52,8 @@ def linear_layers(
             normal = jax.random.normal(key, (depth, width, width))
             weights = normal * jnp.sqrt(gain * xavier_variance(width, width))
             layers = [FullyConnected.of(w) for w in weights]
-            straight = signal_propagation(layers, x, lambda out: jnp.sum(out) / width**0.5)
-            by_square = signal_propagation(layers, x, squared, 2 * x)
+            straight = signal_propagation(layers, lambda out, _: jnp.sum(out) / width**0.5, (x, x))
+            by_square = signal_propagation(layers, "squared", (x, 2 * x))
             return straight.forward, straight.backward, by_square.gradient**2
 
         keys = jax.random.split(key, networks)

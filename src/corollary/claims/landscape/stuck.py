@@ -100,7 +100,7 @@ def thin_pancake(key, *, draws: Size = 10_000, resolution: Annotated[int, Range(
         region = stuck_region(
             _bent, jnp.zeros(2), jnp.eye(2), radius, eta, steps=40, reach=reach, resolution=resolution
         )
-        starts = jax.vmap(lambda k: uniform_ball(k, 2, radius))(keys)
+        starts = jax.vmap(lambda k: uniform_ball(2, radius, key=k))(keys)
         # the width on the line through the saddle, to a fraction of itself, for several lengths of the run
         guess = reach / ((1 + eta * gamma) ** lengths.astype(float) - 1)
         line = (guess[:, None] * jnp.linspace(-3, 3, 301)).reshape(-1, 1) * jnp.eye(2)[0]
@@ -167,7 +167,7 @@ def coupled_sequences_separate(key, *, eps: Positive = 0.01, gamma_over_root: An
 
     @jax.jit
     def measure(key):
-        offset = uniform_ball(key, 3, 1e-2 * reach)
+        offset = uniform_ball(3, 1e-2 * reach, key=key)
         cubic = cubic_saddle(3, gamma, 1.0, 0.5)
 
         def flat(x):
@@ -250,7 +250,7 @@ def quadratic_part_dominates(key, *, instances: Size = 16, iota: Annotated[float
                 return curvatures @ z**2 / 2 + tilt * z[0] + jnp.einsum("ijk,i,j,k", t, x, x, x) / 6
 
             omega = reach * 10.0 ** jax.random.uniform(size_key, minval=-4.0, maxval=-2.0)
-            start = jnp.where(aligned, -wait * axes[:, 0], uniform_ball(start_key, dim, reach / 10))
+            start = jnp.where(aligned, -wait * axes[:, 0], uniform_ball(dim, reach / 10, key=start_key))
             pair = coupled_descent(f, start + omega * axes[:, 0], start, 1.0, steps=steps)
             parts = difference_decomposition(f, jnp.zeros(dim), pair, 1.0, nodes=2)
             p, q = jnp.linalg.norm(parts.quadratic, axis=1), jnp.linalg.norm(parts.error, axis=1)

@@ -171,7 +171,7 @@ def spurious_minima_of_committees(
         teacher = jnp.eye(units)
         keys = jax.random.split(key)
         runs = [
-            committee_descent(k, units + more, teacher, trials=trials, step=0.5, steps=steps)
+            committee_descent(units + more, teacher, key=k, trials=trials, step=0.5, steps=steps)
             for more, k in zip((0, extra), keys, strict=True)
         ]
         losses = jnp.stack([jax.vmap(lambda w: committee_loss(w, teacher))(w) for w in runs])

@@ -68,7 +68,7 @@ def search_costs(key, *, k: Annotated[int, Range(2, 4)] = 3, length: Annotated[i
     )
 
     class Watched(MarkovChain):
-        """Counts every evaluation of a row of probabilities, inside of compiled loops too."""
+        """Counts every evaluation of a row of probabilities, inside compiled loops too."""
 
         def step(self, token, cache):
             jax.debug.callback(lambda t: seen.__setitem__(0, seen[0] + k * np.size(t)), token)

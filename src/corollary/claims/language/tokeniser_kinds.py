@@ -79,7 +79,7 @@ def wordpiece_merges(key, *, n: Annotated[int, Range(500, 20_000)] = 1500, merge
     $\sum_sc_s\ln\frac{c_s}N$. WordPiece merges the pair $(a,b)$ that raises it most. With $m$ merged occurrences,
     $f(c)=c\ln c$ and $a\ne b$ the gain is $f(m)+f(c_a-m)-f(c_a)+f(c_b-m)-f(c_b)+f(N)-f(N-m)$, which is
     $m\ln\frac{Nm}{c_ac_b}$ to first order: the ratio $\frac m{c_ac_b}$ often given as the rule lacks the factor $m$
-    outside of the logarithm and so prefers pairs that occur once. A word is then cut, from left to right, into the
+    outside the logarithm and so prefers pairs that occur once. A word is then cut, from left to right, into the
     longest pieces that there are.
     """
     counts = Counter(words(_text(key, n)))

@@ -103,7 +103,7 @@ def descent(key, *, n: Size = 200, thetas: Size = 64, steps: Count = 300):
     decreases the loss, and descent ends where Newton's method does.
     """
     data_key, label_key, theta_key = jax.random.split(key, 3)
-    x = logistic_data(data_key, jnp.array([1.0, 0.5]), n).x
+    x = logistic_data(jnp.array([1.0, 0.5]), n, key=data_key).x
     y = jax.random.bernoulli(label_key, shape=(n,)).astype(int)  # coin flips: the minimiser is close to 0
     points = 3 * jax.random.normal(theta_key, (thetas, 2))
 
@@ -205,7 +205,7 @@ def binned_frequencies(key, *, sets: Size = 200, n: Size = 5000, bins: Size = 20
 
     @jax.jit
     def coverage(key):
-        x, y = logistic_data(key, theta, n, law="uniform")
+        x, y = logistic_data(theta, n, key=key, law="uniform")
         found = binned_frequency(x, y, edges)
 
         def covered(theta):

@@ -94,7 +94,7 @@ def label_swap(key, *, n: Size = 200, sets: Size = 8):
 
     @jax.jit
     def measure(key):
-        x, y = logistic_data(key, jnp.array([1.0, -0.5]), n)
+        x, y = logistic_data(jnp.array([1.0, -0.5]), n, key=key)
         there, back = fit_newton(x, y), fit_newton(x, 1 - y)
         probability = logistic_function(there.theta[0] * x + there.theta[1]) + logistic_function(
             back.theta[0] * x + back.theta[1]

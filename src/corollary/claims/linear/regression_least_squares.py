@@ -28,7 +28,7 @@ def gradient(key, *, n: Size = 40, starts: Size = 32):
     loss itself.
     """
     data_key, start_key = jax.random.split(key)
-    x, y = linear_data(data_key, jnp.array([1.6, 5.0]), n, noise=2.0)
+    x, y = linear_data(jnp.array([1.6, 5.0]), n, key=data_key, noise=2.0)
     thetas = 3 * jax.random.normal(start_key, (starts, 2))
     h = 1e-4  # a central difference of a quadratic has no truncation error, only rounding
 
@@ -79,7 +79,7 @@ def level_sets(key, *, n: Size = 100, angles: Size = 3600):
     the 100 features behind Table 2.1, $\lambda_+=7.123$, $\lambda_-=0.509$ and the ratio is 3.74.
     """
     book = book_linear_features()
-    random, labels = linear_data(key, jnp.array([1.6, 5.0]), n, noise=2.0)
+    random, labels = linear_data(jnp.array([1.6, 5.0]), n, key=key, noise=2.0)
 
     @jax.jit
     def axes(x, y, centre):
@@ -130,7 +130,7 @@ def closed_form(key, *, n: Size = 50, steps: Size = 4000, stretch: Positive = 0.
     is a whole line, and where descent ends depends on where it starts.
     """
     data_key, start_key = jax.random.split(key)
-    x, y = linear_data(data_key, jnp.array([1.6, 5.0]), n, noise=2.0)
+    x, y = linear_data(jnp.array([1.6, 5.0]), n, key=data_key, noise=2.0)
     starts = 5 * jax.random.normal(start_key, (2, 2))
 
     @jax.jit

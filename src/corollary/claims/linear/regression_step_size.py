@@ -43,7 +43,7 @@ def affine_recursion(key, *, n: Size = 30, runs: Size = 16, steps: Count = 50):
     $\theta_k-\theta^*=(I-2\eta A)^k(\theta_0-\theta^*)$ for every $\eta>0$.
     """
     data_key, start_key = jax.random.split(key)
-    x, y = linear_data(data_key, jnp.array([1.6, 5.0]), n, noise=2.0)
+    x, y = linear_data(jnp.array([1.6, 5.0]), n, key=data_key, noise=2.0)
     starts = 3 * jax.random.normal(start_key, (runs, 2))
     step = 0.95 * critical_step(x)
 

@@ -94,12 +94,12 @@ def equivariance(key, *, n: Size = 150, sets: Size = 8, ridge: Positive = 0.1):
 
     @jax.jit
     def measure(key):
-        x, y = logistic_data(key, jnp.array([1.0, -2.0, 0.5]), n, law="normal")
+        x, y = logistic_data(jnp.array([1.0, -2.0, 0.5]), n, key=key, law="normal")
         x = x * jnp.array([3.0, 0.2]) + jnp.array([10.0, -1.0])
         score = Standardiser.fit(x)
         u = score.transform(x)
         raw, scored = fit_newton(x, y), fit_newton(u, y)
-        soft, soft_scored = fit_newton(x, y, ridge=ridge), fit_newton(u, y, ridge=ridge)
+        soft, soft_scored = fit_newton(x, y, penalty=ridge), fit_newton(u, y, penalty=ridge)
         moved = theta_in_scores(raw.theta, score.mean, score.scale)
         soft_moved = theta_in_scores(soft.theta, score.mean, score.scale)
         gap = logistic_function(x @ raw.theta[:-1] + raw.theta[-1]) - logistic_function(

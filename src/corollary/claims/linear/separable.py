@@ -65,7 +65,7 @@ def divergence(key, *, steps: Count = 10_000, n: Size = 60):
     def measure(x, y):
         path = gradient_descent(lambda t: logistic_gradient(t, x, y), jnp.zeros(2), 1.0, steps)
         loss = jax.vmap(lambda t: logistic_loss(t, x, y))(path[::100])
-        fits = jax.vmap(lambda c: fit_newton(x, y, ridge=c).theta)(ridges)
+        fits = jax.vmap(lambda c: fit_newton(x, y, penalty=c).theta)(ridges)
         return path[::100, 0], loss, fits
 
     slope, loss, fits = measure(x, y)
@@ -159,7 +159,7 @@ def ridge(key, *, n: Size = 80):
     not. As $C$ grows, $\|\hat\theta(C)\|$ does not grow and $\Lambda(\hat\theta(C))$ does not fall.
     """
     data_key, start_key = jax.random.split(key)
-    x, noisy = logistic_data(data_key, jnp.array([2.0, 0.5]), n)
+    x, noisy = logistic_data(jnp.array([2.0, 0.5]), n, key=data_key)
     labels = jnp.stack([(x > 0).astype(int), noisy, jnp.ones(n, int)])  # separable, not separable, one class
     strengths = jnp.logspace(-8, 2, 21)
     starts = jnp.stack([jnp.zeros(2), 5 * jax.random.normal(start_key, (2,))])
@@ -167,7 +167,7 @@ def ridge(key, *, n: Size = 80):
     @jax.jit
     def measure(y):
         def fit(c, start):
-            return fit_newton(x, y, ridge=c, start=start).theta
+            return fit_newton(x, y, penalty=c, start=start).theta
 
         theta = jax.vmap(lambda c: jax.vmap(lambda s: fit(c, s))(starts))(strengths)
         loss = jax.vmap(lambda t: logistic_loss(t, x, y))(theta[:, 0])

@@ -33,7 +33,7 @@ def shift_invariance(key, *, n: Size = 60, classes: Size = 4, dim: Size = 3):
     """
     data_key, theta_key, shift_key = jax.random.split(key, 3)
     theta = jax.random.normal(theta_key, (classes, dim + 1))
-    x, y = softmax_data(data_key, theta, n)
+    x, y = softmax_data(theta, n, key=data_key)
     shift = 5 * jax.random.normal(shift_key, (dim + 1,))
 
     @jax.jit
@@ -209,7 +209,7 @@ def two_classes(key, *, n: Size = 200, sets: Size = 6):
     @jax.jit
     def measure(key):
         data_key, w_key = jax.random.split(key)
-        x, y = logistic_data(data_key, jnp.array([1.5, -0.5]), n)
+        x, y = logistic_data(jnp.array([1.5, -0.5]), n, key=data_key)
         w, b = 2 * jax.random.normal(w_key, (2, 2))
         pair = softmax(x[:, None] * w + b)
         s = logistic_function((w[1] - w[0]) * x + b[1] - b[0])

@@ -29,8 +29,8 @@ def energy_comparison(key, *, instances: Count = 200, n: Size = 20, s: Size = 15
     energies. For $p=2$ this is the Hopfield network with Hebbian weights, up to a factor and a constant.
     """
     keys = jax.random.split(key, 3)
-    patterns = random_signs(keys[0], (instances, s, n))
-    starts = random_signs(keys[1], (instances, n))
+    patterns = random_signs((instances, s, n), key=keys[0])
+    starts = random_signs((instances, n), key=keys[1])
     degrees = (2, 3, 4, None)
 
     @jax.jit
@@ -84,7 +84,7 @@ def dense_storage(key, *, sets: Count = 256, growth: Size = 1, patterns: Size = 
             """The share of stable patterns at every load, for all sizes of one degree."""
             n = sizes[p][-1]
             keys = jax.random.split(jax.random.fold_in(key, p), sets)
-            pool = jax.vmap(lambda k: random_signs(k, (most[p], n)))(keys)
+            pool = jax.vmap(lambda k: random_signs((most[p], n), key=k))(keys)
 
             def one(size):
                 small = pool * (jnp.arange(n) < size)
@@ -103,7 +103,7 @@ def dense_storage(key, *, sets: Count = 256, growth: Size = 1, patterns: Size = 
 
     @jax.jit
     def exponential(key):
-        return jax.vmap(lambda k: stable_loads(random_signs(k, (patterns, 60)))[-1])(jax.random.split(key, 8))
+        return jax.vmap(lambda k: stable_loads(random_signs((patterns, 60), key=k))[-1])(jax.random.split(key, 8))
 
     curves = [np.asarray(c) for group in measure(key) for c in group]
     halves = [_half(c) for c in curves]

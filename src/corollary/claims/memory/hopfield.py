@@ -44,7 +44,7 @@ def field_form(key, *, instances: Count = 10_000, n: Size = 12):
     half = jnp.triu(jax.random.randint(keys[0], (instances, n, n), -2, 3), 1).astype(float)
     weights = half + half.swapaxes(1, 2)
     biases = jax.random.randint(keys[1], (instances, n), -2, 3).astype(float)
-    x = random_signs(keys[2], (instances, n))
+    x = random_signs((instances, n), key=keys[2])
     unit = jax.random.randint(keys[3], (instances,), 0, n)
     diagonal = jax.vmap(jnp.diag)(jax.random.randint(keys[4], (instances, n), -2, 3).astype(float))
     lopsided = jax.random.randint(keys[5], (instances, n, n), -2, 3) * (1.0 - jnp.eye(n))
@@ -85,7 +85,7 @@ def descent(key, *, networks: Count = 200, n: Size = 50, sweeps: Count = 6):
     """
     w_key, b_key, x_key, order_key, small_key = jax.random.split(key, 5)
     weights, biases = _symmetric(w_key, (networks,), n), jax.random.normal(b_key, (networks, n))
-    starts = random_signs(x_key, (networks, n))
+    starts = random_signs((networks, n), key=x_key)
     orders = jax.random.randint(order_key, (networks, sweeps * n), 0, n)
     energies = jax.vmap(hopfield_energy, (None, None, 0))
 
@@ -130,8 +130,8 @@ def one_pattern(key, *, half: Annotated[int, Range(1, 6)] = 4):
     the tie decides.) $W$ is symmetric with trace 0.
     """
     n = 2 * half + 1
-    x = random_signs(key, (n,))
-    other = random_signs(jax.random.fold_in(key, 1), (n,)).at[0].set(-x[0]).at[1].set(x[1])
+    x = random_signs((n,), key=key)
+    other = random_signs((n,), key=jax.random.fold_in(key, 1)).at[0].set(-x[0]).at[1].set(x[1])
     states = _all_states(n)
 
     @jax.jit
@@ -163,7 +163,7 @@ def printed_weights_fit_the_model(key, *, n: Size = 64, s: Size = 10):
     As printed: $W=\frac1n\sum_tx_tx_t^\top$ for a model that was introduced with $w_{ii}=0$. Every $x_{t,i}^2=1$, so
     that $w_{ii}=s/n$. Removing the diagonal repairs it.
     """
-    patterns = random_signs(key, (s, n))
+    patterns = random_signs((s, n), key=key)
     yield equal("diagonal after its removal", jnp.diag(hebbian(patterns)), 0.0, rtol=0, atol=0)
     full = jnp.diag(hebbian(patterns, zero_diagonal=False))
     yield equal("diagonal of the sum of products: s/n", full, s / n)

@@ -27,7 +27,7 @@ def noisy_digits(key, *, trials: Count = 24):
     chosen = [order[np.argmax(np.asarray(data.y)[order] == d)] for d in range(10)]
     patterns = jnp.where(jnp.asarray(data.x)[jnp.array(chosen)] > 0.5, 1.0, -1.0)
     n = patterns.shape[1]
-    others = random_signs(random_key, patterns.shape)
+    others = random_signs(patterns.shape, key=random_key)
     hebb, projection = hebbian(patterns), pseudo_inverse(patterns)  # n = 64: the Hebbian weights are exact
     noise = jnp.array([0.0, 0.05, 0.1, 0.2, 0.3, 0.5])
 

@@ -55,7 +55,7 @@ def crosstalk_condition(key, *, draws: Count = 100, log_n: Annotated[int, Range(
     @partial(jax.jit, static_argnums=1)
     def measure(key, s):
         def one(key):
-            x = random_signs(key, (s, n))
+            x = random_signs((s, n), key=key)
             full, zeroed = hebbian(x, zero_diagonal=False), hebbian(x)
             unstable = jax.vmap(lambda x: unstable_units(full, 0.0, x))(x)
             return x, x @ full, x @ zeroed, crosstalk(x, zero_diagonal=False), crosstalk(x), unstable
@@ -91,7 +91,7 @@ def gaussian_crosstalk(key, *, sets: Count = 2048, n: Size = 256, s: Size = 51):
     @jax.jit
     def measure(key):
         def one(key):
-            x = random_signs(key, (s, n), jnp.float32)
+            x = random_signs((s, n), jnp.float32, key=key)
             # of the first unit of the first pattern: sets are independent, units of one set are not
             other, own = x[1:], x[0]
             aligned = other[:, 0] * own[0]
@@ -102,7 +102,7 @@ def gaussian_crosstalk(key, *, sets: Count = 2048, n: Size = 256, s: Size = 51):
     @jax.jit
     def spread(key):
         def one(key):
-            x = random_signs(key, (s, n), jnp.float32)
+            x = random_signs((s, n), jnp.float32, key=key)
             c, c0 = crosstalk(x, zero_diagonal=False), crosstalk(x)
             return (x * c0).mean(), (c0**2).mean(), (x * c).mean()
 
@@ -140,7 +140,7 @@ def printed_crosstalk_variance(key, *, sets: Count = 128, largest: Size = 512):
 
     def spread(key, n, zero):
         def square(key):
-            return (crosstalk(random_signs(key, (n // 4, n)), zero_diagonal=zero) ** 2).mean()
+            return (crosstalk(random_signs((n // 4, n), key=key), zero_diagonal=zero) ** 2).mean()
 
         return jax.jit(lambda key: jax.lax.map(square, jax.random.split(key, sets), batch_size=8))(key)
 
@@ -171,7 +171,7 @@ def flip_rate(key, *, n: Size = 500, sets: Count = 96, states: Size = 32):
     @jax.jit
     def measure(key):
         def one(key):
-            patterns = random_signs(key, (max(sizes), n), jnp.float32)
+            patterns = random_signs((max(sizes), n), jnp.float32, key=key)
 
             def rates(s, zero):
                 field = stability(patterns[:s], patterns[:states], zero_diagonal=zero)
@@ -233,7 +233,7 @@ def printed_flip_rate(key, *, largest: Size = 640, sets: Count = 96):
 
     def measure(key, n):
         def one(key):
-            x = random_signs(key, (n // 4, n), jnp.float32)
+            x = random_signs((n // 4, n), jnp.float32, key=key)
             field = stability(x, zero_diagonal=False)
             return jnp.mean((field < 0) | ((field == 0) & (x < 0)))
 
@@ -261,7 +261,7 @@ def sublinear_capacity(key, *, log_n: Annotated[int, Range(6, 14)] = 8):
         """Whether one pattern of each of many independent sets is unstable."""
 
         def one(key):
-            x = random_signs(key, (s, n), jnp.float32)
+            x = random_signs((s, n), jnp.float32, key=key)
             field = stability(x, x[:1])
             return ((field < 0) | ((field == 0) & (x[:1] < 0))).any()
 

@@ -49,7 +49,9 @@ def phase_transition(
 
     def run(key, n, loads, sets, **how):
         sizes = np.round(loads * n).astype(int)
-        overlaps = jax.jit(lambda k: retrieval_overlaps(k, n, sizes, sets=sets, starts=starts, at_once=at_once, **how))
+        overlaps = jax.jit(
+            lambda k: retrieval_overlaps(n, sizes, key=k, sets=sets, starts=starts, at_once=at_once, **how)
+        )
         return sizes / n, np.asarray(overlaps(key), np.float64)
 
     # two loads well below, then loads at which some runs stay and some do not: others tell little about the place

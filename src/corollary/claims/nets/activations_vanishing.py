@@ -35,7 +35,7 @@ def scalar_chain_vanishes(key, *, depth: Annotated[int, Range(10, 200)] = 60):
     $H^0=1$, $H^\ell=S(\frac12H^{\ell-1})$, $m=\frac12H^L$, $\lambda=(y-m)^2$. Then $0<H^\ell\le S(\frac12)<1$,
     $\delta^\ell=-2(y-m)W^{L+1}\prod_{j=\ell+1}^LS'(Z^j)W^j$ and, from $S'\le1$,
     $|\partial_{W^\ell}\lambda|\le|\delta^\ell|\le|y-m|2^{-(L-\ell)}$ (8.2). Since $S'\le\frac14$ even $8^{-(L-\ell)}$.
-    The factor a layer tends to $\frac12H^*(1-H^*)=0.12249$ where $H^*=S(\frac12H^*)=0.57088$. With weights 8 and
+    The factor per layer tends to $\frac12H^*(1-H^*)=0.12249$ where $H^*=S(\frac12H^*)=0.57088$. With weights 8 and
     biases -4, where every unit takes $\frac12$ to $\frac12$, the sensitivities double from layer to layer.
     """
     y = jax.random.uniform(key, (), minval=-1.0, maxval=0.0)
@@ -61,7 +61,7 @@ def scalar_chain_vanishes(key, *, depth: Annotated[int, Range(10, 200)] = 60):
     star = FIXED * (1 - FIXED) / 2
     # seven digits of the fixed point are known
     middle = slice(depth // 3, -1)
-    yield equal("factor a layer", (by_h[:-1] / by_h[1:])[middle], star, rtol=1e-6, along="layer")
+    yield equal("factor per layer", (by_h[:-1] / by_h[1:])[middle], star, rtol=1e-6, along="layer")
     yield equal("output for 20 layers", m20, 0.2854396608, rtol=1e-9)
     yield equal("factor at layer 5 of 20", h20[4] / h20[5], 0.12248796, rtol=1e-7)
     yield equal("derivative by the first weight of 20, label 0", w20[0], 3.1513e-19, rtol=1e-4, atol=0)

@@ -25,7 +25,7 @@ PIXELS, STEP, BATCH = 784, 0.1, 100  # as in the listings
 
 
 def _images(split, n):
-    """The first `n` images of a part as bytes, one a row, and their digits."""
+    """The first `n` images of a part as bytes, one per row, and their digits."""
     data = mnist(split)
     return data.x[:n].reshape(-1, PIXELS), data.y[:n]
 

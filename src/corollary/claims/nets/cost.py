@@ -174,7 +174,7 @@ def memory(key, *, networks: Size = 10):
     sizes = _random_sizes(key, networks)
     real = [_parameters(*s) for s in sizes]
     yield equal("parameters", real, [memory_cost(*s).parameters for s in sizes], rtol=0, atol=0, along="network")
-    example = memory_cost(**EXAMPLE, batch=1000)
+    example = memory_cost(**EXAMPLE, batch_size=1000)
     yield equal("numbers of the example", example, [1_552_600, 1_000_000, 5_000_000], rtol=0, atol=0)
     yield equal("gigabytes of the example", example.gigabytes(), 0.0302, rtol=1e-3)
     rng = np.random.default_rng(np.asarray(jax.random.key_data(key)))
@@ -209,7 +209,7 @@ def gigabytes_as_printed(key):
 
     As printed, for five layers of 500 units, 100 classes, 1000 inputs, batches of 1000 and 32-bit numbers.
     """
-    literal, counted = printed_memory_cost(**EXAMPLE, batch=1000), memory_cost(**EXAMPLE, batch=1000)
+    literal, counted = printed_memory_cost(**EXAMPLE, batch_size=1000), memory_cost(**EXAMPLE, batch_size=1000)
     # "approximately" allows for the rounding to the digits given
     yield equal("gigabits of the printed count", 8 * literal.gigabytes(), 0.08, rtol=0.05)
     yield equal("gigabytes of the printed count, corrected", literal.gigabytes(), 0.01, rtol=0.05)

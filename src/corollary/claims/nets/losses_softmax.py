@@ -200,7 +200,7 @@ def stochastic_logistic_regression(key, *, dim: Size = 5, points: Size = 500, st
     and the margin of $w/\|w\|$ rises to the greatest one: it is at least $-\ln(e^{s\ell(w)}-1)/\|w\|$.
     """
     data_key, sgd_key, cloud_key = jax.random.split(key, 3)
-    x, y = logistic_data(data_key, jnp.append(jnp.ones(dim) / dim**0.5, 0.0), points)
+    x, y = logistic_data(jnp.append(jnp.ones(dim) / dim**0.5, 0.0), points, key=data_key)
     y = y.astype(float)
     best = fit_newton(x, y)
 

@@ -76,7 +76,7 @@ def learning_loop(key, *, n: Size = 40, steps: Count = 60, batch: Size = 8):
     1 numbers.
     """
     data_key, start_key, batch_key = jax.random.split(key, 3)
-    x, y = linear_data(data_key, jnp.array([1.0, -2.0, 0.5]), n)
+    x, y = linear_data(jnp.array([1.0, -2.0, 0.5]), n, key=data_key)
     start = jax.random.normal(start_key, (3,))
     step = 0.1
     optimiser = optax.sgd(step)

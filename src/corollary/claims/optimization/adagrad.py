@@ -93,7 +93,7 @@ def scale_free_by_coordinate(key, *, dim: Size = 6, steps: Count = 60, eta: Posi
     @jax.jit
     def measure(key):
         problem_key, g_key, c_key = jax.random.split(key, 3)
-        problem = random_quadratic(problem_key, dim, 30.0)
+        problem = random_quadratic(dim, 30.0, key=problem_key)
         path = minimize(problem, adagrad(eta, eps=1e-3), steps=steps).theta
         gradients = jax.vmap(problem.gradient)(path[:-1])
         bare = minimize(problem, adagrad(eta, eps=0.0), steps=steps).theta
@@ -178,7 +178,7 @@ def rare_feature(key, *, runs: Size = 256, n: Size = 400, rare: Size = 8, batch:
         x = jnp.concatenate([jax.random.rademacher(x_key, (n, 5), float), seldom[:, None]], axis=1)
         noisy = jnp.sign(x[:, :5].sum(1) + 2 * jax.random.normal(y_key, (n,)))
         y = jnp.where(seldom > 0, 1.0, noisy)
-        problem = finite_sum(term, (x, y), jnp.zeros(6), batch=batch)
+        problem = finite_sum(term, (x, y), jnp.zeros(6), batch_size=batch)
 
         def arrival(method):
             def one(k):
@@ -204,7 +204,7 @@ def norm_is_free_of_scale(key, *, dim: Size = 6, steps: Count = 60):
     @jax.jit
     def measure(key):
         problem_key, c_key = jax.random.split(key)
-        problem = random_quadratic(problem_key, dim, 30.0)
+        problem = random_quadratic(dim, 30.0, key=problem_key)
         c = 10 ** jax.random.uniform(c_key, (), minval=-3, maxval=3)
         spectrum, axes = jnp.linalg.eigh(problem.data[0])
         centre = problem.data[1]

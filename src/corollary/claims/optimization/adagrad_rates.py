@@ -117,7 +117,7 @@ def norm_rate(key, *, instances: Size = 400, dim: Size = 3, log2_steps: Size = 1
             if wave:  # A sin(k w + b): one frequency on the line
                 problem = cosines(scale[None], frequency[None, None], jax.random.uniform(make_key, (1,), maxval=6.28))
             else:
-                problem = random_cosines(make_key, dim, terms=4, scale=scale, frequency=frequency)
+                problem = random_cosines(dim, key=make_key, terms=4, scale=scale, frequency=frequency)
             total, value = _accumulated(problem, steps)
             mean = total[T - 1] / T
             bound = rates.adagrad.norm(problem.L, value[0] - value[T], total[0], total[T - 1], T)
@@ -220,7 +220,7 @@ def diagonal_rate(key, *, runs: Size = 512, steps: Count = 200, dim: Size = 10):
         problem_key, run_key, other_key = jax.random.split(key, 3)
 
         def one(problem_key, noisy, key):
-            problem = random_cosines(problem_key, dim, terms=8, scale=3.0, frequency=3.0)
+            problem = random_cosines(dim, key=problem_key, terms=8, scale=3.0, frequency=3.0)
             # no partial derivative is larger than this, and the noise is as large
             reach = (jnp.abs(problem.data[0]) @ jnp.abs(problem.data[1])).max()
             sigma = reach * (1 + noisy)

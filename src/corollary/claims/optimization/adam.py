@@ -53,7 +53,7 @@ def two_moving_averages(key, *, dim: Size = 5, steps: Count = 60, eta: Positive 
     @jax.jit
     def measure(key):
         problem_key, g_key, c_key = jax.random.split(key, 3)
-        problem = random_quadratic(problem_key, dim, 30.0)
+        problem = random_quadratic(dim, 30.0, key=problem_key)
         paths = {}
         for name, (inside, corrected) in kinds.items():
             method = adam(eta, eps=1e-3, eps_inside=inside, bias_correction=corrected)
@@ -263,7 +263,7 @@ def adamax_recursion(key, *, dim: Size = 5, steps: Count = 60, eta: Positive = 0
     @jax.jit
     def measure(key):
         problem_key, g_key = jax.random.split(key)
-        problem = random_quadratic(problem_key, dim, 30.0)
+        problem = random_quadratic(dim, 30.0, key=problem_key)
         found = {}
         for mode in ("componentwise", "global"):
             path = minimize(problem, adamax(eta, mode=mode), steps=steps).theta

@@ -46,7 +46,7 @@ def characterisations(key, *, dim: Size = 4, pairs: Count = 2000):
         x, y = 3 * jax.random.normal(x_key, (pairs, dim)), 3 * jax.random.normal(y_key, (pairs, dim))
         weight = jax.random.uniform(a_key, (pairs,), minval=0.05, maxval=0.95)
         logistic = ridge_logistic(*_data(data_key, 20, dim), 0.1)
-        form = random_quadratic(q_key, dim, 10.0)
+        form = random_quadratic(dim, 10.0, key=q_key)
         hessian, _ = form.data
         flat = jnp.linalg.eigh(hessian)[1][:, 0]
         strong = {
@@ -157,7 +157,7 @@ def descent_direction(key, *, dim: Size = 6, directions: Size = 200):
     @jax.jit
     def measure(key):
         f_key, x_key, s_key, q_key = jax.random.split(key, 4)
-        wavy, bowl = random_cosines(f_key, dim, terms=20), random_quadratic(q_key, dim, 5.0)
+        wavy, bowl = random_cosines(dim, key=f_key, terms=20), random_quadratic(dim, 5.0, key=q_key)
         points = jax.random.normal(x_key, (directions, dim))
         sideways = jax.random.normal(s_key, (directions, dim))
 

@@ -41,7 +41,7 @@ def smooth_iff_bounded_hessian(key, *, pairs: Count = 4000):
         x_key, y_key, q_key, d_key = jax.random.split(key, 4)
         x, y = 2 * jax.random.normal(x_key, (pairs, 3)), 2 * jax.random.normal(y_key, (pairs, 3))
         problems = {
-            "quadratic": random_quadratic(q_key, 3, 10.0),
+            "quadratic": random_quadratic(3, 10.0, key=q_key),
             "ridge logistic": ridge_logistic(*_data(d_key, 40, 3), 0.1),
             "logarithms": log_squares(jnp.ones(3)),
             "waves": Problem(lambda t: jnp.sum(t**2 + 3 * jnp.sin(t) ** 2), (), jnp.ones(3), L=jnp.array(8.0)),
@@ -96,7 +96,7 @@ def quadratic_bounds(key, *, dim: Size = 6, pairs: Count = 4000):
         problems = {
             "ridge logistic": ridge_logistic(features, labels, 0.05),
             "sigmoid": sigmoid_classification(features, labels),
-            "cosines": random_cosines(f_key, dim, terms=20),
+            "cosines": random_cosines(dim, key=f_key, terms=20),
             "logarithms": log_squares(jnp.ones(dim)),
         }
 
@@ -104,7 +104,7 @@ def quadratic_bounds(key, *, dim: Size = 6, pairs: Count = 4000):
             gap = jax.vmap(lambda u, v: tangent_gap(p, u, v))(x, y)
             return 2 * gap / (p.L * jnp.sum((x - y) ** 2, axis=1))
 
-        form = random_quadratic(q_key, dim, 20.0)
+        form = random_quadratic(dim, 20.0, key=q_key)
         top = jnp.linalg.eigh(form.data[0])[1][:, -1]
         other = x[:100] + (1 + jnp.abs(y[:100, :1])) * top
         # one percent more curved along the top axis than L allows

@@ -111,15 +111,15 @@ def gaussian_increments(key, *, n: Size = 100, dim: Size = 3, batch: Size = 4, d
         x = x / jnp.sqrt(dim)
         problem = least_squares_sum(x, y, theta)
         keys = jax.random.split(step_key, draws)
-        model = jax.vmap(lambda k: gaussian_sgd(eta, batch=batch).step(problem, theta, k))(keys)
+        model = jax.vmap(lambda k: gaussian_sgd(eta, batch_size=batch).step(problem, theta, k))(keys)
         real = jax.vmap(lambda k: batch_gradient(problem, theta, jax.random.randint(k, (batch,), 0, n)))(keys)
         moves = jnp.stack([(model - theta) / eta, -real], 1)
         centred = moves + problem.gradient(theta)
         single = jax.vmap(lambda k: problem.oracle(theta, k))(keys) - problem.gradient(theta)
-        ends = jax.vmap(lambda k: minimize(problem, gaussian_sgd(eta, batch=batch), steps=steps, key=k).theta[-1])(
+        ends = jax.vmap(lambda k: minimize(problem, gaussian_sgd(eta, batch_size=batch), steps=steps, key=k).theta[-1])(
             jax.random.split(run_key, 1000)
         )
-        second = jnp.trace(least_squares_moments(x, y, theta, eta, steps, batch=batch).variance[-1])
+        second = jnp.trace(least_squares_moments(x, y, theta, eta, steps, batch_size=batch).variance[-1])
         return (
             moves,
             -problem.gradient(theta),

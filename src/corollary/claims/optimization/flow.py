@@ -42,11 +42,11 @@ def dissipation(key, *, dim: Size = 4, starts: Size = 48):
     def measure(key):
         f_key, q_key, x_key, h_key = jax.random.split(key, 4)
         problems = {
-            "cosines": random_cosines(f_key, dim, terms=10, scale=3.0),
+            "cosines": random_cosines(dim, key=f_key, terms=10, scale=3.0),
             "logarithms": log_squares(2 * jnp.ones(dim)),
             "ridge logistic": ridge_logistic(jax.random.normal(x_key, (30, dim)), jnp.arange(30) % 2.0, 0.3),
         }
-        form = random_quadratic(q_key, dim, 10.0)
+        form = random_quadratic(dim, 10.0, key=q_key)
         hessian, centre = form.data
         falls = {}
         for name, p in problems.items():
@@ -107,7 +107,7 @@ def euler(key, *, dim: Size = 4):
     def measure(key):
         f_key, q_key = jax.random.split(key)
         gaps = []
-        for p in (random_cosines(f_key, dim, terms=10, scale=3.0), random_quadratic(q_key, dim, 10.0)):
+        for p in (random_cosines(dim, key=f_key, terms=10, scale=3.0), random_quadratic(dim, 10.0, key=q_key)):
             speed = jnp.linalg.norm(p.gradient(p.start))
             # the finest times hold those of all the others
             flow = gradient_flow(p, horizon / counts[-1] * jnp.arange(1, counts[-1] + 1), substeps=4).theta
@@ -120,7 +120,7 @@ def euler(key, *, dim: Size = 4):
             gaps.append((jnp.stack([apart(n) for n in counts]), speed, p.L))
         hasty = jnp.stack([apart(n, 1.1) for n in counts])
         # a rate lambda in front of the gradient is a change of time
-        p = random_quadratic(q_key, dim, 10.0)
+        p = random_quadratic(dim, 10.0, key=q_key)
         quick = Problem(lambda t, h, c: 3.0 * p.function(t, h, c), p.data, p.start)
         return (
             gaps,

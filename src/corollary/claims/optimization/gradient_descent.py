@@ -66,7 +66,7 @@ def strongly_convex_rate(key, *, dim: Size = 20, condition: Positive = 50.0, n: 
         # convex and not strongly so: the fourth power, with a constant that it does not have
         quartic = minimize(Problem(lambda t: t**4 / 12, (), jnp.ones(())), optax.sgd(1.0), steps=steps).theta ** 2
         problems = {
-            "quadratic": random_quadratic(quadratic_key, dim, condition),
+            "quadratic": random_quadratic(dim, condition, key=quadratic_key),
             "logistic": ridge_logistic(x, labels, 0.1, start=3 * jnp.ones(dim)),
         }
         etas = jnp.stack([best, 1.1 * best, 0.1, 1.0, 1.99])
@@ -135,7 +135,7 @@ def convex_rate(key, *, dim: Size = 40, steps: Count = 300):
 
     @jax.jit
     def measure(key):
-        problem = random_quadratic(key, dim, 1e6)
+        problem = random_quadratic(dim, 1e6, key=key)
         path = minimize(problem, optax.sgd(1 / problem.L), steps=steps)
         distance = jnp.linalg.norm(problem.start - problem.minimiser)
 

@@ -28,10 +28,10 @@ def _smooth(key, dim):
     q_key, x_key, y_key, f_key = jax.random.split(key, 4)
     x, y = jax.random.normal(x_key, (60, dim)), jax.random.bernoulli(y_key, shape=(60,)).astype(float)
     return {
-        "quadratic": random_quadratic(q_key, dim, 20.0),
+        "quadratic": random_quadratic(dim, 20.0, key=q_key),
         "ridge logistic": ridge_logistic(x, y, 0.05),
         "sigmoid": sigmoid_classification(x, y),
-        "cosines": random_cosines(f_key, dim, terms=20),
+        "cosines": random_cosines(dim, key=f_key, terms=20),
         "logarithms": log_squares(jnp.ones(dim)),
     }
 

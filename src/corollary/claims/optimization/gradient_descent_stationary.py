@@ -46,7 +46,7 @@ def stationary_rate(key, *, dim: Size = 20, runs: Size = 8, steps: Count = 10000
     def measure(key):
         def from_cosines(key, dim):
             """Random cosines of `dim` out of a hundred coordinates: the others have no gradient."""
-            wide = random_cosines(key, 100, terms=10)
+            wide = random_cosines(100, key=key, terms=10)
             amplitudes, directions, phases = wide.data
             p = cosines(amplitudes, directions * jnp.sqrt(100 / dim) * (jnp.arange(100) < dim), phases)
 
@@ -191,7 +191,7 @@ def distances(key, *, dim: Size = 6, steps: Count = 200):
         x_key, y_key, q_key, z_key = jax.random.split(key, 4)
         flat = least_squares(jax.random.normal(x_key, (dim // 2, dim)), jax.random.normal(y_key, (dim // 2,)))
         normal = jnp.linalg.svd(flat.data[0])[2][-1]
-        curved = random_quadratic(q_key, dim, 30.0)
+        curved = random_quadratic(dim, 30.0, key=q_key)
         logistic = ridge_logistic(jax.random.normal(z_key, (40, dim)), jnp.arange(40) % 2.0, 0.01, 2 * jnp.ones(dim))
 
         def both(p, minimiser, product):
@@ -240,7 +240,7 @@ def printed_square(key, *, dim: Size = 6, steps: Count = 20):
     Corrected: the first square is $\|\theta_k-\theta^*-\eta\nabla\Lambda(\theta_k)\|^2$, and nothing is subtracted from
     it.
     """
-    problem = random_quadratic(key, dim, 20.0)
+    problem = random_quadratic(dim, 20.0, key=key)
     path = minimize(problem, optax.sgd(1 / problem.L), steps=steps)
     slope, away = jax.vmap(jax.grad(problem))(path.theta[:-1]), path.theta[:-1] - problem.minimiser
     excess, half = (path.value - problem.minimum)[1:], problem.L / 2

@@ -35,7 +35,7 @@ def satisfiability_as_a_polynomial(key, *, variables: Size = 8, formulas: Size =
 
         def one(key, count):
             c_key, s_key = jax.random.split(key)
-            clauses = random_clauses(c_key, variables, count)
+            clauses = random_clauses(variables, count, key=c_key)
             p = satisfiability(clauses, jnp.full(variables, 0.5))
             best = jax.vmap(lambda w: satisfies(clauses, w))(cube).max()
             least = jax.vmap(p)(cube).min()

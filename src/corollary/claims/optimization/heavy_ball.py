@@ -43,7 +43,7 @@ def _problems(key, dim):
         return 0.5 * jnp.mean((jnp.tanh(x @ inner) @ outer - y) ** 2)
 
     return {
-        "quadratic": random_quadratic(quadratic_key, dim, 50.0),
+        "quadratic": random_quadratic(dim, 50.0, key=quadratic_key),
         "tanh network": Problem(network, (x, y), jax.random.normal(start_key, (12,))),
     }
 
@@ -106,7 +106,7 @@ def printed_intermediate(key, *, dim: Size = 10, step: Positive = 0.1, momentum:
 
     @jax.jit
     def measure(key):
-        problem = random_quadratic(key, dim, 50.0)
+        problem = random_quadratic(dim, 50.0, key=key)
 
         def walk(late):
             def advance(state, _):
@@ -140,7 +140,7 @@ def printed_momentum_term(key, *, dim: Size = 10, step: Positive = 0.1, momentum
 
     @jax.jit
     def measure(key):
-        problem = random_quadratic(key, dim, 50.0)
+        problem = random_quadratic(dim, 50.0, key=key)
         path = minimize(problem, heavy_ball(step, momentum, form="velocity"), steps=30).theta
         moved = jnp.diff(path, axis=0)
         added = moved + step * jax.vmap(problem.gradient)(path[:-1])

@@ -37,7 +37,7 @@ def quadratic_rate(key, *, dim: Size = 20, condition: Positive = 100.0, steps: C
 
     @jax.jit
     def measure(key):
-        problem = random_quadratic(key, dim, condition)
+        problem = random_quadratic(dim, condition, key=key)
         step, momentum = polyak_parameters(problem.L, problem.mu)
         path = minimize(problem, heavy_ball(step, momentum), steps=steps).theta
         top = minimize(quadratic(problem.L[None]), heavy_ball(step, momentum), steps=steps).theta[:, 0]
@@ -127,7 +127,7 @@ def guarantees(key, *, dim: Size = 20, n: Size = 100, steps: Count = 300):
         quadratic_key, x_key, y_key = jax.random.split(key, 3)
         x = jax.random.normal(x_key, (n, dim))
         labels = jax.random.bernoulli(y_key, shape=(n,)).astype(float)
-        flat = random_quadratic(quadratic_key, dim, 1e5)
+        flat = random_quadratic(dim, 1e5, key=quadratic_key)
         far = jnp.linalg.norm(flat.start - flat.minimiser)
 
         def mean(problem, rho, factor=1.0):

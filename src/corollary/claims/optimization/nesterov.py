@@ -54,7 +54,7 @@ def forms(key, *, dim: Size = 10, steps: Count = 300, step: Positive = 0.1, mome
 
     @jax.jit
     def measure(key):
-        problem = random_quadratic(key, dim, 50.0)
+        problem = random_quadratic(dim, 50.0, key=key)
 
         def path(method):
             return minimize(problem, method, steps=steps).theta[1:]
@@ -93,7 +93,7 @@ def printed_lookahead(key, *, dim: Size = 6, step: Positive = 0.1, momentum: Pro
 
     @jax.jit
     def measure(key):
-        problem = random_quadratic(key, dim, 50.0)
+        problem = random_quadratic(dim, 50.0, key=key)
         hessian = problem.hessian(problem.start)
 
         def advance(state, _):
@@ -170,7 +170,7 @@ def convex_rate(key, *, dim: Size = 300, steps: Count = 200):
 
     @jax.jit
     def measure(key):
-        chain, flat = nesterov_chain(dim), random_quadratic(key, 30, 1e6)
+        chain, flat = nesterov_chain(dim), random_quadratic(30, 1e6, key=key)
 
         def gaps(problem):
             methods = (nesterov(1.0, convex_momentum), nesterov(1.0), optax.sgd(1.0))
@@ -227,7 +227,7 @@ def strongly_convex_rate(key, *, dim: Size = 20, condition: Positive = 400.0, n:
             far = jnp.linalg.norm(path.theta - problem.minimiser, axis=-1) if path.theta.ndim > 1 else path.theta
             return path.value - problem.minimum, far, problem.L, problem.mu
 
-        ball = random_quadratic(quadratic_key, dim, condition)
+        ball = random_quadratic(dim, condition, key=quadratic_key)
         rho = strongly_convex_momentum(ball.L, ball.mu)
         slow = minimize(quadratic(ball.mu[None]), nesterov(1 / ball.L, rho), steps=steps).theta[:, 0]
         matrices = nesterov_matrix(1 / ball.L, rho, jnp.geomspace(ball.mu, ball.L, 20))

@@ -44,7 +44,7 @@ def local_models(key, *, dim: Size = 5):
     @jax.jit
     def measure(key):
         f_key, c_key, h_key, d_key = jax.random.split(key, 4)
-        p = random_cosines(f_key, dim, terms=20, scale=5.0)
+        p = random_cosines(dim, key=f_key, terms=20, scale=5.0)
         centre, h = jax.random.normal(c_key, (dim,)), jax.random.normal(h_key, (dim,))
         h = h / jnp.linalg.norm(h)
 
@@ -98,7 +98,7 @@ def newtons_method(key, *, dim: Size = 6, n: Size = 100):
     @jax.jit
     def measure(key):
         q_key, d_key, a_key, s_key = jax.random.split(key, 4)
-        form = random_quadratic(q_key, dim, 1e4)
+        form = random_quadratic(dim, 1e4, key=q_key)
         once = minimize(form, newton(), steps=1).theta[1] - form.minimiser
         p = _logistic(d_key, n, dim)
         path = minimize(p, newton(), steps=8)
@@ -328,7 +328,7 @@ def preconditioner_is_the_hessian(key, *, dim: Size = 4):
 
     @jax.jit
     def measure(key):
-        problem = random_quadratic(key, dim, condition)
+        problem = random_quadratic(dim, condition, key=key)
         hessian = problem.data[0]
 
         def direction(method):

@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 
 from corollary.evidence import Count, Positive, Size, at_most, claim, control, equal, monotone
-from corollary.optimization import minimize, plateau_reductions, quadratic, reduce_on_plateau
+from corollary.optimization import minimize, of_optax, plateau_reductions, quadratic, reduce_on_plateau
 
 
 @claim(rows=("T02.39",))
@@ -29,14 +29,14 @@ def reductions_until_the_step_fits(
         eta = times_too_long * jax.random.uniform(eta_key, minval=0.5, maxval=1.5)
 
         def run(factor, against):
-            method = reduce_on_plateau(eta, factor=factor, patience=patience, against=against)
+            method = of_optax(reduce_on_plateau(eta, factor=factor, patience=patience, against=against))
             path = minimize(problem, method, steps=steps)
 
             def advance(state, k):
                 return method.step(problem, state, k), None
 
-            end = jax.lax.scan(advance, method.init(problem, problem.start), jax.random.split(key, steps))[0]
-            return path.value, end.reductions, end.learning_rate
+            end = jax.lax.scan(advance, method.init(problem, problem.start), jax.random.split(key, steps))[0][1]
+            return path.value, end.reductions, end.step
 
         last = jax.vmap(lambda q: run(q, "last"))(factors)
         best = jax.vmap(lambda q: run(q, "best"))(factors)

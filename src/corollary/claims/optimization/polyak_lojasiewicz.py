@@ -41,7 +41,7 @@ def constants(key, *, points: Count = 5000):
         cloud = 3 * jax.random.normal(t_key, (points, 6))
         spectrum, axes = jnp.linalg.eigh(flat.data[0].T @ flat.data[0] / 3)
         along = flat.minimiser + axes[:, 3]  # of six eigenvalues the first three are zero
-        strong = random_quadratic(q_key, 6, 10.0)
+        strong = random_quadratic(6, 10.0, key=q_key)
         logistic = ridge_logistic(jax.random.normal(d_key, (30, 6)), jnp.arange(30) % 2.0, 0.1)
         line = jnp.linspace(-15.0, 15.0, 30001) + 1e-7
         wave = wavy()
@@ -76,7 +76,7 @@ def constants(key, *, points: Count = 5000):
 
 @claim(rows=("B05.22", "E03.09"))
 def linear_rate(key, *, dim: Size = 30, n: Size = 12, steps: Count = 300):
-    r"""Under the Polyak-Łojasiewicz condition the excess value falls by a constant factor a step.
+    r"""Under the Polyak-Łojasiewicz condition the excess value falls by a constant factor per step.
 
     Let $f$ be $L$-smooth and $\mu$-PL. With $\eta=1/L$, $f(\theta_{k+1})-f^*\le(1-\frac\mu L)(f(\theta_k)-f^*)$ (E,
     Lemma 3.4; B, Theorem 40, prints the step $\frac1{2L}$), and for any $\eta<2/L$ the factor is
@@ -89,7 +89,7 @@ def linear_rate(key, *, dim: Size = 30, n: Size = 12, steps: Count = 300):
     def measure(key):
         x_key, y_key, q_key, d_key = jax.random.split(key, 4)
         flat = least_squares(jax.random.normal(x_key, (n, dim)), jax.random.normal(y_key, (n,)))
-        strong = random_quadratic(q_key, 6, 20.0)
+        strong = random_quadratic(6, 20.0, key=q_key)
         logistic = ridge_logistic(jax.random.normal(d_key, (40, 6)), jnp.arange(40) % 2.0, 0.1, 3 * jnp.ones(6))
 
         def excess(p, start, product):
@@ -193,7 +193,7 @@ def excess_below_itself(key, *, dim: Size = 6, steps: Count = 20):
     $h(\theta^T)-h^*\le(1-\frac\mu L)(h(\theta^T)-h^*)$ along gradient descent with $\eta=1/L$ on an $L$-smooth and
     $\mu$-PL function; here a quadratic. Corrected: $h(\theta^{T-1})$ on the right.
     """
-    problem = random_quadratic(key, dim, 20.0)
+    problem = random_quadratic(dim, 20.0, key=key)
     path = minimize(problem, optax.sgd(1 / problem.L), steps=steps)
     excess, factor = path.value - problem.minimum, 1 - problem.mu / problem.L
     before, after = excess[:-1], excess[1:]

@@ -35,7 +35,7 @@ def dynamics(key, *, dim: Size = 12, condition: Positive = 30.0, steps: Count = 
     @jax.jit
     def measure(key):
         q_key, x_key, w_key = jax.random.split(key, 3)
-        p = random_quadratic(q_key, dim, condition)
+        p = random_quadratic(dim, condition, key=q_key)
         hessian, centre = p.data
         spectrum, axes = jnp.linalg.eigh(hessian)
         products = jnp.array([0.5, 1.0, 1.9])
@@ -155,7 +155,7 @@ def best_rate(key, *, dim: Size = 10):
             path = minimize(quadratic(pair), optax.sgd(best_step(pair)), steps=4000).value
             return jnp.argmax(path <= 1e-6 * path[0])
 
-        matrix = random_quadratic(q_key, dim, 25.0).data[0]
+        matrix = random_quadratic(dim, 25.0, key=q_key).data[0]
         turn = jnp.linalg.qr(jax.random.normal(s_key, (dim, dim)))[0]
         same = jnp.stack([condition_number(m) for m in (3 * matrix, turn @ matrix @ turn.T, jnp.linalg.inv(matrix))])
         return best, searched, exact, spread, longer, jax.vmap(count)(many), same

@@ -58,7 +58,7 @@ def weighted_average(key, *, dim: Size = 5, steps: Count = 80, delta: Probabilit
     @jax.jit
     def measure(key):
         problem_key, u_key, c_key = jax.random.split(key, 3)
-        problem = random_quadratic(problem_key, dim, 30.0)
+        problem = random_quadratic(dim, 30.0, key=problem_key)
         u = jax.random.uniform(u_key)
         c = 10 ** jax.random.uniform(c_key, (), minval=-3, maxval=3)
 
@@ -110,7 +110,7 @@ def weighted_average_as_printed(key, *, dim: Size = 5, steps: Count = 40, delta:
 
     @jax.jit
     def measure(key):
-        problem = random_quadratic(key, dim, 30.0)
+        problem = random_quadratic(dim, 30.0, key=key)
 
         def run(method, names):
             path, kept = _follow(method, lambda t, k: problem.gradient(t), problem.start, steps, names)

@@ -45,7 +45,7 @@ def stairs_of_least_squares(
 
         def curves(etas, batch, sigma):
             y = x @ truth + sigma * noise
-            moments = least_squares_moments(x, y, jnp.zeros(dim), etas, steps, batch=batch)
+            moments = least_squares_moments(x, y, jnp.zeros(dim), etas, steps, batch_size=batch)
             problem = least_squares_sum(x, y)
             off = problem.minimiser - truth
             training = problem.minimum + 0.5 * jnp.einsum("kij,ij->k", moments.variance, x.T @ x / n)

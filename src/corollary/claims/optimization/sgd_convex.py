@@ -174,7 +174,7 @@ def batches(key, *, dim: Size = 3, n: Size = 60, steps: Count = 1500):
         small, growth = batch_constants(constants.kappa1, constants.kappa2, sizes)
 
         def gap(eta, batch, start):
-            second = least_squares_moments(x, y, start, eta, steps, batch=batch).variance
+            second = least_squares_moments(x, y, start, eta, steps, batch_size=batch).variance
             return 0.5 * jnp.einsum("kij,ij->k", second, x.T @ x / n)
 
         longest = 1 / (problem.L * growth)
@@ -293,7 +293,7 @@ def one_step(key, *, dim: Size = 4, n: Size = 30, points: Count = 200, runs: Cou
 def ways_to_converge(key, *, n: Size = 50, dim: Size = 3, runs: Count = 256, steps: Count = 1000, step: Positive = 0.2):
     r"""A constant step leaves a floor; averages, decreasing steps and consistent data do not.
 
-    Least squares, one example a step. With a constant step $\eta$ the mean squared distance stops at a floor, which is
+    Least squares, one example per step. With a constant step $\eta$ the mean squared distance stops at a floor, that is
     proportional to the step; the average $\bar\theta_k=\frac1k\sum_{i\le k}\theta_i$ of the same iterates (Polyak and
     Ruppert) goes on like $1/k$, as do the iterates with $\eta_k\propto1/k$. Where the data are consistent the constant
     step converges linearly. Runs are compared with the exact expectations; slopes are those of the expectations.

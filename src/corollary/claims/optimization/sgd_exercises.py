@@ -12,7 +12,7 @@ from corollary.optimization import batch_gradient, finite_sum, inverse_time, ste
 
 
 def _ends(problem, etas, keys, pieces):
-    """Parameters of independent runs of SGD with one example a step, after each of `pieces` equal stretches."""
+    """Parameters of independent runs of SGD with one example per step, after each of `pieces` equal stretches."""
 
     def run(key):
         def advance(theta, step):

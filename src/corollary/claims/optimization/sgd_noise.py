@@ -192,7 +192,7 @@ def epochs(key, *, dim: Size = 2, step: Positive = 0.3, draws: Count = 2000):
             jax.random.split(draw_key, draws)
         )
         # one epoch of ours, as counts: every example once
-        path = minimize(problem, sgd(step, batch=batch, sampling="reshuffle"), steps=1, key=draw_key).theta
+        path = minimize(problem, sgd(step, batch_size=batch, sampling="reshuffle"), steps=1, key=draw_key).theta
         distances = jnp.linalg.norm(theta - step * one - path[1], axis=1)
         return one.mean(0), two.mean(0), given, (n * full - batch * one[::6]) / (n - batch), full, bias, seen, distances
 
@@ -295,10 +295,10 @@ def methods(key, *, n: Size = 24, dim: Size = 3, steps: Count = 48):
 
         by_hand = jax.lax.scan(recursion, start, jnp.arange(steps))[1]
         return (
-            (run(sgd(eta, batch=4))[1:], by_hand),
-            run(sgd(eta, batch=n, sampling="without")),
+            (run(sgd(eta, batch_size=4))[1:], by_hand),
+            run(sgd(eta, batch_size=n, sampling="without")),
             minimize(Problem(problem.function, problem.data, start), optax.sgd(eta), steps=steps).theta,
-            run(sgd(eta, batch=4, sampling="reshuffle"))[1:],
+            run(sgd(eta, batch_size=4, sampling="reshuffle"))[1:],
         )
 
     (ours, by_hand), all_of_them, descent, shuffled = measure(key)

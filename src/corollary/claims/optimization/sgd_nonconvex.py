@@ -68,7 +68,7 @@ def average_gradient(key, *, steps: Count = 2500, runs: Count = 512, n: Size = 3
         def square(problem, eta, steps):
             def one(key):
                 path = minimize(problem, optax.sgd(eta), steps=steps, key=key)
-                drawn = random_iterate(path, jax.random.fold_in(key, steps))
+                drawn = random_iterate(path, key=jax.random.fold_in(key, steps))
                 return path.gradient_norm[:-1] ** 2, jnp.sum(problem.gradient(drawn) ** 2)
 
             return jax.vmap(one)(jax.random.split(run_key, runs))

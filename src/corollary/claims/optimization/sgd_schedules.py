@@ -111,7 +111,7 @@ def tolerated_steps(key, *, n: Size = 40, dim: Size = 5, steps: Count = 200):
         problem = least_squares_sum(x, y, start)
 
         def error(eta, batch):
-            return jnp.trace(least_squares_moments(x, y, start, eta, steps, batch=batch).variance[-1])
+            return jnp.trace(least_squares_moments(x, y, start, eta, steps, batch_size=batch).variance[-1])
 
         etas = jnp.stack([1.5 / problem.L, 1.5 / problem.L, 1 / jnp.sum(x**2, axis=1).max()])
         # a batch so large that its noise is nothing is gradient descent

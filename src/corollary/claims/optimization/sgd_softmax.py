@@ -78,7 +78,7 @@ def softmax_regression(key, *, n: Size = 200, runs: Count = 256, steps: Count = 
     def measure(key):
         data_key, run_key, theta_key = jax.random.split(key, 3)
         x, y = _mixture(data_key, n)
-        problem = finite_sum(_term, (x, y), jnp.zeros((3, 3)), batch=10)
+        problem = finite_sum(_term, (x, y), jnp.zeros((3, 3)), batch_size=10)
         theta = jax.random.normal(theta_key, (3, 3))
         one_hot = jax.nn.one_hot(y.astype(int), 3)
         p = jax.nn.softmax(x @ theta.T)
@@ -162,7 +162,7 @@ def mean_path(key, *, examples: Size = 3, steps: Count = 6):
 
                 return jax.lax.scan(advance, problem.start, (sequence, step_sizes(schedule, steps)))[0]
 
-            whole = minimize(problem, sgd(schedule, batch=examples, sampling="without"), steps=steps).theta[-1]
+            whole = minimize(problem, sgd(schedule, batch_size=examples, sampling="without"), steps=steps).theta[-1]
             return jax.vmap(run)(sequences).mean(0), whole
 
         alone = finite_sum(square, (x[:1], y[:1]), jnp.ones(2))

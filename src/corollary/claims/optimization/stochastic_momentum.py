@@ -233,7 +233,8 @@ def control_variates(key, *, runs: Count = 256, n: Size = 8, epochs: Size = 6, i
         least = problem(best)
 
         def excess(method, steps, at):
-            values = jax.vmap(lambda key: minimize(problem, method, steps=steps, key=key).value[at])
+            # a method is made for every run: its own draws come from its own key
+            values = jax.vmap(lambda key: minimize(problem, method(key), steps=steps, key=key).value[at])
             return values(jax.random.split(run_key, runs)) - least
 
         points = best + jax.random.normal(point_key, (20, 2, 2))
@@ -245,9 +246,9 @@ def control_variates(key, *, runs: Count = 256, n: Size = 8, epochs: Size = 6, i
         attained = svrg_variance(lone, jnp.ones(1), -jnp.ones(1)) / (8 * lone(jnp.ones(1)))
         known = problem(start) - least, jnp.linalg.eigvalsh(hessian)[0], jnp.sum(problem.gradients(best) ** 2) / n
         return (
-            excess(svrg(0.1, inner), epochs * inner, inner * np.arange(1, epochs + 1)),
-            excess(sag(1 / 16), steps, checked + 1),
-            excess(optax.sgd(1 / 16), steps, checked + 1),
+            excess(lambda key: svrg(0.1, inner, key=key), epochs * inner, inner * np.arange(1, epochs + 1)),
+            excess(lambda key: sag(1 / 16), steps, checked + 1),
+            excess(lambda key: optax.sgd(1 / 16), steps, checked + 1),
             (noise, 4 * excesses, at_best, attained),
             known,
         )

@@ -141,5 +141,5 @@ class Decoder(eqx.Module):
             x, *cache = block.step(x, extra[0], extra[1], position, extra[2])
             return x, tuple(cache)
 
-        x, (keys, values) = self.stack.run(turn, x, None, (keys, values, contexts))
+        x, (keys, values) = self.stack.run(turn, x, (keys, values, contexts))
         return x if self.norm is None else self.norm(x), keys, values

@@ -43,7 +43,7 @@ class TokenEmbedding(eqx.Module):
         rows, width = self.weight.shape
         tokens = labels("tokens", tokens, rows, "T")
         if tokens.shape[0] > self.length:
-            raise ValueError(f"tokens must be at most {self.length}, got {tokens.shape[0]}.")
+            raise ValueError(f"tokens must hold at most {self.length} tokens, got {tokens.shape[0]}.")
         dtype = self.weight.dtype
         x = jax.nn.one_hot(tokens, rows, dtype=dtype) @ self.weight if rows <= FEW else self.weight[tokens]
         if self.positions == "learned":

@@ -27,9 +27,9 @@ class BlockStack(eqx.Module):
 
     def __call__(self, x, *arguments, key=None, **options):
         """`x` after all blocks, each called as `block(x, *arguments, key=..., **options)`."""
-        return self.run(lambda block, x, key: (block(x, *arguments, key=key, **options), None), x, key)[0]
+        return self.run(lambda block, x, key: (block(x, *arguments, key=key, **options), None), x, key=key)[0]
 
-    def run(self, turn, x, key=None, extras=None):
+    def run(self, turn, x, extras=None, *, key=None):
         """Carry `x` through `turn(block, x, key)`, or `turn(block, x, key, extra)`, which returns it and an output.
 
         `extras` have one entry per block along their first axis; so have the stacked outputs.
@@ -91,5 +91,5 @@ class Encoder(eqx.Module):
             x, *cache = block.step(x, *extra, position)
             return x, tuple(cache)
 
-        x, (keys, values) = self.stack.run(turn, x, None, (keys, values))
+        x, (keys, values) = self.stack.run(turn, x, (keys, values))
         return x if self.norm is None else self.norm(x), keys, values

@@ -1,8 +1,8 @@
 r"""A language model: a transformer that only decodes, each token from the ones before it.
 
-    model = LanguageModel(vocabulary=65, length=256, width=384, heads=6, depth=6, key=key)
-    model(tokens)                                            # logits of the token after each of them
-    next_token_loss(model, sequences)                        # mean of -ln p(y_n | start, y_1..y_{n-1})
+    network = LanguageModel(vocabulary=65, length=256, width=384, heads=6, depth=6, key=key)
+    network(tokens)                                            # logits of the token after each of them
+    next_token_loss(network, sequences)                        # mean of -ln p(y_n | start, y_1..y_{n-1})
 
 `cache` and `step` give the same one token at a time: what `corollary.language` decodes with.
 """
@@ -115,23 +115,23 @@ class LanguageModel(eqx.Module):
 
 
 @implements("B10.63")
-def next_token_loss(model, sequences, *, key=None, dtype=None, start: bool = True):
+def next_token_loss(network, sequences, *, key=None, dtype=None, start: bool = True):
     r"""Mean of $-\ln p(y_n\mid y_{1:n-1})$ over all tokens of `sequences` (batch, T), in nats.
 
     Inputs are (start, $y_1,\dots,y_{T-1}$) and targets $(y_1,\dots,y_T)$. With `start=False` the sequences are pieces
     of a longer text: the first token of each is only looked at. `dtype` computes in another precision (bfloat16) than
     the parameters have; the softmax stays in single precision at least. With a key, dropout acts.
     """
-    sequences = labels("sequences", sequences, model.vocabulary, "batch T")
+    sequences = labels("sequences", sequences, network.vocabulary, "batch T")
     if not start and sequences.shape[1] < 2:
         raise ValueError("sequences must be of two tokens or more when no start stands before them.")
-    model = model if dtype is None else in_dtype(model, dtype)
+    network = network if dtype is None else in_dtype(network, dtype)
     targets = sequences if start else sequences[:, 1:]
-    inputs = after_start(sequences, model.start) if start else sequences[:, :-1]
+    inputs = after_start(sequences, network.start) if start else sequences[:, :-1]
     if key is None:
-        logits = jax.vmap(model)(inputs)
+        logits = jax.vmap(network)(inputs)
     else:
-        logits = jax.vmap(lambda tokens, key: model(tokens, key=key))(inputs, jax.random.split(key, len(inputs)))
+        logits = jax.vmap(lambda tokens, key: network(tokens, key=key))(inputs, jax.random.split(key, len(inputs)))
     return token_cross_entropy(logits, targets).mean()
 
 
@@ -149,9 +149,9 @@ def token_cross_entropy(logits, targets):
     return jax.nn.logsumexp(wide, axis=-1) - jnp.sum(jnp.where(hit, wide, 0), axis=-1)
 
 
-def in_dtype(model, dtype):
-    """The model with its floating-point arrays in another precision; gradients come back in the first one."""
-    return jax.tree.map(lambda a: a.astype(dtype) if eqx.is_inexact_array(a) else a, model)
+def in_dtype(network, dtype):
+    """The network with its floating-point arrays in another precision; gradients come back in the first one."""
+    return jax.tree.map(lambda a: a.astype(dtype) if eqx.is_inexact_array(a) else a, network)
 
 
 def after_start(tokens, start: int):

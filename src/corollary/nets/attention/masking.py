@@ -74,7 +74,7 @@ def sentence_pairs(sentences, *, key) -> Pairs:
     sentences = labels("sentences", sentences, None, "n L")
     n = sentences.shape[0]
     if n < 3:
-        raise ValueError(f"sentences must be at least 3, so that there is another one than the next, got {n}.")
+        raise ValueError(f"sentences must hold at least 3, so that one other than the next can be drawn, got {n}.")
     coin_key, other_key = jax.random.split(key)
     follows = jax.random.bernoulli(coin_key, shape=(n - 1,))
     after = jnp.arange(1, n)

@@ -1,9 +1,9 @@
 r"""The transformer: an encoder reads the source, a decoder writes the target one token after the other.
 
-model = Transformer(source=30, target=30, length=20, width=64, heads=4, depth=2, key=key)
-model(source, target)                       # logits of every target token given those before it: teacher forcing
-model.generate(source, length=20, end=1)    # the most probable token, again and again
-model.given(source)                         # a language model of the target, for `corollary.language`
+network = Transformer(source=30, target=30, length=20, width=64, heads=4, depth=2, key=key)
+network(source, target)                       # logits of every target token given those before it: teacher forcing
+network.generate(source, length=20, end=1)    # the most probable token, again and again
+network.given(source)                         # a language model of the target, for `corollary.language`
 """
 
 import equinox as eqx
@@ -108,29 +108,29 @@ class Transformer(eqx.Module):
 class Conditioned(eqx.Module):
     """The decoder of a transformer with the source put in: `cache` and `step` as those of `LanguageModel`."""
 
-    model: Transformer
+    network: Transformer
     contexts: tuple[jax.Array, jax.Array]
 
     @property
     def vocabulary(self) -> int:
-        return self.model.start
+        return self.network.start
 
     @property
     def start(self) -> int:
         """The token that stands before the first one."""
-        return self.model.start
+        return self.network.start
 
     def cache(self, length: int | None = None) -> KeyValueCache:
         """What `step` remembers, before the first token, with room for `length` tokens."""
-        return empty_cache(self.model.decoder.stack, room(length, self.model.target.length))
+        return empty_cache(self.network.decoder.stack, room(length, self.network.target.length))
 
     def step(self, token, cache: KeyValueCache):
         """Logits (vocabulary,) of the token after `token`, which comes after those in the cache; and the new cache."""
         check_room(cache)
-        model, token = self.model, labels("token", token, self.vocabulary + 1, "")
-        x = model.target(token[None], cache.position)[0]
-        x, keys, values = model.decoder.step(x, cache.keys, cache.values, cache.position, self.contexts)
-        return model.readout(x), KeyValueCache(keys, values, cache.position + 1)
+        network, token = self.network, labels("token", token, self.vocabulary + 1, "")
+        x = network.target(token[None], cache.position)[0]
+        x, keys, values = network.decoder.step(x, cache.keys, cache.values, cache.position, self.contexts)
+        return network.readout(x), KeyValueCache(keys, values, cache.position + 1)
 
 
 def teacher_forcing_loss(network, batch, *, key=None):
@@ -142,7 +142,7 @@ def teacher_forcing_loss(network, batch, *, key=None):
     source, target = batch
     source, target = jnp.asarray(source), labels("target", target, network.start, "batch T")
     if source.ndim != 2 or source.shape[0] != target.shape[0]:
-        raise ValueError(f"source must have shape ({target.shape[0]}, S), as many as targets, got {source.shape}.")
+        raise ValueError(f"source must have shape ({target.shape[0]}, S), one row per target, got {source.shape}.")
     if key is None or not takes_key(network):
         logits = jax.vmap(network)(source, target)
     else:

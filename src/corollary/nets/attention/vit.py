@@ -25,7 +25,9 @@ def image_patches(image, size: int):
     image, size = real("image", image, "channels height width", finite=False), whole("size", size)
     channels, height, width = image.shape
     if height % size or width % size:
-        raise ValueError(f"image must be a whole number of patches of {size} high and wide, got {height} and {width}.")
+        raise ValueError(
+            f"image must have a height and width that are multiples of the patch size {size}, got {height} and {width}."
+        )
     grid = image.reshape(channels, height // size, size, width // size, size)
     return grid.transpose(1, 3, 0, 2, 4).reshape(-1, channels * size * size)
 

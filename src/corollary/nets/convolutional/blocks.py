@@ -1,6 +1,6 @@
 r"""What residual and dense networks are made of: convolutions and normalisation of whole batches of images.
 
-Inside of these networks a batch has the axes (example, row, column, channel), the order that accelerators are fastest
+Inside these networks a batch has the axes (example, row, column, channel), the order that accelerators are fastest
 in, and every layer is one convolution of the whole batch. A layer has a `state`, the running statistics of its
 normalisation, and is called as `layer(x, state, training)`, which returns the output and the new state.
 """

@@ -157,15 +157,15 @@ class KnownSignalDetector(eqx.Module):
         r"""$\nabla_{(w,b)}\lambda=(S-y)\,(\max_n(\mathbf R\star\mathbf X)_n,\,1)$ of one signal (14.5)."""
         return (self(x) - labels("y", y, 2, "")) * jnp.stack([self.feature(x), jnp.ones_like(self.bias)])
 
-    def fit(self, x, y, *, ridge=1e-3) -> "KnownSignalDetector":
+    def fit(self, x, y, *, penalty=1e-3) -> "KnownSignalDetector":
         """Logistic regression on the feature, centred and scaled first (it is of the order of 200) and by Newton.
 
-        The `ridge` on those units keeps $w$ finite where the classes are separable.
+        The `penalty` on those units keeps $w$ finite where the classes are separable.
         """
         features = jax.vmap(self.feature)(real("x", x, "n N", dims := {}))
         y = labels("y", y, 2, "n", dims)
         mean, deviation = features.mean(), features.std()
-        slope, offset = fit_newton(((features - mean) / deviation)[:, None], y, ridge=ridge).theta
+        slope, offset = fit_newton(((features - mean) / deviation)[:, None], y, penalty=penalty).theta
         return KnownSignalDetector(self.reference, slope / deviation, offset - slope * mean / deviation)
 
 
@@ -190,7 +190,7 @@ def _reference(reference):
 
 
 def sliding_windows(x, size: int):
-    """All windows of `size` entries of a signal, one a row."""
+    """All windows of `size` entries of a signal, one per row."""
     x, size = real("x", x, "N", finite=False), whole("size", size)
     if x.shape[0] < size:
         raise ValueError(f"x must be at least as long as the reference, {size}, got {x.shape[0]}.")

@@ -40,7 +40,7 @@ def frequency_response(h, u, *, start: int = 0):
 
 @implements("M14.12")
 def signal_lipschitz(r):
-    r"""$\max_{n\in\mathbb Z}|R_{n+1}-R_n|$ of a signal that is zero outside of its support: its ends count."""
+    r"""$\max_{n\in\mathbb Z}|R_{n+1}-R_n|$ of a signal that is zero outside its support: its ends count."""
     r = real("r", r, "taps")
     return jnp.max(jnp.abs(jnp.diff(jnp.pad(r, 1))))
 
@@ -49,7 +49,7 @@ def signal_lipschitz(r):
 def stride_gap(r, x, stride: int):
     r"""$\max_n(R\star X)_n-\max_k(R\star X)_{sk}$ over all integers: what is lost by looking at every $s$-th only.
 
-    Zeros outside of both signals. It lies between 0 and $\lfloor s/2\rfloor\,\mathrm{Lip}(R)\sum_k|X_k|$.
+    Zeros outside both signals. It lies between 0 and $\lfloor s/2\rfloor\,\mathrm{Lip}(R)\sum_k|X_k|$.
     """
     r, x, s = real("r", r, "taps"), real("x", x, "length"), whole("stride", stride)
     # where the signals do not meet the correlation is zero; s such places at each end hold a multiple of s

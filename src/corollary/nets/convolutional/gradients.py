@@ -92,47 +92,47 @@ class ConvClassifier(eqx.Module):
 
 
 @implements("M14.15", "M14.16", "M14.17", "M14.25")
-def classifier_gradient(model: ConvClassifier, x, y) -> ConvClassifier:
-    r"""The gradient of $-\ln m_y$ for one image, without automatic differentiation, in the form of the model.
+def classifier_gradient(network: ConvClassifier, x, y) -> ConvClassifier:
+    r"""The gradient of $-\ln m_y$ for one image, without automatic differentiation, in the form of the network.
 
     $\partial_U=m-e(y)$, $\delta=\sum_j\partial_{U_j}W_j$, $\partial_{W_j}=\partial_{U_j}H$, $\partial_b=\partial_U$,
     and with $D=\sigma'(Z)\odot\delta$: $\partial_{\mathbf r_k}=D_k\star\mathbf X$, $\partial_{b^1_k}=\sum_{iq}D_{kiq}$.
     """
-    if not isinstance(model, ConvClassifier):
-        raise TypeError(f"model must be a ConvClassifier, got {type(model).__name__}.")
-    z = model.preactivations(x)
-    h = model.activation(z)
-    classes = model.bias.shape[0]
+    if not isinstance(network, ConvClassifier):
+        raise TypeError(f"network must be a ConvClassifier, got {type(network).__name__}.")
+    z = network.preactivations(x)
+    h = network.activation(z)
+    classes = network.bias.shape[0]
     truth = jax.nn.one_hot(labels("y", y, classes, ""), classes, dtype=h.dtype)
-    by_u = jax.nn.softmax(jnp.tensordot(model.weight, h, axes=3) + model.bias) - truth
-    below = model.activation.prime(z) * jnp.tensordot(by_u, model.weight, axes=1)
+    by_u = jax.nn.softmax(jnp.tensordot(network.weight, h, axes=3) + network.bias) - truth
+    below = network.activation.prime(z) * jnp.tensordot(by_u, network.weight, axes=1)
     by_filters = jax.vmap(cross_correlate, in_axes=(0, None))(below, real("x", x))
     by_weight = by_u[:, None, None, None] * h
     return eqx.tree_at(
         lambda m: (m.filters, m.filter_bias, m.weight, m.bias),
-        model,
+        network,
         (by_filters, below.sum(axis=(1, 2)), by_weight, by_u),
     )
 
 
 class Descent(NamedTuple):
-    """The model after the last step, and the loss of every step's image before it."""
+    """The network after the last step, and the loss of every step's image before it."""
 
-    model: ConvClassifier
+    network: ConvClassifier
     losses: jax.Array
 
 
 @implements("M14.16", "B10.12")
-def sgd_classifier(model: ConvClassifier, x, y, *, key, steps: int, step=0.05) -> Descent:
+def sgd_classifier(network: ConvClassifier, x, y, *, key, steps: int, step=0.05) -> Descent:
     r"""Draw an image, go forward and backward as in `classifier_gradient`, step down the gradient, and again."""
     x = real("x", x, "n rows columns", dims := {})
-    y = labels("y", y, model.bias.shape[0], "n", dims)
+    y = labels("y", y, network.bias.shape[0], "n", dims)
     positive("step", step)
 
-    def advance(model, i):
-        slope = classifier_gradient(model, x[i], y[i])
-        moved = jax.tree.map(lambda a, g: a - step * g, *(eqx.filter(m, eqx.is_array) for m in (model, slope)))
-        return eqx.combine(moved, model), model.loss(x[i], y[i])
+    def advance(network, i):
+        slope = classifier_gradient(network, x[i], y[i])
+        moved = jax.tree.map(lambda a, g: a - step * g, *(eqx.filter(m, eqx.is_array) for m in (network, slope)))
+        return eqx.combine(moved, network), network.loss(x[i], y[i])
 
     chosen = jax.random.randint(key, (whole("steps", steps),), 0, x.shape[0])
-    return Descent(*jax.lax.scan(advance, model, chosen))
+    return Descent(*jax.lax.scan(advance, network, chosen))

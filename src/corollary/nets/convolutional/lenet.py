@@ -73,7 +73,9 @@ class ConvolutionalNetwork(eqx.Module):
             convolutions.append(_convolution(channels, stage, bias, k))
             size = _size_after(stage, size)
             if min(size) < 1:
-                raise ValueError(f"stages must leave something of the image; stage {i} pools it to {tuple(size)}.")
+                raise ValueError(
+                    f"stages must leave at least one pixel of the image; stage {i} reduces it to {tuple(size)}."
+                )
             channels = stage.channels
         self.convolutions, self.stages = tuple(convolutions), stages
         self.readout, self.activation = one_of("readout", readout, READOUTS), activation

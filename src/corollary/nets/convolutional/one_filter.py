@@ -88,24 +88,24 @@ class OneFilterCNN(eqx.Module):
 
 
 @implements("M14.10", "M14.11", "M14.23")
-def one_filter_gradient(model: OneFilterCNN, x, y) -> OneFilterGradient:
+def one_filter_gradient(network: OneFilterCNN, x, y) -> OneFilterGradient:
     r"""The gradient (14.6), written out: with $n^*=\arg\max_n(\mathbf r\star\mathbf X)_n$ and $g=S(wM+b)-y$,
     $\partial_{r_j}=g\,w\,X_{n^*+j}$, $\partial_w=gM$, $\partial_b=g$.
 
     The filter moves along the piece of the signal that it matches best now. With `relu` the first two vanish where
     $M=0$.
     """
-    if not isinstance(model, OneFilterCNN):
-        raise TypeError(f"model must be a OneFilterCNN, got {type(model).__name__}.")
+    if not isinstance(network, OneFilterCNN):
+        raise TypeError(f"network must be a OneFilterCNN, got {type(network).__name__}.")
     x = real("x", x, "N")
-    correlation = cross_correlate(model.filter, x)
+    correlation = cross_correlate(network.filter, x)
     start = jnp.argmax(correlation)
-    size = model.filter.shape[0]
-    alive = (correlation[start] > 0) if model.relu else True
+    size = network.filter.shape[0]
+    alive = (correlation[start] > 0) if network.relu else True
     match = jnp.where(alive, correlation[start], 0.0)
-    g = jax.nn.sigmoid(model.weight * match + model.bias) - labels("y", y, 2, "")
+    g = jax.nn.sigmoid(network.weight * match + network.bias) - labels("y", y, 2, "")
     piece = jax.lax.dynamic_slice(x, (start,), (size,))
-    return OneFilterGradient(jnp.where(alive, g * model.weight, 0.0) * piece, g * match, g, start)
+    return OneFilterGradient(jnp.where(alive, g * network.weight, 0.0) * piece, g * match, g, start)
 
 
 def _mean_loss(network, batch):

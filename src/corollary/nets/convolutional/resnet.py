@@ -1,11 +1,11 @@
 r"""Residual networks: ResNet9, and the family of He et al. with basic and bottleneck blocks.
 
 ```python
-model = ResNet9(3, 10, key=key)
-state = model.state()
-logits, state = model.batch(x, state, training=True)      # x (n, 3, 32, 32): one convolution a layer for all n
-model(x[0], state)                                        # one image, by the running statistics
-model.batch(x, state, dtype=jnp.bfloat16)[0]              # parameters stay as they are, the arithmetic has 16 bits
+network = ResNet9(3, 10, key=key)
+state = network.state()
+logits, state = network.batch(x, state, training=True)      # x (n, 3, 32, 32): one convolution a layer for all n
+network(x[0], state)                                        # one image, by the running statistics
+network.batch(x, state, dtype=jnp.bfloat16)[0]              # parameters stay as they are, the arithmetic has 16 bits
 ```
 """
 
@@ -164,7 +164,7 @@ class ResNet(ImageClassifier):
         plain: bool = False,
     ):
         if not isinstance(stages, Sequence) or not isinstance(widths, Sequence) or len(stages) != len(widths):
-            raise TypeError(f"stages and widths must be sequences of one length, got {stages!r} and {widths!r}.")
+            raise TypeError(f"stages and widths must be sequences of the same length, got {stages!r} and {widths!r}.")
         stages, widths = [whole("stages", n) for n in stages], [whole("widths", w) for w in widths]
         self.large = one_of("stem", stem, ("large", "small")) == "large"
         one_of("kind", kind, ("basic", "bottleneck"))

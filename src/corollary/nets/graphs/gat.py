@@ -55,7 +55,7 @@ class GATLayer(eqx.Module):
     def coupling(self, x, adjacency, edge_features=None):
         r"""The matrices $Q$ (heads, m, m): rows sum to one and are zero away from the graph."""
         if isinstance(adjacency, Edges):
-            raise TypeError("adjacency must be a matrix: the coupling of Edges is never made as one.")
+            raise TypeError("adjacency must be a matrix: with Edges call the layer itself, which needs no matrix.")
         _, own, other = self._scores(x)
         adjacency = as_graph(adjacency, own.shape[1])
         scores = own[:, :, None] + other[:, None, :]
@@ -93,7 +93,7 @@ class GATLayer(eqx.Module):
     def _scores(self, x):
         x = features(x)
         if x.shape[1] != self.projection.shape[2]:
-            raise ValueError(f"x must have {self.projection.shape[2]} features a vertex, got shape {x.shape}.")
+            raise ValueError(f"x must have {self.projection.shape[2]} features per vertex, got shape {x.shape}.")
         projected = jnp.einsum("hsd,md->mhs", self.projection, x)
         return (
             projected,
@@ -103,7 +103,7 @@ class GATLayer(eqx.Module):
 
     def _edges(self, edge_features, shape):
         if (edge_features is None) != (self.edge is None):
-            raise TypeError("edge_features must be given exactly if the layer was made with them.")
+            raise TypeError("edge_features must be given if and only if the layer was made with them.")
         if edge_features is None:
             return None
         return real("edge_features", edge_features, " ".join(map(str, (*shape, self.edge.shape[1]))), finite=False)

@@ -17,7 +17,7 @@ from corollary.nets.initialisations import glorot_uniform
 def gcn_coupling(adjacency):
     r"""$\bar A=D^{-1/2}(A+I)D^{-1/2}$ with $d_m=1+\sum_na_{nm}$, as a matrix; the degrees count the vertex itself."""
     if isinstance(adjacency, Edges):
-        raise TypeError("adjacency must be a matrix; with Edges use gcn_propagate, which needs none.")
+        raise TypeError("adjacency must be a matrix; with Edges use gcn_propagate, which needs no matrix.")
     adjacency = as_graph(adjacency)
     scale = jax.lax.rsqrt(1 + degrees(adjacency))
     return scale[:, None] * (adjacency + jnp.eye(adjacency.shape[0], dtype=adjacency.dtype)) * scale
@@ -51,7 +51,7 @@ class GCNLayer(eqx.Module):
     def __call__(self, x, graph):
         x = features(x)
         if x.shape[1] != self.weight.shape[0]:
-            raise ValueError(f"x must have {self.weight.shape[0]} features a vertex, got shape {x.shape}.")
+            raise ValueError(f"x must have {self.weight.shape[0]} features per vertex, got shape {x.shape}.")
         # average where there are fewer features: the result is the same
         if self.weight.shape[1] < self.weight.shape[0]:
             z = gcn_propagate(x @ self.weight, graph)

@@ -65,7 +65,7 @@ def sphere_mean_defect(f: Callable, x, radius, *, order: int = 32):
 def graph_laplacian(adjacency, *, normalised: bool = False):
     r"""$L=D-A$, or $\tilde L=I-D^{-1/2}AD^{-1/2}$, which takes a graph without isolated vertices; $D$ without loops."""
     if isinstance(adjacency, Edges):
-        raise TypeError("adjacency must be a matrix; with Edges use laplacian_apply, which needs none.")
+        raise TypeError("adjacency must be a matrix; with Edges use laplacian_apply, which needs no matrix.")
     adjacency = as_graph(adjacency)
     degree = degrees(adjacency)
     if not normalised:

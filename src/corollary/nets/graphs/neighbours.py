@@ -38,13 +38,13 @@ class Edges(eqx.Module):
 
     @classmethod
     def of(cls, adjacency) -> "Edges":
-        """The edges of a matrix of zeros and ones, which must be known before tracing."""
+        """The edges of a matrix of zeros and ones, which must not be traced by `jit`."""
         if not concrete(adjacency):
-            raise TypeError("adjacency must be known before tracing to be told by its edges.")
+            raise TypeError("adjacency must not be traced by jit: the number of edges depends on its values.")
         as_graph(adjacency)
         matrix = np.asarray(adjacency)
         if not np.isin(matrix, (0, 1)).all():
-            raise ValueError("adjacency must hold zeros and ones to be told by its edges.")
+            raise ValueError("adjacency must hold only zeros and ones: Edges have no weights.")
         return cls(np.argwhere(np.triu(matrix)), len(matrix))
 
 
@@ -106,7 +106,7 @@ def as_graph(graph, nodes: int | None = None):
 
 
 def features(x):
-    """The features of all vertices, one a row."""
+    """The features of all vertices, one per row."""
     return real("x", x, "m d", finite=False)
 
 

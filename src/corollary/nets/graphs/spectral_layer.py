@@ -34,7 +34,7 @@ class SpectralLayer(eqx.Module):
     def __call__(self, x, graph):
         x = features(x)
         if x.shape[1] != self.coefficients.shape[1]:
-            raise ValueError(f"x must have {self.coefficients.shape[1]} features a vertex, got shape {x.shape}.")
+            raise ValueError(f"x must have {self.coefficients.shape[1]} features per vertex, got shape {x.shape}.")
         graph = as_graph(graph, x.shape[0])
         alpha = jnp.moveaxis(self.coefficients, 2, 0)  # (K + 1, outputs, inputs)
         power, total = x, x @ alpha[0].T

@@ -1,4 +1,4 @@
-r"""One weight a layer: how a step of gradient descent couples all layers of a network that is not normalised."""
+r"""One weight per layer: how a step of gradient descent couples all layers of a network that is not normalised."""
 
 from typing import NamedTuple
 

@@ -20,7 +20,7 @@ from corollary.nets.recurrent.uses import labelling_loss, step_error
 
 
 class ThroughTime(NamedTuple):
-    r"""The loss, its gradient in the form of the model, and `adjoints` $D_t=\partial\Lambda/\partial Z_t$."""
+    r"""The loss, its gradient in the form of the network, and `adjoints` $D_t=\partial\Lambda/\partial Z_t$."""
 
     loss: jax.Array
     gradient: Any
@@ -28,14 +28,14 @@ class ThroughTime(NamedTuple):
 
 
 @implements("M13.10", "M13.49", "E05.04")
-def bptt(model: Recurrent, xs, ys, state=None, *, loss: Callable = step_error) -> ThroughTime:
+def bptt(network: Recurrent, xs, ys, state=None, *, loss: Callable = step_error) -> ThroughTime:
     r"""One pass back through the sequence, at a cost and with a memory of the order of $T$.
 
     $D_t=\partial_Z\ell_t+D_{t+1}\,\partial_Zm_Z(X_{t+1},Z_t)$ with $D_{T+1}=0$, and the gradient is
     $\sum_t[\partial_\theta\ell_t+D_t\,\partial_\theta m_Z(X_t,Z_{t-1})]$, where the last derivative is the immediate
     one: that of a single step with $Z_{t-1}$ held fixed.
     """
-    params, one_step, one_loss, xs, ys, states, before = _local(model, xs, ys, state, loss)
+    params, one_step, one_loss, xs, ys, states, before = _local(network, xs, ys, state, loss)
 
     def back(carry, step):
         later, total = carry
@@ -51,12 +51,12 @@ def bptt(model: Recurrent, xs, ys, state=None, *, loss: Callable = step_error) -
 
 
 @implements("M13.11", "E05.04")
-def bptt_window(model: Recurrent, xs, ys, window: int, state=None, *, loss: Callable = step_error) -> ThroughTime:
+def bptt_window(network: Recurrent, xs, ys, window: int, state=None, *, loss: Callable = step_error) -> ThroughTime:
     r"""Sliding truncation: the error of a step goes back through that step and the `window` $-1$ before it.
 
     Exact for a window of $T$ or more. What is left out of a stable linear recurrence is of the order $\rho^{window}$.
     """
-    params, one_step, one_loss, xs, ys, states, before = _local(model, xs, ys, state, loss)
+    params, one_step, one_loss, xs, ys, states, before = _local(network, xs, ys, state, loss)
     window = whole("window", window)
     values, (own, sources) = jax.vmap(lambda x, z, y: jax.value_and_grad(one_loss, (0, 2))(params, x, z, y))(
         xs, states, ys
@@ -75,7 +75,7 @@ def bptt_window(model: Recurrent, xs, ys, window: int, state=None, *, loss: Call
 
 
 @implements("M13.11", "M13.48")
-def bptt_blocks(model: Recurrent, xs, ys, block: int, state=None, *, loss: Callable = step_error) -> ThroughTime:
+def bptt_blocks(network: Recurrent, xs, ys, block: int, state=None, *, loss: Callable = step_error) -> ThroughTime:
     r"""Truncation in blocks of `block` steps, which must divide $T$: the mean of the gradients of the blocks.
 
     Every block starts from the true state, taken as a constant: what earlier steps contributed to it is left out, so
@@ -83,26 +83,26 @@ def bptt_blocks(model: Recurrent, xs, ys, block: int, state=None, *, loss: Calla
     """
     block, xs, ys = whole("block", block), sequence(xs), sequence(ys, "ys")
     blocks = _divided(ys, block)
-    before = _shifted(unroll(model.cell, xs, state), model.cell.initial() if state is None else state)
+    before = _shifted(unroll(network.cell, xs, state), network.cell.initial() if state is None else state)
     starts = jax.tree.map(lambda a: a[::block], before)
     cut = lambda tree: jax.tree.map(lambda a: a.reshape(blocks, block, *a.shape[1:]), tree)  # noqa: E731
-    found = jax.vmap(lambda x, y, z: bptt(model, x, y, z, loss=loss))(cut(xs), cut(ys), starts)
+    found = jax.vmap(lambda x, y, z: bptt(network, x, y, z, loss=loss))(cut(xs), cut(ys), starts)
     adjoints = jax.tree.map(lambda a: a.reshape(-1, *a.shape[2:]) / blocks, found.adjoints)
     mean = lambda tree: jax.tree.map(lambda a: a.mean(0), tree)  # noqa: E731
     return ThroughTime(mean(found.loss), mean(found.gradient), adjoints)
 
 
 class Streamed(NamedTuple):
-    """The model after a stream of data, the loss of every block before its update, and the state at the end."""
+    """The network after a stream of data, the loss of every block before its update, and the state at the end."""
 
-    model: Any
+    network: Any
     losses: jax.Array
     state: Any
 
 
 @implements("M13.11")
 def train_truncated(
-    model: Recurrent,
+    network: Recurrent,
     xs,
     ys,
     optimiser: optax.GradientTransformation,
@@ -122,12 +122,12 @@ def train_truncated(
     block, xs, ys = whole("block", block), sequence(xs), sequence(ys, "ys")
     blocks = _divided(ys, block)
     cut = jax.tree.map(lambda a: a.reshape(blocks, block, *a.shape[1:]), (xs, ys))
-    params, static = eqx.partition(model, eqx.is_inexact_array)
+    params, static = eqx.partition(network, eqx.is_inexact_array)
 
     def objective(params, x, y, state):
-        model = eqx.combine(params, static)
-        states = unroll(model.cell, x, state)
-        outputs = jax.vmap(model.answer)(states, x)
+        network = eqx.combine(params, static)
+        states = unroll(network.cell, x, state)
+        outputs = jax.vmap(network.answer)(states, x)
         return jnp.mean(jax.vmap(loss)(outputs, y)), jax.tree.map(lambda z: z[-1], states)
 
     def update(carry, step):
@@ -137,23 +137,23 @@ def train_truncated(
         return (optax.apply_updates(params, updates), after, memory), value
 
     first = jax.tree.map(lambda a: a[0], cut)
-    state = model.cell.initial() if state is None else state
+    state = network.cell.initial() if state is None else state
     after = jax.eval_shape(objective, params, *first, state)[1]
     state = jax.tree.map(lambda s, new: jnp.asarray(s, new.dtype), state, after)
     (params, state, _), losses = jax.lax.scan(update, (params, state, optimiser.init(params)), cut)
     return Streamed(eqx.combine(params, static), losses, state)
 
 
-def _local(model, xs, ys, state, loss):
+def _local(network, xs, ys, state, loss):
     """The parameters, the two functions of one step, and what they are differentiated at."""
-    if not isinstance(model, Recurrent):
-        raise TypeError(f"model must be a Recurrent network, got {type(model).__name__}.")
+    if not isinstance(network, Recurrent):
+        raise TypeError(f"network must be a Recurrent network, got {type(network).__name__}.")
     xs, ys = sequence(xs), sequence(ys, "ys")
     steps = jax.tree.leaves(xs)[0].shape[0]
-    jax.eval_shape(lambda: labelling_loss(model, xs, ys, loss))  # the shapes fit, or one sentence says which do not
-    states = unroll(model.cell, xs, state)
-    before = _shifted(states, model.cell.initial() if state is None else state)
-    params, static = eqx.partition(model, eqx.is_inexact_array)
+    jax.eval_shape(lambda: labelling_loss(network, xs, ys, loss))  # the shapes fit, or one sentence says which do not
+    states = unroll(network.cell, xs, state)
+    before = _shifted(states, network.cell.initial() if state is None else state)
+    params, static = eqx.partition(network, eqx.is_inexact_array)
 
     def one_step(params, x, z):
         return eqx.combine(params, static).cell(x, z)

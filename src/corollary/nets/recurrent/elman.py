@@ -123,10 +123,12 @@ class Elman(Recurrent):
         readout = real("readout", readout, "q m", dims)
         bias = None if bias is None else real("bias", jnp.atleast_1d(bias), "m", dims)
         offset = None if offset is None else real("offset", jnp.atleast_1d(offset), "q", dims)
-        model = cls(dims["n"], dims["m"], dims["q"], activation, output_activation, key=jax.random.key(0), start=start)
+        network = cls(
+            dims["n"], dims["m"], dims["q"], activation, output_activation, key=jax.random.key(0), start=start
+        )
         return eqx.tree_at(
             lambda e: (e.cell.recurrent, e.cell.inputs, e.cell.bias, e.readout.weight, e.readout.bias),
-            model,
+            network,
             (recurrent, inputs, bias, readout, offset),
         )
 

@@ -15,7 +15,7 @@ from corollary.nets.mlp import MLP
 
 @implements("M13.04")
 def lagged_table(xs, ys, lags: int = 1) -> Data:
-    r"""The pairs $((X_t,Y_{t-1},\dots,Y_{t-p}),Y_t)$, one a row, NaN where there is no earlier $Y$.
+    r"""The pairs $((X_t,Y_{t-1},\dots,Y_{t-p}),Y_t)$, one per row, NaN where there is no earlier $Y$.
 
     `xs` is (T,) or (T, n), `ys` (T,) or (T, q); the features are (T, n + q p). Drop the first `lags` rows to train.
     """

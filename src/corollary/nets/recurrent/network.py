@@ -79,10 +79,10 @@ class Recurrent(eqx.Module):
 
 
 @implements("M13.09")
-def untie(model, steps: int):
-    r"""`steps` copies of a model along a leading axis of all its arrays: $\theta_1=\dots=\theta_T=\theta$."""
+def untie(network, steps: int):
+    r"""`steps` copies of a network along a leading axis of all its arrays: $\theta_1=\dots=\theta_T=\theta$."""
     steps = whole("steps", steps)
-    return jax.tree.map(lambda a: jnp.broadcast_to(a, (steps, *a.shape)) if eqx.is_array(a) else a, model)
+    return jax.tree.map(lambda a: jnp.broadcast_to(a, (steps, *a.shape)) if eqx.is_array(a) else a, network)
 
 
 @implements("M13.09")
@@ -96,24 +96,24 @@ def run_untied(copies, xs, state=None) -> Trajectory:
     arrays, static = eqx.partition(copies, eqx.is_array)
     steps = jax.tree.leaves(xs)[0].shape[0]
     if (counts := {a.shape[0] for a in jax.tree.leaves(arrays)}) != {steps}:
-        raise ValueError(f"copies must be one for each of {steps} steps, got {sorted(counts)}.")
+        raise ValueError(f"copies must hold one copy per step, {steps} in all, got {sorted(counts)}.")
     if state is None:
         state = jax.tree.map(lambda a: a[0], eqx.combine(arrays, static)).cell.initial()
 
     def layer(state, step):
         array, x = step
-        model = eqx.combine(array, static)
-        state = model.cell(x, state)
-        return state, Trajectory(state, model.answer(state, x))
+        network = eqx.combine(array, static)
+        state = network.cell(x, state)
+        return state, Trajectory(state, network.answer(state, x))
 
     return jax.lax.scan(layer, state, (arrays, xs))[1]
 
 
 @implements("M13.01")
-def future_influence(model: Callable, xs, *, key):
-    r"""The largest change of any $Y_t$ when noise is added to the inputs after $t$: exactly 0 for a causal model.
+def future_influence(network: Callable, xs, *, key):
+    r"""The largest change of any $Y_t$ when noise is added to the inputs after $t$: exactly 0 for a causal network.
 
-    `model` takes a sequence (T, ...) to a sequence (T, ...). What is compared comes from one batch, so that not even
+    `network` takes a sequence (T, ...) to a sequence (T, ...). What is compared comes from one batch, so that not even
     the rounding differs.
     """
     xs = real("xs", xs)
@@ -124,6 +124,6 @@ def future_influence(model: Callable, xs, *, key):
     keep = time <= np.arange(steps)[:, None]  # variant t keeps what came until t; the last one keeps all
     other = xs + jax.random.normal(key, xs.shape, xs.dtype)
     keep_all = keep.reshape(steps, steps, *(1,) * (xs.ndim - 1))
-    ys = jax.vmap(model)(jnp.where(keep_all, xs, other))
+    ys = jax.vmap(network)(jnp.where(keep_all, xs, other))
     change = jnp.abs(ys - ys[-1]).reshape(steps, steps, -1).max(-1)
     return jnp.max(jnp.where(keep, change, 0.0))

@@ -15,19 +15,19 @@ from corollary.nets.recurrent.uses import labelling_loss, step_error
 
 
 @implements("M13.07")
-def sensitivities(model: Recurrent, xs, state=None):
+def sensitivities(network: Recurrent, xs, state=None):
     r"""$\partial Z_t/\partial\theta$ for the parameters of the cell, in the form of the cell: leaves (T, units, ...).
 
     $\partial_\theta Z_t=\partial_Zm_Z\,\partial_\theta Z_{t-1}+\partial_\theta m_Z$, both at $(X_t,Z_{t-1})$, and
     $\partial_\theta Z_0=0$.
     """
-    cell, _, advance, start, form = _forward(model, sequence(xs), state)
+    cell, _, advance, start, form = _forward(network, sequence(xs), state)
     _, found = jax.lax.scan(lambda carry, x: (carry := advance(cell, x, carry), carry[1]), start, sequence(xs))
     return jax.vmap(jax.vmap(form))(found)
 
 
 @implements("M13.07")
-def rtrl(model: Recurrent, xs, ys, state=None, *, loss: Callable = step_error) -> ThroughTime:
+def rtrl(network: Recurrent, xs, ys, state=None, *, loss: Callable = step_error) -> ThroughTime:
     r"""The gradient of $\frac1T\sum_t\ell(Y_t,\hat Y_t)$ in one pass forward; no adjoints.
 
     Carries units times parameters numbers from step to step, whatever the length of the sequence, at a cost of units
@@ -35,9 +35,9 @@ def rtrl(model: Recurrent, xs, ys, state=None, *, loss: Callable = step_error) -
     """
     xs, ys = sequence(xs), sequence(ys, "ys")
     steps = jax.tree.leaves(xs)[0].shape[0]
-    cell, readout, advance, start, form = _forward(model, xs, state)
-    jax.eval_shape(lambda: labelling_loss(model, xs, ys, loss))  # the shapes fit, or one sentence says which do not
-    static = eqx.partition(model, eqx.is_inexact_array)[1]
+    cell, readout, advance, start, form = _forward(network, xs, state)
+    jax.eval_shape(lambda: labelling_loss(network, xs, ys, loss))  # the shapes fit, or one sentence says which do not
+    static = eqx.partition(network, eqx.is_inexact_array)[1]
     flat_state, unravel = ravel_pytree(start[0])
 
     def one_loss(readout, z, x, y):
@@ -53,21 +53,21 @@ def rtrl(model: Recurrent, xs, ys, state=None, *, loss: Callable = step_error) -
 
     nothing = jnp.zeros(start[1].shape[1], flat_state.dtype), jax.tree.map(jnp.zeros_like, readout)
     (_, total, own), values = jax.lax.scan(body, (start, *nothing), (xs, ys))
-    params = eqx.filter(model, eqx.is_inexact_array)
+    params = eqx.filter(network, eqx.is_inexact_array)
     gradient = eqx.tree_at(lambda m: (m.cell, m.readout), params, (form(total), own), is_leaf=lambda a: a is None)
     return ThroughTime(values.sum(), gradient, None)
 
 
-def _forward(model, xs, state):
+def _forward(network, xs, state):
     """Parameters of cell and readout, the step of (state, sensitivity), its beginning, and the form of the cell."""
-    if not isinstance(model, Recurrent):
-        raise TypeError(f"model must be a Recurrent network, got {type(model).__name__}.")
-    params, static = eqx.partition(model.cell, eqx.is_inexact_array)
+    if not isinstance(network, Recurrent):
+        raise TypeError(f"network must be a Recurrent network, got {type(network).__name__}.")
+    params, static = eqx.partition(network.cell, eqx.is_inexact_array)
     theta, form = ravel_pytree(params)
     if theta.size == 0:
-        raise ValueError("model must have a cell with at least one floating-point array.")
-    state = model.cell.initial() if state is None else state
-    after = jax.eval_shape(model.cell, jax.tree.map(lambda a: a[0], xs), state)
+        raise ValueError("network must have a cell with at least one floating-point array.")
+    state = network.cell.initial() if state is None else state
+    after = jax.eval_shape(network.cell, jax.tree.map(lambda a: a[0], xs), state)
     state = jax.tree.map(lambda s, new: jnp.asarray(s, new.dtype), state, after)
     flat, unravel = ravel_pytree(state)
 
@@ -80,4 +80,4 @@ def _forward(model, xs, state):
         return unravel(one_step(theta, x, z)), by_state @ s + by_theta
 
     start = state, jnp.zeros((flat.size, theta.size), flat.dtype)
-    return theta, eqx.filter(model.readout, eqx.is_inexact_array), advance, start, form
+    return theta, eqx.filter(network.readout, eqx.is_inexact_array), advance, start, form

@@ -43,7 +43,7 @@ def linear_loop(a, b, initial=None):
 
 
 def linear_states(a, b, initial=None):
-    """`linear_loop` on a processor, whose few cores gain nothing from the scan, and `linear_scan` elsewhere."""
+    """`linear_loop` on a CPU, whose few cores gain nothing from the scan, and `linear_scan` elsewhere."""
     return (linear_loop if jax.default_backend() == "cpu" else linear_scan)(a, b, initial)
 
 

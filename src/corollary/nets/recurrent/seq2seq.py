@@ -1,11 +1,11 @@
 r"""One sequence into another: an encoder reads, a decoder writes, and attention lets it look back.
 
 ```python
-model = Seq2Seq(source=30, target=30, units=64, key=key)        # attention=False: all goes through one vector
-model(x, y)                                # logits of every target token given those before it: teacher forcing
-model.generate(x, length=20, end=1)        # the most probable token, again and again
-model.given(x)                             # a language model of the target, for `corollary.language`
-model.alignment(x, y)                      # where it looked
+network = Seq2Seq(source=30, target=30, units=64, key=key)        # attention=False: all goes through one vector
+network(x, y)                                # logits of every target token given those before it: teacher forcing
+network.generate(x, length=20, end=1)        # the most probable token, again and again
+network.given(x)                             # a language model of the target, for `corollary.language`
+network.alignment(x, y)                      # where it looked
 ```
 """
 
@@ -127,7 +127,7 @@ class Seq2Seq(eqx.Module):
     def alignment(self, source, target):
         """The weights of attention (T, S): how much every target token looks at every source token."""
         if self.attention is None:
-            raise ValueError("alignment needs a model with attention.")
+            raise ValueError("alignment needs a network with attention.")
         return self._forced(source, target)[1]
 
     def log_probability(self, source, target):
@@ -141,21 +141,21 @@ class Seq2Seq(eqx.Module):
         return most_probable(self.given(source), whole("length", length), end)
 
     def _forced(self, source, target):
-        target, model = labels("target", target, self.start, "T"), self.given(source)
+        target, network = labels("target", target, self.start, "T"), self.given(source)
         before = jnp.concatenate([jnp.full(1, self.start, target.dtype), target[:-1]])
 
         def advance(state, word):
-            outputs, state, weights = model.advance(word, state)
+            outputs, state, weights = network.advance(word, state)
             return state, (outputs, weights)
 
-        _, (outputs, weights) = jax.lax.scan(advance, model.last, self.target[before])
+        _, (outputs, weights) = jax.lax.scan(advance, network.last, self.target[before])
         return jax.vmap(self.readout)(outputs), weights
 
 
 class Conditioned(eqx.Module):
     """The decoder of a `Seq2Seq` with the source put in: `cache` and `step` as a language model has them."""
 
-    model: Seq2Seq
+    network: Seq2Seq
     last: jax.Array
     states: jax.Array
     seen: jax.Array | None
@@ -164,7 +164,7 @@ class Conditioned(eqx.Module):
     @property
     def start(self) -> int:
         """The token that stands before the first one."""
-        return self.model.start
+        return self.network.start
 
     def cache(self, length: int | None = None):
         """The state of the decoder before the first token; it needs no more room for more of them."""
@@ -173,16 +173,16 @@ class Conditioned(eqx.Module):
     def step(self, token, cache):
         """Logits of the token after `token`, and the new state."""
         token = labels("token", token, self.start + 1, "")
-        output, state, _ = self.advance(self.model.target[token], cache)
-        return self.model.readout(output), state
+        output, state, _ = self.advance(self.network.target[token], cache)
+        return self.network.readout(output), state
 
     def advance(self, word, state):
         """What the readout reads, the new state and the weights of attention, after the embedding of one token."""
-        model = self.model
-        if model.attention is None:
-            state = model.decoder(word, state)
+        network = self.network
+        if network.attention is None:
+            state = network.decoder(word, state)
             return state, state, None
-        weights = model.attention.weights(state, self.seen, self.read)
+        weights = network.attention.weights(state, self.seen, self.read)
         context = weights @ self.states
-        state = model.decoder(jnp.concatenate([word, context]), state)
+        state = network.decoder(jnp.concatenate([word, context]), state)
         return jnp.concatenate([state, context]), state, weights

@@ -67,26 +67,26 @@ def rescale_to_radius(matrix, radius):
 
 
 @implements("E05.05")
-def step_jacobians(model: Recurrent, xs, state=None):
+def step_jacobians(network: Recurrent, xs, state=None):
     r"""$\partial z_t/\partial z_{t-1}$ for $t=1,\dots,T$, (T, m, m): for an Elman cell $\dot\Phi_tU$."""
-    if not isinstance(model, Recurrent):
-        raise TypeError(f"model must be a Recurrent network, got {type(model).__name__}.")
+    if not isinstance(network, Recurrent):
+        raise TypeError(f"network must be a Recurrent network, got {type(network).__name__}.")
     xs = sequence(xs)
-    states = unroll(model.cell, xs, state)
+    states = unroll(network.cell, xs, state)
     if not hasattr(states, "ndim") or states.ndim != 2:
-        raise TypeError("model must have a cell whose state is a vector.")
-    start = model.cell.initial() if state is None else state
+        raise TypeError("network must have a cell whose state is a vector.")
+    start = network.cell.initial() if state is None else state
     before = jnp.concatenate([jnp.asarray(start, states.dtype)[None], states[:-1]])
-    return jax.vmap(jax.jacrev(model.cell, 1))(xs, before)
+    return jax.vmap(jax.jacrev(network.cell, 1))(xs, before)
 
 
 @implements("E05.05")
-def state_jacobians(model: Recurrent, xs, state=None):
+def state_jacobians(network: Recurrent, xs, state=None):
     r"""$\partial z_i/\partial z_t=\prod_{j=i}^{t+1}\dot\Phi_jU$ for all $0\le t\le i\le T$, (T + 1, T + 1, m, m).
 
     The latest factor stands on the left. Entry `[i, t]`; zero for $i<t$, the identity for $i=t$.
     """
-    steps = step_jacobians(model, xs, state)
+    steps = step_jacobians(network, xs, state)
     time, eye = jnp.arange(steps.shape[0] + 1), jnp.eye(steps.shape[1], dtype=steps.dtype)
 
     def advance(row, inner):

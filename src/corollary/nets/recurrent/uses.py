@@ -1,6 +1,6 @@
 r"""What a recurrent network is used for: three losses of one sequence, each a mean over the steps that count.
 
-`model` takes a sequence (T, ...) to outputs (T, ...); `loss(output, target)` is that of one step, with the squared
+`network` takes a sequence (T, ...) to outputs (T, ...); `loss(output, target)` is that of one step, with the squared
 error of vectors as the default.
 """
 
@@ -23,14 +23,14 @@ def step_error(output, target):
 
 
 @implements("E05.02", "M13.05")
-def labelling_loss(model: Callable, xs, ys, loss: Callable = step_error):
+def labelling_loss(network: Callable, xs, ys, loss: Callable = step_error):
     r"""$\frac1T\sum_{t=1}^T\ell(\hat y_t,y_t)$: an answer to every input, such as (13.5)."""
     xs, ys = sequence(xs), sequence(ys, "ys")
-    return jnp.mean(jax.vmap(loss)(model(xs), _as_long(xs, ys)))
+    return jnp.mean(jax.vmap(loss)(network(xs), _as_long(xs, ys)))
 
 
 @implements("E05.02")
-def autoregression_loss(model: Callable, xs, loss: Callable = step_error, targets=None):
+def autoregression_loss(network: Callable, xs, loss: Callable = step_error, targets=None):
     r"""$\frac1{T-1}\sum_{t=1}^{T-1}\ell(\hat y_t,x_{t+1})$: every output predicts the next input.
 
     `targets` are the inputs in the form that the loss takes, such as classes, where that is not `xs` itself.
@@ -39,13 +39,13 @@ def autoregression_loss(model: Callable, xs, loss: Callable = step_error, target
     targets = _as_long(xs, xs if targets is None else sequence(targets, "targets"))
     if xs.shape[0] < 2:
         raise ValueError("xs must have at least two steps: the last has no next one.")
-    return jnp.mean(jax.vmap(loss)(model(xs)[:-1], targets[1:]))
+    return jnp.mean(jax.vmap(loss)(network(xs)[:-1], targets[1:]))
 
 
 @implements("E05.02")
-def classification_loss(model: Callable, xs, y, loss: Callable = step_error):
+def classification_loss(network: Callable, xs, y, loss: Callable = step_error):
     r"""$\ell(\hat y_T,y)$: the last output is the answer to the whole sequence."""
-    return loss(model(sequence(xs))[-1], y)
+    return loss(network(sequence(xs))[-1], y)
 
 
 def _as_long(xs, ys):

@@ -98,7 +98,7 @@ def iterations(L, sigma, gap, accuracy):
 
 
 @implements("T02.28")
-def batch_iterations(L, variance, gap, accuracy, batch):
+def batch_iterations(L, variance, gap, accuracy, batch_size):
     r"""Steps after which a batch of $B$ reaches $\frac1K\sum\mathbb E\|\nabla f\|^2\le\epsilon^2$, and the step size
     (T Problem 2.5.3).
 
@@ -106,8 +106,11 @@ def batch_iterations(L, variance, gap, accuracy, batch):
     $O(\frac{1}{\epsilon^2}+\frac{\gamma_1^2}{B\epsilon^4})$.
     """
     L, variance, gap = (positive(n, real(n, v)) for n, v in (("L", L), ("variance", variance), ("gap", gap)))
-    accuracy, batch = positive("accuracy", real("accuracy", accuracy)), within("batch", real("batch", batch), 1.0)
-    step = jnp.minimum(1 / L, batch * accuracy**2 / (2 * L * variance))
+    accuracy, batch_size = (
+        positive("accuracy", real("accuracy", accuracy)),
+        within("batch_size", real("batch_size", batch_size), 1.0),
+    )
+    step = jnp.minimum(1 / L, batch_size * accuracy**2 / (2 * L * variance))
     return 4 * gap / (step * accuracy**2), step
 
 

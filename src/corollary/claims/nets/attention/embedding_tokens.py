@@ -48,7 +48,7 @@ def normalised_tokens_lie_on_an_ellipsoid(key, *, dim: Annotated[int, Range(2, 1
     For $y=\frac w{\sigma_x}\odot(x-\mu_x)+b$ with mean and standard deviation over the $d$ coordinates,
     $\sum_i((y_i-b_i)/w_i)^2=d$ and $\sum_i(y_i-b_i)/w_i=0$ for every $x$ that is not constant: the intersection of an
     ellipsoid with a plane through its centre. $x\mapsto ax+c$ with $a>0$ changes nothing; $a<0$ reflects $y$ at $b$.
-    With $\epsilon>0$ added to the variance the points lie inside of the ellipsoid, by a share
+    With $\epsilon>0$ added to the variance the points lie inside the ellipsoid, by a share
     $\epsilon/(\sigma^2+\epsilon)$.
     """
 

@@ -122,7 +122,7 @@ REFERENCE = 6 + np.minimum(np.arange(7) - 4.0, 0) / 2
 def stride_misses_little(key, *, length: Size = 25, signals: Size = 300, stride: Annotated[int, Range(2, 9)] = 5):
     r"""The correlation with a signal changes by at most its steepest step, its ends included, from place to place.
 
-    Let $R$ be zero outside of its support and $\mathrm{Lip}(R)=\max_{n\in\mathbb Z}|R_{n+1}-R_n|$. Then
+    Let $R$ be zero outside its support and $\mathrm{Lip}(R)=\max_{n\in\mathbb Z}|R_{n+1}-R_n|$. Then
     $|(R\star X)_{n_1}-(R\star X)_{n_2}|\le\mathrm{Lip}(R)\,|n_1-n_2|\sum_k|X_k|$, and the greatest correlation at the
     multiples of $s$ misses the greatest of all by at most $\lfloor s/2\rfloor\,\mathrm{Lip}(R)\sum_k|X_k|$. Attained by
     an impulse: at the end of the book's $R=(4,4.5,5,5.5,6,6,6)$, whose Lipschitz constant is 6, and for the second

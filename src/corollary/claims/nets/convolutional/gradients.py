@@ -48,7 +48,7 @@ def layer_gradients(key, *, rows: Size = 7, columns: Size = 6):
         model = ConvClassifier((rows, columns), (3, 2), 4, 3, logistic, key=m_key)
         model = eqx.tree_at(lambda m: m.filter_bias, model, jax.random.normal(b_key, (4,)))
         by_hand, by_jax = classifier_gradient(model, x[0], 1), jax.grad(lambda m: m.loss(x[0], 1))(model)
-        stepped = sgd_classifier(model, x[:1], jnp.array([1]), key=b_key, steps=1, step=0.1).model
+        stepped = sgd_classifier(model, x[:1], jnp.array([1]), key=b_key, steps=1, step=0.1).network
         # one pair of channels of a layer that convolves
         other = jax.grad(lambda k: jnp.sum(up[0] * convolve(x[0], k, "valid")))(layer.weight[0, 0])
         return {

@@ -79,7 +79,7 @@ def closed_forms(key, *, points: Size = 12):
             corner,
             panels=8,
         )
-        # steps of u and lengths of the pieces are 1/4, so that no jump falls inside of a piece
+        # steps of u and lengths of the pieces are 1/4, so that no jump falls inside a piece
         triangle = convolve_functions(box, box, triangle_at, -2.0, 2.0, panels=16)
         other = fourier_transform(lambda t: jnp.exp(-(t**2)), u, -8.0, 8.0, panels=32)
         closed = gaussian(u, a + b), gaussian(at[:, 0], a + b) * gaussian(at[:, 1], b + 1)

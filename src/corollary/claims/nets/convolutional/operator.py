@@ -85,7 +85,7 @@ def correlation_flips_the_kernel(key, *, length: Size = 25, taps: Size = 7):
     r"""Cross-correlation is convolution with the reversed kernel.
 
     $(h\star f)[u]=\sum_th[t]f[u+t]=(\bar h*f)[u]$ with $\bar h[t]=h[-t]$; with $R$ supported on $0..N'-1$ and zeros put
-    around $X$, $(R\star X)_n$ is defined for all $n\in\mathbb Z$ and vanishes outside of $1-N'\le n\le N-1$. It is
+    around $X$, $(R\star X)_n$ is defined for all $n\in\mathbb Z$ and vanishes outside $1-N'\le n\le N-1$. It is
     linear in each argument. It equals the convolution with the kernel itself if the kernel is symmetric about 0, such
     as $\frac1{16}(1,4,6,4,1)$ on $[-2,2]$, and for other kernels it does not.
     """

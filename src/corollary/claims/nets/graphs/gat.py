@@ -25,7 +25,7 @@ def learnt_coupling(key, *, nodes: Size = 12, features: Size = 3):
     @jax.jit
     def measure(key):
         graph_key, x_key, model_key = jax.random.split(key, 3)
-        random = erdos_renyi(graph_key, nodes, 0.3)
+        random = erdos_renyi(nodes, 0.3, key=graph_key)
         graphs = jnp.stack([random, jnp.asarray(cycle_graph(nodes)), jnp.asarray(star_graph(nodes - 1))])
         x = jax.random.normal(x_key, (nodes, features))
         layer = drawn(lambda k: GATLayer(features, 4, tanh, key=k), model_key)

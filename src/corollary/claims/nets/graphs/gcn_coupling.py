@@ -55,8 +55,8 @@ def spectrum_of_the_coupling(key, *, graphs: Size = 30, depth: Count = 20):
     def measure(key):
         chance_key, graph_key, block_key, x_key = jax.random.split(key, 4)
         chances = jax.random.uniform(chance_key, (graphs,), minval=0.02, maxval=0.4)
-        random = jax.vmap(lambda k, p: erdos_renyi(k, NODES, p))(jax.random.split(graph_key, graphs), chances)
-        blocks = two_blocks(block_key, NODES, 10.0, 1.0).adjacency
+        random = jax.vmap(lambda k, p: erdos_renyi(NODES, p, key=k))(jax.random.split(graph_key, graphs), chances)
+        blocks = two_blocks(NODES, 10.0, 1.0, key=block_key).adjacency
         a = jnp.concatenate([jnp.asarray(fixed), blocks[None], random])
         coupling = jax.vmap(gcn_coupling)(a)
         degree = 1 + a.sum(1)
@@ -119,7 +119,7 @@ def over_smoothing(key, *, nodes: Size = 24, depth: Count = 100):
     def measure(key):
         graph_key, x_key, w_key = jax.random.split(key, 3)
         ring = jnp.roll(jnp.eye(nodes), 1, axis=0)
-        a = jnp.maximum(erdos_renyi(graph_key, nodes, 0.12), ring + ring.T)
+        a = jnp.maximum(erdos_renyi(nodes, 0.12, key=graph_key), ring + ring.T)
         half = jnp.arange(nodes) < nodes // 2
         cut = a * (half[:, None] == half[None, :])
         values, vectors = jnp.linalg.eigh(gcn_coupling(a))

@@ -32,7 +32,7 @@ def receptive_field(key):
     def measure(key):
         graph_key, x_key, w_key = jax.random.split(key, 3)
         ring = jnp.asarray(path_graph(NODES))
-        random = jnp.maximum(erdos_renyi(graph_key, NODES, 0.2), ring)
+        random = jnp.maximum(erdos_renyi(NODES, 0.2, key=graph_key), ring)
         a = jnp.concatenate([jnp.asarray(fixed), random[None]])
         x = jax.random.normal(x_key, (NODES, 2))
         # not small: after seven layers the derivatives are still far from underflow
@@ -86,7 +86,7 @@ def few_labels(key, *, nodes: Size = 120, runs: Size = 6, steps: Count = 60):
     def measure(key):
         def one(key, keep):
             graph_key, model_key = jax.random.split(key)
-            graph = keep * stochastic_block_model(graph_key, truth, chances).adjacency
+            graph = keep * stochastic_block_model(truth, chances, key=graph_key).adjacency
             model = drawn(lambda k: GCNClassifier(nodes, 8, 3, key=k), model_key)
             model = train(model, loss, graph, optimiser, steps=steps).network
             found = jnp.argmax(model(jnp.eye(nodes), graph), axis=1)

@@ -112,7 +112,7 @@ def graph_laplacian_spectrum(key, *, graphs: Size = 20):
     def measure(key):
         graph_key, chance_key, x_key, point_key = jax.random.split(key, 4)
         chances = jax.random.uniform(chance_key, (graphs,), minval=0.03, maxval=0.3)
-        random = jax.vmap(lambda k, p: erdos_renyi(k, nodes, p))(jax.random.split(graph_key, graphs), chances)
+        random = jax.vmap(lambda k, p: erdos_renyi(nodes, p, key=k))(jax.random.split(graph_key, graphs), chances)
         # every isolated vertex gets a neighbour: the first, or the second for the first
         alone = (random.sum(1) == 0) & (jnp.arange(nodes) > 0)
         first = jnp.zeros((graphs, nodes, nodes)).at[:, 0, :].set(alone)

@@ -125,7 +125,7 @@ def neighbourhood_of_a_polynomial(
     @jax.jit
     def measure(key):
         # a random graph with a tail that is longer than the order
-        random = jnp.pad(erdos_renyi(key, nodes - order - 1, 0.2), (0, order + 1))
+        random = jnp.pad(erdos_renyi(nodes - order - 1, 0.2, key=key), (0, order + 1))
         graph = jnp.maximum(random, jnp.asarray(path_graph(nodes)))
         lap = graph_laplacian(graph)
         power = lambda k: polynomial_filter(lap, jnp.zeros(k + 1).at[k].set(1.0), jnp.eye(nodes))  # noqa: E731
@@ -172,7 +172,7 @@ def channels_of_polynomials(key, *, inputs: Size = 3, outputs: Size = 2, order: 
     @jax.jit
     def measure(key):
         graph_key, x_key, layer_key, order_key = jax.random.split(key, 4)
-        graph = jnp.maximum(erdos_renyi(graph_key, nodes, 0.3), jnp.asarray(path_graph(nodes)))
+        graph = jnp.maximum(erdos_renyi(nodes, 0.3, key=graph_key), jnp.asarray(path_graph(nodes)))
         x = jax.random.normal(x_key, (nodes, inputs))
         layer = drawn(lambda k: SpectralLayer(inputs, outputs, order, normalised=False, key=k), layer_key)
         made = drawn(lambda k: SpectralLayer(1, 1, 1, key=k), layer_key)
@@ -213,7 +213,7 @@ def sum_over_vertices(key, *, nodes: Size = 6, order: Size = 2):
     @jax.jit
     def measure(key):
         graph_key, x_key, alpha_key, layer_key, bias_key = jax.random.split(key, 5)
-        graph = jnp.maximum(erdos_renyi(graph_key, nodes, 0.3), jnp.asarray(path_graph(nodes)))
+        graph = jnp.maximum(erdos_renyi(nodes, 0.3, key=graph_key), jnp.asarray(path_graph(nodes)))
         x = jax.random.normal(x_key, (nodes, nodes))
         alpha = jax.random.normal(alpha_key, (nodes, nodes, order + 1))
         bias = jax.random.normal(bias_key, (nodes, 1))

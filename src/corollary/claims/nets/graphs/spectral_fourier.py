@@ -26,7 +26,7 @@ def waves_of_cycles_and_paths(key):
     def measure(key):
         x_key, graph_key = jax.random.split(key)
         x = jax.random.normal(x_key, (n, 2))
-        a = jnp.stack([*map(jnp.asarray, graphs.values()), erdos_renyi(graph_key, n, 0.3)])
+        a = jnp.stack([*map(jnp.asarray, graphs.values()), erdos_renyi(n, 0.3, key=graph_key)])
 
         def look(a):
             waves = GraphFourier(graph_laplacian(a))
@@ -111,7 +111,7 @@ def printed_convolution(key, *, nodes: Size = 8):
     def measure(key):
         graph_key, x_key = jax.random.split(key)
         x, y = jax.random.normal(x_key, (2, nodes))
-        u = GraphFourier(graph_laplacian(erdos_renyi(graph_key, nodes, 0.5))).basis
+        u = GraphFourier(graph_laplacian(erdos_renyi(nodes, 0.5, key=graph_key))).basis
 
         def literal(x, y):
             return u @ ((u.T @ x) * (u @ y))

@@ -28,7 +28,7 @@ def renamed_vertices(key, *, nodes: Size = 12, features: Size = 3, orders: Size 
     @jax.jit
     def measure(key):
         graph_key, x_key, order_key, *keys = jax.random.split(key, 10)
-        a = erdos_renyi(graph_key, nodes, 0.3)
+        a = erdos_renyi(nodes, 0.3, key=graph_key)
         # a ring besides: the normalised Laplacian needs a neighbour for every vertex
         ring = jnp.roll(jnp.eye(nodes), 1, axis=0)
         a = jnp.maximum(a, ring + ring.T)

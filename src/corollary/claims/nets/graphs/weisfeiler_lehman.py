@@ -75,7 +75,7 @@ def bounded_by_colour_refinement(
             return jax.vmap(jax.vmap(lambda a: jax.vmap(lambda x: network(x, a))(x)))(graphs)
 
         blind = jax.lax.map(outputs, jax.random.split(net_key, networks))  # (networks, pairs, 2, marks, kinds, width)
-        random = jax.vmap(lambda k: erdos_renyi(k, nodes, 0.4))(jax.random.split(pair_key, 2 * pairs))
+        random = jax.vmap(lambda k: erdos_renyi(nodes, 0.4, key=k))(jax.random.split(pair_key, 2 * pairs))
         first, second = random.reshape(2, pairs, nodes, nodes)
         order = jax.vmap(lambda k: jax.random.permutation(k, nodes))(jax.random.split(order_key, pairs))
         renamed = jax.vmap(lambda a, p: a[p][:, p])(first, order)

@@ -1,4 +1,4 @@
-"""Layers that are not normalised depend on each other: one weight a layer shows it."""
+"""Layers that are not normalised depend on each other: one weight per layer shows it."""
 
 from typing import Annotated
 

@@ -190,7 +190,7 @@ def truncation_bias(key, *, runs: Size = 3000, steps: Count = 64):
 
         start, corners = jnp.array([0.7]), jnp.array([[1.0, 1], [1, -1], [-1, 1], [-1, -1]])[..., None]
         # the target is the weight of a step: only the second counts, twice because of the mean
-        weighted = {"loss": lambda y, z: jnp.sum(y * z**2)}
+        weighted = {"loss": lambda z, y: jnp.sum(y * z**2)}
         counts = jnp.array([[0.0], [2.0]])
         ways = jax.vmap(
             lambda xs: (
@@ -249,7 +249,7 @@ def online_learning(key, *, units: Size = 10, stream: Count = 8000):
             network = eqx.combine(params, static)
             return 0.5 * jnp.sum((network.readout(network.cell(xs[1], state)) - ys[1]) ** 2)
 
-        moved = _flat(online_step(model, state, xs[1], ys[1], rate).model) - _flat(model)
+        moved = _flat(online_step(model, state, xs[1], ys[1], rate).network) - _flat(model)
         return moved, _flat(jax.grad(loss)(params)), online_sgd(model, xs, ys, rate).losses
 
     moved, slope, losses = jax.device_get(measure(key))
@@ -287,9 +287,9 @@ def algorithm_as_printed(key, *, units: Size = 4):
             return 0.5 * jnp.sum((network.readout(network.cell(x, state)) - y) ** 2)
 
         after = online_step(model, state, x, y, 2 * rate)
-        offset = after.model.readout.bias + (units - 1) * (after.model.readout.bias - model.readout.bias)
-        literal = eqx.tree_at(lambda e: e.readout.bias, after.model, offset)
-        once = online_step(model, state, x, y, rate).model
+        offset = after.network.readout.bias + (units - 1) * (after.network.readout.bias - model.readout.bias)
+        literal = eqx.tree_at(lambda e: e.readout.bias, after.network, offset)
+        once = online_step(model, state, x, y, rate).network
         flat = lambda m: jnp.concatenate([_flat(m.cell), _flat(m.readout)])  # noqa: E731
         return flat(literal) - flat(model), flat(once) - flat(model), -rate * flat(jax.grad(loss)(params))
 

@@ -145,7 +145,7 @@ def library_cells(key, *, inputs: Size = 3, units: Size = 4, steps: Count = 30):
         before, after = (GRU(inputs, units, key=cell_key, reset=reset) for reset in ("before", "after"))
         after = eqx.tree_at(lambda c: c.recurrent_bias, same(after, gru), gru.bias_n)
         states = unroll(same(before, gru), xs)
-        # a start outside of the box, weights large enough to come close to its border
+        # a start outside the box, weights large enough to come close to its border
         large = jax.tree.map(lambda a: 10 * a if eqx.is_inexact_array(a) else a, same(before, gru))
         start = 3 * jax.random.normal(cell_key, (units,))
         path = jnp.concatenate([start[None], unroll(large, xs, start)])

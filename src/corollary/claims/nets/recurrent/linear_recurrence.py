@@ -86,7 +86,7 @@ def diagonalisation(key, *, units: Size = 8, inputs: Size = 2, steps: Count = 40
     $z_{t+1}=Az_t+Bx_t$ with $A=P\Lambda P^{-1}$ becomes $\zeta_{t+1}=\Lambda\zeta_t+Cx_t$ for $\zeta=P^{-1}z$ and
     $C=P^{-1}B$, and its state is the convolution $z_t=\sum_{k<t}A^{t-1-k}Bx_k$ (for $z_0=0$). A real matrix with
     independent normal entries has such a basis with probability one: its eigenvalues are distinct. Scaled by
-    $1/\sqrt m$ they fill the unit disc evenly as $m$ grows, so that a quarter of them are inside of the radius one
+    $1/\sqrt m$ they fill the unit disc evenly as $m$ grows, so that a quarter of them are within the radius one
     half. A Jordan block has no such basis: its computed $P$ is singular.
     """
     draws = 50
@@ -125,13 +125,15 @@ def diagonalisation(key, *, units: Size = 8, inputs: Size = 2, steps: Count = 40
     # the eigenvalues repel each other: their number in a region fluctuates far less than that of independent points,
     # with variance of the order of its boundary, about sqrt(m) / 2; six deviations of that, and edge effects of 1 / m
     inside = jnp.mean(radii < 0.5)
-    yield equal("share of the eigenvalues inside of one half", inside, 0.25, atol=6 * (large**0.5 / 2) ** 0.5 / large)
+    yield equal(
+        "share of the eigenvalues within the radius one half", inside, 0.25, atol=6 * (large**0.5 / 2) ** 0.5 / large
+    )
     yield control("a Jordan block", at_most("condition of the basis", conditions[-1], 1e8))
 
 
 @claim(rows=("E05.18",))
 def stability(key, *, units: Size = 6, steps: Count = 2000):
-    r"""A diagonalisable linear system is stable exactly if no eigenvalue is outside of the unit circle.
+    r"""A diagonalisable linear system is stable exactly if no eigenvalue is outside the unit circle.
 
     For $A=P\Lambda P^{-1}$: $\sup_t\|A^t\|<\infty$ if and only if $\max_j|\lambda_j|\le1$, with the bound
     $\|P\|\|P^{-1}\|$, and $\|A^t\|\to0$ if and only if $\max_j|\lambda_j|<1$; always $\|A^t\|^{1/t}\to\rho(A)$. Mode

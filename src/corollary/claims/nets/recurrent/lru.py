@@ -78,7 +78,7 @@ def initialisation(key, *, units: Size = 200, samples: Size = 5000):
     With $r\sim\mathrm{Unif}(a,b)$ (E) or $r^2\sim\mathrm{Unif}(a^2,b^2)$ (Orvieto et al.), $\varphi\sim
     \mathrm{Unif}[0,2\pi]$ and $\nu=\log(-\log r)$, the eigenvalues $\exp(-e^\nu+i\varphi)$ have these radii and phases.
     The circular law says that the eigenvalues of a matrix of independent entries of variance $1/m$ fill the unit disc
-    evenly: the share $r^2$ of them is inside of the radius $r$. The second initialisation has that law for $a=0$,
+    evenly: the share $r^2$ of them is within the radius $r$. The second initialisation has that law for $a=0$,
     $b=1$, the first has the share $r$ there, too many near the centre.
     """
     low, high = 0.5, 0.95

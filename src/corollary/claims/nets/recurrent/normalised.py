@@ -28,7 +28,7 @@ def layer_norm_rescaling(key, *, inputs: Size = 3, units: Size = 6, draws: Size 
     $\zeta>0$, then $\mu_t$ and $\sigma_t$ are multiplied by $\zeta$ and $Z_t$ does not change. For $\zeta<0$ it does:
     $\sigma_t$ is multiplied by $|\zeta|$, so that with $B=0$ and an odd $\phi$ the sign of $Z_t$ changes. With
     $\delta>0$ added to $\sigma_t^2$ the invariance is broken by the order of $\delta/\sigma_t^2$; it fails for a plain
-    cell, and with a bias inside of $\alpha_t$.
+    cell, and with a bias inside $\alpha_t$.
     """
     factors = np.array([1e-3, 0.1, 7.0, 1e3])
     delta = 1e-5
@@ -43,7 +43,7 @@ def layer_norm_rescaling(key, *, inputs: Size = 3, units: Size = 6, draws: Size 
         def one(x, z):
             moved = lambda c: jax.vmap(lambda s: c(s * x, s * z) - c(x, z))(jnp.asarray(factors))  # noqa: E731
             odd = eqx.tree_at(lambda c: c.bias, cell, jnp.zeros(units))
-            # a bias inside of alpha: one more input that is always one
+            # a bias inside alpha: one more input that is always one
             inner = lambda x, z: cell.step(cell.drive(x) + cell.bias, z)  # noqa: E731
             alpha = cell.drive(x) + cell.recurrent @ z
             variance = jnp.var(alpha)
