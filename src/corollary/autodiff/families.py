@@ -37,7 +37,7 @@ def mlp_graph(widths: Sequence[int]) -> Graph:
     return Graph(tuple(nodes), len(nodes) - 1)
 
 
-def random_graph(leaves: int, operations: int, fan_out: int = 5, *, key) -> Graph:
+def random_graph(leaves: int, operations: int, fan_out: int = 5, *, key: PRNGKeyArray) -> Graph:
     """A random graph of sums, products, weighted sums, tanh and exp, in which no node feeds more than `fan_out`.
 
     Every node leads to the output, a sum of all loose ends. For leaves in [-1, 1] no operation but that last sum

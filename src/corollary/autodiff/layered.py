@@ -57,7 +57,7 @@ class Sensitivities(NamedTuple):
     deltas: tuple
 
 
-def random_layers(widths, scale: float = 1.0, *, key) -> tuple[Layer, ...]:
+def random_layers(widths: Sequence[int], scale: float = 1.0, *, key: PRNGKeyArray) -> tuple[Layer, ...]:
     """Layers with independent weights of variance `scale**2 / inputs` and biases of variance `scale**2`."""
     widths = [whole("widths", width) for width in widths]
     if len(widths) < 2:

@@ -93,7 +93,7 @@ class TwoLayer221(eqx.Module):
         parts = (w1, jnp.array([delta11, delta12]), jnp.array([delta21 * h1, delta21 * h2]), delta21)
         return eqx.tree_at(lambda net: (net.w1, net.b1, net.w2, net.b2), self, parts)
 
-    def step(self, x, y, step) -> "TwoLayer221":
+    def step(self, x: Float[ArrayLike, "2"], y: Scalar, step: Scalar) -> "TwoLayer221":
         r"""One step of stochastic gradient descent on the example $(x,y)$."""
         step = positive("step", real("step", step, ""))
         return jax.tree.map(lambda p, g: p - step * g, self, self.backprop(x, y))
@@ -153,7 +153,7 @@ class WorkedMLP(eqx.Module):
 
 
 @implements("B02.18")
-def mlp_gradient(network: WorkedMLP, x, y) -> WorkedMLP:
+def mlp_gradient(network: WorkedMLP, x: Float[ArrayLike, "_"], y: Scalar) -> WorkedMLP:
     r"""The gradient of $\frac12(f(x)-y)^2$ in closed form, in the form of the network."""
     x, y = real("x", x, f"{network.w.shape[1]}"), real("y", y, "")
     pre = network.w @ x
@@ -163,7 +163,7 @@ def mlp_gradient(network: WorkedMLP, x, y) -> WorkedMLP:
 
 
 @implements("B02.19")
-def sgd_step(network: WorkedMLP, x, y, step) -> WorkedMLP:
+def sgd_step(network: WorkedMLP, x: Float[ArrayLike, "_"], y: Scalar, step: Scalar) -> WorkedMLP:
     """One step of stochastic gradient descent on one example."""
     step = positive("step", real("step", step, ""))
     return jax.tree.map(lambda p, g: p - step * g, network, mlp_gradient(network, x, y))

@@ -121,7 +121,9 @@ def book_multiclass_surrogate(n: int = 100) -> Data:
     return _data(x, np.argmax(logits + np.random.RandomState(7).gumbel(size=(n, 3)), axis=1))
 
 
-def linear_data(theta, n: int, *, key, noise=1.0, law: str = "normal") -> Data:
+def linear_data(
+    theta: Float[ArrayLike, "p"], n: int, *, key: PRNGKeyArray, noise: Scalar = 1.0, law: str = "normal"
+) -> Data:
     r"""$y=w\cdot x+b+\mathrm{noise}\cdot\xi$ with normal $\xi$ and `theta` $=(w_1,\dots,w_d,b)$.
 
     The features are independent with the given `law`; `x` has shape (n,) if there is one, else (n, d).
@@ -134,7 +136,7 @@ def linear_data(theta, n: int, *, key, noise=1.0, law: str = "normal") -> Data:
     return Data(_squeeze(x), y)
 
 
-def logistic_data(theta, n: int, *, key, law: str = "normal") -> Data:
+def logistic_data(theta: Float[ArrayLike, "p"], n: int, *, key: PRNGKeyArray, law: str = "normal") -> Data:
     r"""$y\sim\mathrm{Bernoulli}(S(w\cdot x+b))$ with `theta` $=(w_1,\dots,w_d,b)$; features as in `linear_data`."""
     theta = _theta(theta)
     feature_key, label_key = jax.random.split(key)
@@ -143,7 +145,7 @@ def logistic_data(theta, n: int, *, key, law: str = "normal") -> Data:
     return Data(_squeeze(x), jax.random.bernoulli(label_key, p).astype(int))
 
 
-def softmax_data(theta, n: int, *, key, law: str = "normal") -> Data:
+def softmax_data(theta: Float[ArrayLike, "J p"], n: int, *, key: PRNGKeyArray, law: str = "normal") -> Data:
     r"""Classes $y\in\{0,\dots,J-1\}$ with probabilities $S_{softmax}(Wx+b)$.
 
     `theta` is $(W\mid b)$ of shape (J, d + 1); `x` has shape (n, d) also for one feature.

@@ -162,7 +162,7 @@ def disjoint_union(*graphs: Num[ArrayLike, "n n"]) -> np.ndarray:
 
 
 @implements("E07.09")
-def erdos_renyi(nodes: int, probability, *, key) -> jax.Array:
+def erdos_renyi(nodes: int, probability: Scalar, *, key: PRNGKeyArray) -> jax.Array:
     """Every pair of vertices is joined with this probability, independently."""
     nodes, probability = whole("nodes", nodes), real("probability", probability, "")
     within("probability", probability, 0.0, 1.0)
@@ -170,7 +170,9 @@ def erdos_renyi(nodes: int, probability, *, key) -> jax.Array:
 
 
 @implements("E07.09")
-def stochastic_block_model(labels, probabilities, *, key) -> GraphData:
+def stochastic_block_model(
+    labels: Int[ArrayLike, "n"], probabilities: Float[ArrayLike, "k k"], *, key: PRNGKeyArray
+) -> GraphData:
     r"""Vertices $i,j$ are joined with probability $p_{y_iy_j}$, independently.
 
     `labels` gives the block of every vertex, `probabilities` is a symmetric matrix (blocks, blocks).
@@ -184,7 +186,7 @@ def stochastic_block_model(labels, probabilities, *, key) -> GraphData:
     return GraphData(_bernoulli(key, probabilities[labels[:, None], labels[None, :]]), labels)
 
 
-def two_blocks(nodes: int, inside, outside, *, key) -> GraphData:
+def two_blocks(nodes: int, inside: Scalar, outside: Scalar, *, key: PRNGKeyArray) -> GraphData:
     r"""Two blocks of half of the vertices each; a vertex has `inside`$/2$ neighbours in its own block on average
     and `outside`$/2$ in the other: probabilities $c_{in}/m$ and $c_{out}/m$."""
     nodes = whole("nodes", nodes, 2)

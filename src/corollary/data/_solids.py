@@ -33,7 +33,7 @@ class Clouds(NamedTuple):
     parts: jax.Array
 
 
-def point_clouds(count: int, points: int = 128, *, key, noise=0.02) -> Clouds:
+def point_clouds(count: int, points: int = 128, *, key: PRNGKeyArray, noise: Scalar = 0.02) -> Clouds:
     """Clouds of `points` points on the surface of a sphere, a cube, a cylinder or a torus, each as often as drawn.
 
     Every cloud is stretched by a factor between 0.8 and 1.2 along each axis, turned about the vertical axis by any

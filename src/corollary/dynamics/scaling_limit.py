@@ -20,7 +20,14 @@ from corollary.catalog import implements
 
 
 @implements("M19.18", "M19.16")
-def kernel_sgd(k, y, step, order, *, start=None):
+def kernel_sgd(
+    k: Float[ArrayLike, "n n"],
+    y: Float[ArrayLike, "n"],
+    step: Scalar,
+    order: Int[ArrayLike, "n"],
+    *,
+    start: Float[ArrayLike, "n"] | None = None,
+) -> Float[Array, "_ _"]:
     r"""$h\leftarrow h+\text{step}\,(y_i-h_i)K(\cdot,x_i)$ with $i$ = `order[t]` at step $t$: (steps + 1, n).
 
     SGD on outputs that a constant kernel drives: the limit equation before time is made continuous, exact for
@@ -49,7 +56,14 @@ class PathParts(NamedTuple):
 
 
 @implements("M19.30", "M19.26")
-def path_parts(outputs, outer_parts, inner_parts, y, order, step) -> PathParts:
+def path_parts(
+    outputs: Float[ArrayLike, "t n"],
+    outer_parts: Float[ArrayLike, "..."],
+    inner_parts: Float[ArrayLike, "..."],
+    y: Float[ArrayLike, "n"],
+    order: Int[ArrayLike, "s"],
+    step: Scalar,
+) -> PathParts:
     r"""Drift, martingales and remainder of a path of SGD.
 
     `outputs` (steps + 1, n) at the training points, `outer_parts` and `inner_parts` (steps + 1, n, n) the two parts of
@@ -75,7 +89,9 @@ def path_parts(outputs, outer_parts, inner_parts, y, order, step) -> PathParts:
 
 
 @implements("M19.30")
-def predictable_variation(outputs, part, y, step):
+def predictable_variation(
+    outputs: Float[ArrayLike, "t n"], part: Float[ArrayLike, "t n n"], y: Float[ArrayLike, "n"], step: Scalar
+) -> Float[Array, "t _"]:
     r"""$\sum_k\text{step}^2\operatorname{Var}_\pi[(y-h_k(x'))K_k(\cdot,x')]$ along a path of SGD: (steps + 1, n).
 
     What the square of the martingale of this `part` (steps + 1, n, n) of the kernel grows by in the mean, given the

@@ -47,7 +47,7 @@ def bayes_classifier(joint: Float[ArrayLike, "..."]) -> Int[Array, "_"]:
 
 
 @implements("M01.14")
-def error_probability(joint, rule):
+def error_probability(joint: Float[ArrayLike, "..."], rule: Int[ArrayLike, "_"]) -> Float[Array, ""]:
     r"""$P\{Y\ne h(X)\}$ for the classifier $h$, one label per feature."""
     joint = _table(joint)
     rule = labels("rule", rule, joint.shape[1], str(joint.shape[0]))

@@ -115,7 +115,7 @@ def generalisation_gap(loss: Callable, theta: PyTree, train: Dataset, test: Data
 
 
 @implements("T01.04")
-def regularised(loss: Callable, regulariser: Callable, penalty) -> Callable:
+def regularised(loss: Callable, regulariser: Callable, penalty: Scalar) -> Callable:
     r"""$\theta\mapsto\hat L(\theta)+\lambda R(\theta)$ from two functions of the parameter and $\lambda\ge0$."""
     _function("loss", loss), _function("regulariser", regulariser)
     penalty = within("penalty", real("penalty", penalty, ""), 0.0)
@@ -132,7 +132,7 @@ class Minimisers(NamedTuple):
 
 
 @implements("T01.03", "M01.08", "B05.02")
-def erm(loss: Callable, hypotheses, data: Dataset) -> Minimisers:
+def erm(loss: Callable, hypotheses: Float[ArrayLike, "..."], data: Dataset) -> Minimisers:
     r"""$\hat h\in\arg\min_{h\in\mathcal H}\hat L(h)$ over a finite class: `hypotheses` is a pytree with one per row.
 
     Of several minimisers the first is taken; `attained` marks all of them.
@@ -171,7 +171,7 @@ def erm_threshold(x: Float[ArrayLike, "n"], y: Int[ArrayLike, "n"]) -> Threshold
 
 
 @implements("T01.04", "M01.08")
-def ridge(x, y, penalty=0.0):
+def ridge(x: Float[ArrayLike, "n d"], y: Float[ArrayLike, "n"], penalty: Scalar = 0.0) -> Float[Array, "d"]:
     r"""The minimiser $(X^\top X/n+\lambda I)^{-1}X^\top y/n$ of $\frac1{2n}\|Xw-y\|^2+\frac\lambda2\|w\|^2$.
 
     With `penalty` 0 the least squares solution of least norm.

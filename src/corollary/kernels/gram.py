@@ -71,7 +71,7 @@ def definiteness(g: Float[ArrayLike, "n n"]) -> Definiteness:
 
 
 @implements("M04.09")
-def is_kernel(kernel, sampler, *, key, sets: int = 50, n: int = 20):
+def is_kernel(kernel: Callable, sampler: Callable, *, key: PRNGKeyArray, sets: int = 50, n: int = 20) -> Array:
     """Whether `kernel` is symmetric and semidefinite on `sets` random sets of `n` points.
 
     `sampler(key, n)` draws n points. A false answer is certain, a true one means that no counterexample was met.

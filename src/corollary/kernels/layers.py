@@ -51,7 +51,7 @@ class Dense(eqx.Module):
             raise ValueError(f"Dense needs vectors: put Flatten or GlobalAveragePool before it, got {flow.shape}.")
         return Flow((self.width,), True, True)
 
-    def init(self, shape, dtype, *, key):
+    def init(self, shape: tuple[int, ...], dtype: DTypeLike, *, key: PRNGKeyArray) -> PyTree:
         return _draw(self, key, (shape[0], self.width), dtype)
 
     def apply(self, params: PyTree, x: Float[Array, "..."]) -> Float[Array, "..."]:
@@ -108,7 +108,7 @@ class Conv(eqx.Module):
         window = (self.kernel_size[axis],)
         return tuple(jax.lax.padtype_to_pads((size,), window, (self.stride,), "SAME")[0])
 
-    def init(self, shape, dtype, *, key):
+    def init(self, shape: tuple[int, ...], dtype: DTypeLike, *, key: PRNGKeyArray) -> PyTree:
         return _draw(self, key, (*self.kernel_size, shape[-1], self.channels), dtype)
 
     def apply(self, params: PyTree, x: Float[Array, "..."]) -> Float[Array, "..."]:
@@ -155,7 +155,7 @@ class Activation(eqx.Module):
             raise ValueError("Activation needs Gaussian inputs: put a Dense or Conv layer right before it.")
         return Flow(flow.shape, True, False)
 
-    def init(self, shape, dtype, *, key):
+    def init(self, shape: tuple[int, ...], dtype: DTypeLike, *, key: PRNGKeyArray) -> PyTree:
         return {}
 
     def apply(self, params: PyTree, x: Float[Array, "..."]) -> Float[Array, "..."]:
@@ -185,7 +185,7 @@ class Residual(eqx.Module):
             raise ValueError(f"branch must keep the shape {flow.shape} of its inputs, got {out.shape}.")
         return Flow(flow.shape, True, flow.gaussian)
 
-    def init(self, shape, dtype, *, key):
+    def init(self, shape: tuple[int, ...], dtype: DTypeLike, *, key: PRNGKeyArray) -> PyTree:
         return init_layers(self.branch, key, Flow(shape, True, True), dtype)
 
     def apply(self, params: PyTree, x: Float[Array, "..."]) -> Float[Array, "..."]:
@@ -201,7 +201,7 @@ class Flatten(eqx.Module):
     def flow(self, flow: Flow) -> Flow:
         return flow._replace(shape=(int(np.prod(flow.shape)),))
 
-    def init(self, shape, dtype, *, key):
+    def init(self, shape: tuple[int, ...], dtype: DTypeLike, *, key: PRNGKeyArray) -> PyTree:
         return {}
 
     def apply(self, params: PyTree, x: Float[Array, "..."]) -> Float[Array, "..."]:
@@ -219,7 +219,7 @@ class GlobalAveragePool(eqx.Module):
             raise ValueError(f"GlobalAveragePool needs axes of pixels and one of channels, got {flow.shape}.")
         return flow._replace(shape=flow.shape[-1:])
 
-    def init(self, shape, dtype, *, key):
+    def init(self, shape: tuple[int, ...], dtype: DTypeLike, *, key: PRNGKeyArray) -> PyTree:
         return {}
 
     def apply(self, params: PyTree, x: Float[Array, "..."]) -> Float[Array, "..."]:

@@ -13,6 +13,7 @@ import jax.numpy as jnp
 import optax
 from jaxtyping import Array, ArrayLike, Float, Int, PRNGKeyArray
 
+from corollary._types import NetworkLike
 from corollary._validate import concrete, one_of, positive, real, whole
 from corollary.catalog import implements
 
@@ -58,7 +59,7 @@ class Training(NamedTuple):
 
 
 @implements("M04.17", "M04.18")
-def learned_feature_loss(network, x, y):
+def learned_feature_loss(network: NetworkLike, x: Float[ArrayLike, "m d"], y: Float[ArrayLike, "m"]) -> Array:
     r"""$\frac1M\sum_m\log(1+e^{-y_m\sum_nc^n\psi^n(x_m)})$: convex in $c$, not in $(c,w)$."""
     dims = {}
     x, y = real("x", x, "m d", dims), real("y", y, "m", dims)
@@ -67,7 +68,13 @@ def learned_feature_loss(network, x, y):
 
 @implements("M04.17")
 def train_classifier(
-    network, x, y, *, steps: int = 1500, step: float = 0.02, freeze_features: bool = False
+    network: NetworkLike,
+    x: Float[ArrayLike, "m d"],
+    y: Float[ArrayLike, "m"],
+    *,
+    steps: int = 1500,
+    step: float = 0.02,
+    freeze_features: bool = False,
 ) -> Training:
     """Full-batch Adam on the logistic loss; with `freeze_features` only the weights `c` are trained."""
     dims = {}

@@ -79,7 +79,9 @@ def interpolants(x: Float[ArrayLike, "n d"], y: Float[ArrayLike, "..."]) -> Inte
 
 
 @implements("T03.02")
-def sparse_interpolant(x, y, support):
+def sparse_interpolant(
+    x: Float[ArrayLike, "n d"], y: Float[ArrayLike, "..."], support: Int[ArrayLike, "n"]
+) -> Float[Array, "..."]:
     r"""The solution that is zero outside the $n$ coordinates `support`; NaN where those columns are dependent.
 
     A generic $X$ has one for every support. Not every $X$ with independent rows has.

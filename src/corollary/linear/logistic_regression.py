@@ -34,7 +34,12 @@ def logistic_point_losses(
 
 
 @implements("M03.07", "M03.20", "E02.05")
-def logistic_loss(theta, x, y, penalty=0.0):
+def logistic_loss(
+    theta: Float[ArrayLike, "d+1"],
+    x: Float[ArrayLike, "n *d"],
+    y: Float[ArrayLike, "n"],
+    penalty: Float[ArrayLike, "..."] = 0.0,
+) -> Float[Array, "..."]:
     r"""$\Lambda^{(C)}(\theta)$: the mean of the losses of the datapoints, plus the penalty."""
     theta, x, y = _problem(theta, x, y)
     return _losses(x @ theta, y).mean() + jnp.sum(_penalty(penalty, theta) * theta**2)
@@ -63,14 +68,21 @@ def logistic_chain_gradients(
 
 
 @implements("M03.09", "M03.20", "E02.05")
-def logistic_gradient(theta, x, y, penalty=0.0):
+def logistic_gradient(
+    theta: Float[ArrayLike, "d+1"],
+    x: Float[ArrayLike, "n *d"],
+    y: Float[ArrayLike, "n"],
+    penalty: Float[ArrayLike, "..."] = 0.0,
+) -> Float[Array, "..."]:
     r"""$\nabla\Lambda^{(C)}(\theta)=\frac1n\sum(S(w\cdot x+b)-y)(x,1)+2C\theta$."""
     theta, x, y = _problem(theta, x, y)
     return x.T @ _residual(x @ theta, y) / x.shape[0] + 2 * _penalty(penalty, theta) * theta
 
 
 @implements("M03.09", "M03.20")
-def logistic_hessian(theta, x, penalty=0.0):
+def logistic_hessian(
+    theta: Float[ArrayLike, "d+1"], x: Float[ArrayLike, "n *d"], penalty: Float[ArrayLike, "..."] = 0.0
+) -> Float[Array, "..."]:
     r"""$\frac1n\sum S'(w\cdot x+b)\,\tilde x\tilde x^\top+2C$, at most $\frac14A+2C$; the labels play no part."""
     dims = {}
     x = features(x, dims)
@@ -79,7 +91,7 @@ def logistic_hessian(theta, x, penalty=0.0):
 
 
 @implements("M03.09")
-def logistic_smoothness(x, penalty=0.0):
+def logistic_smoothness(x: Float[ArrayLike, "n *d"], penalty: Float[ArrayLike, "..."] = 0.0) -> Float[Array, "..."]:
     r"""$L=\lambda_{\max}(\frac14A+2C)$: the gradient is $L$-Lipschitz, every step below $2/L$ decreases the loss."""
     x = extended(features(x, {}))
     bound = x.T @ x / (4 * x.shape[0]) + 2 * jnp.diag(_penalty(penalty, x[0]))
@@ -87,7 +99,15 @@ def logistic_smoothness(x, penalty=0.0):
 
 
 @implements("M03.09", "M03.20")
-def fit_newton(x, y, *, penalty=0.0, start=None, steps: int = 200, tolerance: float | None = None) -> Fit:
+def fit_newton(
+    x: Float[ArrayLike, "n *d"],
+    y: Float[ArrayLike, "n"],
+    *,
+    penalty: Float[ArrayLike, "..."] = 0.0,
+    start: Float[ArrayLike, "d+1"] | None = None,
+    steps: int = 200,
+    tolerance: float | None = None,
+) -> Fit:
     r"""Minimise the loss by damped Newton, from any start.
 
     `converged` says that a minimiser exists and was reached: the last Newton step moved no logit by more than
@@ -101,7 +121,16 @@ def fit_newton(x, y, *, penalty=0.0, start=None, steps: int = 200, tolerance: fl
 
 
 @implements("M03.09")
-def fit_gradient_descent(x, y, *, steps: int, penalty=0.0, start=None, step=None, tolerance: float = 1e-3) -> Fit:
+def fit_gradient_descent(
+    x: Float[ArrayLike, "n *d"],
+    y: Float[ArrayLike, "n"],
+    *,
+    steps: int,
+    penalty: Float[ArrayLike, "..."] = 0.0,
+    start: Float[ArrayLike, "d+1"] | None = None,
+    step: Scalar | None = None,
+    tolerance: float = 1e-3,
+) -> Fit:
     r"""Run gradient descent for `steps` steps of size `step` ($1/L$ unless given), keeping only the end.
 
     `converged` says that a Newton step from the end would move no logit by more than `tolerance`. Small gradients
@@ -114,7 +143,9 @@ def fit_gradient_descent(x, y, *, steps: int, penalty=0.0, start=None, step=None
     return _report(theta, x, y, penalty, jnp.asarray(steps), converged)
 
 
-def logistic_loss_problem(x, y, start=None) -> Problem:
+def logistic_loss_problem(
+    x: Float[ArrayLike, "n *d"], y: Float[ArrayLike, "n"], start: Float[ArrayLike, "p"] | None = None
+) -> Problem:
     r"""Logistic regression with bias and without a penalty: convex, not strongly; the data must not be separable."""
     fit = fit_newton(x, y)
     if not isinstance(fit.converged, jax.core.Tracer) and not bool(fit.converged):

@@ -33,7 +33,7 @@ class Recall(NamedTuple):
     at_rest: jax.Array
 
 
-def random_signs(shape, dtype=float, *, key):
+def random_signs(shape: int | Sequence[int], dtype: DTypeLike = float, *, key: PRNGKeyArray) -> Float[Array, "..."]:
     """Independent uniform signs; 32 of them are cut from every random word, which makes them 32 times cheaper."""
     shape = tuple(whole("shape", size) for size in ((shape,) if isinstance(shape, int) else shape))
     *rows, last = shape or (1,)
@@ -135,7 +135,7 @@ def retrieval_overlaps(
     n: int,
     sizes: Sequence[int],
     *,
-    key,
+    key: PRNGKeyArray,
     sets: int,
     starts: int = 32,
     max_sweeps: int = 200,
