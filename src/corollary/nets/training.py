@@ -9,6 +9,8 @@ jax.vmap(one)(jax.random.split(jax.random.key(0), 64)).losses    # (64, 1000): 6
 ```
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -16,7 +18,9 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import optax
+from jaxtyping import PRNGKeyArray, PyTree
 
+from corollary._types import NetworkLike
 from corollary._validate import whole
 from corollary.catalog import implements
 from corollary.nets._step import Progress, checked_measure, checked_task, descent
@@ -40,18 +44,18 @@ class Trained(NamedTuple):
 
 @implements("B02.02")
 def train(
-    network,
+    network: NetworkLike,
     loss: str | Callable | BatchLoss,
     data: Any,
     optimiser: optax.GradientTransformation,
     *,
     steps: int,
-    key=None,
+    key: PRNGKeyArray | None = None,
     batch_size: int | None = None,
     measure: Callable | None = None,
     every: int = 1,
     reduction: str = "mean",
-    trainable=None,
+    trainable: PyTree | None = None,
 ) -> Trained:
     """Take `steps` steps of `optimiser` down the gradient of the loss.
 
