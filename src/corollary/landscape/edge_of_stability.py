@@ -4,12 +4,16 @@ On a quadratic, gradient descent is stable where the largest eigenvalue of the H
 the sharpness grows until it meets that value, and stays there.
 """
 
+from __future__ import annotations
+
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 from jax.flatten_util import ravel_pytree
+from jaxtyping import ArrayLike, Float, PyTree
 
+from corollary._types import LossLike, NetworkLike
 from corollary._validate import positive, real, whole
 from corollary.catalog import implements
 from corollary.landscape.lanczos import eigenpairs
@@ -32,7 +36,15 @@ class SharpnessPath(NamedTuple):
 
 @implements("T02.37")
 def sharpness_path(
-    network, loss, data, step, *, steps: int = 2000, every: int = 50, products: int = 12, trainable: Any = None
+    network: NetworkLike,
+    loss: LossLike,
+    data: PyTree,
+    step: Float[ArrayLike, "e"],
+    *,
+    steps: int = 2000,
+    every: int = 50,
+    products: int = 12,
+    trainable: Any = None,
 ) -> SharpnessPath:
     r"""Gradient descent on the mean loss with each of the sizes in `step`, from the same network, in one program.
 
