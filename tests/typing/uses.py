@@ -41,7 +41,7 @@ own = nets.MLP((3, 8, 1), key=key)
 nets.fit(own, absolute_deviation, (x, y), optax.adam(1e-3), steps=3)
 
 theta: jax.Array = linear.fit_newton(x, y).theta
-loss: jax.Array = linear.logistic_loss(theta, x, y, ridge=0.1)
+loss: jax.Array = linear.logistic_loss(theta, x, y, penalty=0.1)
 
 digits = data.digits()
 subject = Subject(own, "cross_entropy", (digits.x, digits.y), learning_rate=0.1)

@@ -26,7 +26,7 @@ _RECORDING = contextvars.ContextVar("recording", default=True)
 class Step:
     """One recorded operation. `next` are the steps that made its inputs; constants have none."""
 
-    def __init__(self, name: str, next: tuple = (), pull: Callable | None = None, leaf: "Tensor" | None = None):
+    def __init__(self, name: str, next: tuple = (), pull: Callable | None = None, leaf: Tensor | None = None):
         self.name, self.next, self.pull, self.leaf = name, next, pull, leaf
 
     def __repr__(self):

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import ArrayLike, Float
 
 from corollary.catalog import implements
 from corollary.language._utf8 import check_text
-
-if TYPE_CHECKING:
-    from corollary.language.tokeniser import Tokeniser
-
+from corollary.language.tokeniser import Tokeniser
 
 SENTENCE = "Like a fish out of water"
 

@@ -114,7 +114,7 @@ class EncoderBlock(eqx.Module):
     def step(
         self,
         x: Float[ArrayLike, "..."],
-        keys: PRNGKeyArray,
+        keys: Float[ArrayLike, "..."],
         values: Float[ArrayLike, "..."],
         position: Int[ArrayLike, ""],
     ) -> tuple[Float[Array, "..."], Float[Array, "..."], Float[Array, "..."]]:

@@ -80,7 +80,7 @@ class DecoderBlock(eqx.Module):
     def step(
         self,
         x: Float[ArrayLike, "..."],
-        keys: PRNGKeyArray,
+        keys: Float[ArrayLike, "..."],
         values: Float[ArrayLike, "..."],
         position: Int[ArrayLike, ""],
         context: Sequence[Array],
@@ -172,7 +172,7 @@ class Decoder(eqx.Module):
     def step(
         self,
         x: Float[ArrayLike, "..."],
-        keys: PRNGKeyArray,
+        keys: Float[ArrayLike, "..."],
         values: Float[ArrayLike, "..."],
         position: Int[ArrayLike, ""],
         contexts: Sequence[Array],

@@ -119,7 +119,7 @@ class Encoder(eqx.Module):
     def step(
         self,
         x: Float[ArrayLike, "..."],
-        keys: PRNGKeyArray,
+        keys: Float[ArrayLike, "..."],
         values: Float[ArrayLike, "..."],
         position: Int[ArrayLike, ""],
     ) -> tuple[Float[Array, "..."], Float[Array, "..."], Float[Array, "..."]]:

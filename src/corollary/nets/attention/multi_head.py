@@ -83,7 +83,7 @@ class MultiHeadAttention(eqx.Module):
     def attend(
         self,
         x: Shaped[ArrayLike, "..."],
-        keys: PRNGKeyArray,
+        keys: Float[ArrayLike, "..."],
         values: Float[ArrayLike, "S headse"],
         mask: Bool[ArrayLike, "..."] | None = None,
         *,

@@ -2,7 +2,7 @@ r"""Attention with hardly any parameters: the steps on the way to queries, keys 
 
 from __future__ import annotations
 
-from jaxtyping import Array, ArrayLike, Float, PRNGKeyArray
+from jaxtyping import Array, ArrayLike, Float
 
 from corollary._types import Scalar
 from corollary._validate import real, within
@@ -37,7 +37,7 @@ def linear_attention(
 
 @implements("E06.04")
 def soft_lookup(
-    q: Float[ArrayLike, "d"], keys: PRNGKeyArray, values: Float[ArrayLike, "S e"], beta: Scalar
+    q: Float[ArrayLike, "d"], keys: Float[ArrayLike, "S d"], values: Float[ArrayLike, "S e"], beta: Scalar
 ) -> Float[Array, "_"]:
     r"""$\sum_t\mathrm{softmax}_t(\beta\,q^\top k_t)v_t$: for $\beta=0$ the mean of the values (S, e), for
     $\beta\to\infty$ the value of the key (S, d) that fits the query (d,) best."""

@@ -3,7 +3,7 @@ r"""Dense networks: every layer sees all that came before it, side by side in ch
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -16,9 +16,7 @@ from corollary.catalog import implements
 from corollary.nets.convolutional.blocks import Head, NormConv, batch_convolve, draw_kernel, states, to_batch
 from corollary.nets.convolutional.resnet import ImageClassifier
 from corollary.nets.normalisation import BatchNorm
-
-if TYPE_CHECKING:
-    from corollary.nets.normalisation.batch import BatchMoments
+from corollary.nets.normalisation.batch import BatchMoments
 
 
 @implements("B10.26")

@@ -6,7 +6,7 @@ The plant and the observer of systems theory: $Z_t=f(Z_{t-1},X_t)$ and $Y_t=g(Z_
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -18,9 +18,6 @@ from corollary._types import NetworkLike
 from corollary._validate import real, whole
 from corollary.catalog import implements
 from corollary.nets.recurrent.unroll import checked, sequence, shown, unroll
-
-if TYPE_CHECKING:
-    from corollary.nets.recurrent.elman import Elman
 
 
 class Trajectory(NamedTuple):
@@ -88,7 +85,7 @@ class Recurrent(eqx.Module):
 
 
 @implements("M13.09")
-def untie(network: NetworkLike, steps: int) -> Elman:
+def untie(network: NetworkLike, steps: int) -> NetworkLike:
     r"""`steps` copies of a network along a leading axis of all its arrays: $\theta_1=\dots=\theta_T=\theta$."""
     steps = whole("steps", steps)
     return jax.tree.map(lambda a: jnp.broadcast_to(a, (steps, *a.shape)) if eqx.is_array(a) else a, network)

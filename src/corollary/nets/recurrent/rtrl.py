@@ -3,7 +3,6 @@ r"""Real-time recurrent learning: the gradient carried forward, with nothing to 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 import equinox as eqx
 import jax
@@ -13,12 +12,10 @@ from jaxtyping import ArrayLike, Float, PyTree
 
 from corollary.catalog import implements
 from corollary.nets.recurrent.bptt import ThroughTime
+from corollary.nets.recurrent.elman import ElmanCell
 from corollary.nets.recurrent.network import Recurrent
 from corollary.nets.recurrent.unroll import sequence
 from corollary.nets.recurrent.uses import labelling_loss, step_error
-
-if TYPE_CHECKING:
-    from corollary.nets.recurrent.elman import ElmanCell
 
 
 @implements("M13.07")
