@@ -2,7 +2,7 @@
 
 Written as one would for speed: one matrix product for queries, keys and values, PyTorch's fused attention, bfloat16 by
 `autocast` with float32 parameters, the fused AdamW, `torch.compile` of the whole model with its loss, batches drawn on
-the device, no synchronisation inside of the timed stretch.
+the device, no synchronisation inside the timed stretch.
 """
 
 import contextlib

@@ -90,7 +90,7 @@ def test_shapes_that_do_not_fit_are_an_error(check):
         check("loss", ["a", "b"], 1.0)
     with pytest.raises(TypeError, match="real numbers"):
         check("loss", 1j, 1.0)
-    with pytest.raises(ValueError, match=r"x has shape"):
+    with pytest.raises(ValueError, match=r"x must have shape"):
         check("loss", np.zeros(3), 0.0, x=[1, 2], along="step")
 
 
@@ -129,7 +129,7 @@ def test_a_control_passes_exactly_when_its_check_is_violated():
     assert not control("no premise is broken", good).passed
     assert control("the step is too long", bad).passed
     assert control("the step is too long", bad).margin > 0
-    with pytest.raises(ValueError, match="control of a control"):
+    with pytest.raises(ValueError, match="already a control"):
         control("again", control("the step is too long", bad))
     with pytest.raises(ValueError, match="says which premise"):
         control(" ", bad)
@@ -144,3 +144,10 @@ def test_margin_sign_always_agrees_with_the_verdict(a, b):
         assert (found.margin >= 0) == found.passed
         other = control("c", found)
         assert (other.margin > 0) == other.passed
+
+
+def test_what_meets_a_bound_up_to_rounding_is_said():
+    assert at_most("b", [1.0, 2.0], [3.0, 2.0 + 1e-12]).sentence.endswith("1 of 2 meet the bound up to rounding.")
+    assert at_least("b", 1.0 - 1e-13, 1.0).sentence.endswith("It meets the bound up to rounding.")
+    assert "rounding" not in at_most("b", [1.0, 2.0], 3.0).sentence
+    assert at_most("b", [3.0, 3.0], 3.0).axes["note"] == "All meet the bound up to rounding."

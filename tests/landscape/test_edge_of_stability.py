@@ -18,6 +18,12 @@ def test_sharpness_of_a_quadratic_is_its_own_whatever_the_step():
         np.testing.assert_allclose(path.sharpness, 4.0, rtol=1e-3)
         np.testing.assert_array_equal(path.steps, [0, 20, 40, 60])
         np.testing.assert_array_equal(path.uphill, 0)
+        spec = path.plot().to_dict()
+        assert {(r["η"], r["sharpness"]) for r in spec["data"]["values"] if r["curve"] == "2/η"} == {
+            ("0.1", 20),
+            ("0.4", 5),
+        }
+        assert spec["encoding"]["strokeDash"]["scale"]["range"] == [[1, 0], [5, 4]]
         exact = 0.5 * jnp.sum(scale * ((1 - 0.4 * scale) ** 60 * start) ** 2)
         np.testing.assert_allclose(path.losses[1, -1], exact, rtol=1e-10)
         above = sharpness_path(start, bowl, scale, [0.51], steps=60, every=20)

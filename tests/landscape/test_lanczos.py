@@ -3,8 +3,9 @@
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 
-from corollary.landscape import eigenpairs
+from corollary.landscape import Eigenpairs, eigenpairs
 
 
 def test_degenerate_and_tiny_matrices():
@@ -37,3 +38,16 @@ def test_lanczos_holds_the_basis_and_a_few_vectors_more():
     run = jax.jit(lambda d, key: eigenpairs(lambda v: d * v, size, 5, key=key, basis=basis, dtype=jnp.float32))
     used = run.lower(scale, jax.random.key(0)).compile().memory_analysis().temp_size_in_bytes
     assert used < (basis + 8) * 4 * size
+
+
+def test_plot_shows_the_values_and_their_error_bounds():
+    found = Eigenpairs(jnp.asarray([900.0, 30.0, 1.0]), jnp.eye(3), jnp.asarray([1.0, 2.0, 5.0]), True, 9)
+    bars, dots = found.plot().to_dict()["layer"]
+    assert dots["encoding"]["y"]["scale"]["type"] == "log"
+    assert [r["eigenvalue"] for r in dots["data"]["values"]] == [900.0, 30.0, 1.0]
+    assert [r["high"] for r in bars["data"]["values"]] == [901.0, 32.0, 6.0]
+    assert bars["data"]["values"][1]["low"] == 28.0
+    # a bound below zero ends where the axis does
+    assert bars["data"]["values"][2]["low"] == dots["encoding"]["y"]["scale"]["domain"][0]
+    with pytest.raises(ValueError, match="of one matrix"):
+        found._replace(values=jnp.ones((2, 3))).plot()

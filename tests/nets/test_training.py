@@ -6,7 +6,7 @@ import optax
 import pytest
 
 from corollary import nets
-from corollary.nets import MLP, train
+from corollary.nets import MLP, Trained, train
 from corollary.network import BatchLoss, Network
 
 KEY = jax.random.key(0)
@@ -216,7 +216,7 @@ def test_what_a_loss_encloses_may_change_between_runs():
     [
         ({"loss": 3}, "loss must be a name, a function of one output and one target, or a BatchLoss, got int"),
         ({"loss": "cubic"}, "loss must be one of"),
-        ({"loss": loss}, r"network must be callable with one example, got ndarray: Network\(apply, params\) is"),
+        ({"loss": loss}, r"network must be callable with one example, got ndarray: make one with Network"),
         ({"network": jnp.sum, "loss": loss, "data": X}, r"data must be a pair \(x, y\)"),
         ({"data": (X, Y[:3]), "batch_size": 2, "key": KEY}, "data must hold arrays with the examples along one common"),
         ({"data": (X, "abc")}, r"data\[1\] must be an array of numbers, got str"),
@@ -230,7 +230,7 @@ def test_what_a_loss_encloses_may_change_between_runs():
         ({"loss": BatchLoss(lambda t, b, key: t.sum())}, "key must be given with batch_size or with a BatchLoss that"),
         ({"loss": BatchLoss(lambda t, b: b[0] @ t - b[1])}, "loss must return a number, got shape"),
         ({"network": jnp.arange(2)}, "network must have at least one floating-point array"),
-        ({"reduction": "sum"}, "reduction says how losses of examples are put together"),
+        ({"reduction": "sum"}, "reduction must be left out with a BatchLoss"),
         (
             {"network": eqx.nn.Linear(2, 3, key=KEY), "loss": "cross_entropy", "data": (X, np.arange(16) % 4)},
             "targets must hold labels from 0 to 2, got 3 at index 3",
@@ -241,3 +241,15 @@ def test_bad_input(changes, sentence):
     arguments = {"network": np.zeros(2), "loss": linear_loss, "data": (X, Y), "optimiser": SGD, "steps": 1} | changes
     with pytest.raises((TypeError, ValueError), match=sentence):
         train(**arguments)
+
+
+def test_plot_of_one_run_and_of_an_ensemble():
+    spec = Trained(None, jnp.asarray([9.0, 3.0, 0.01]), None).plot().to_dict()
+    assert [(r["step"], r["loss"]) for r in spec["data"]["values"]][:2] == [(0, 9.0), (1, 3.0)]
+    assert spec["encoding"]["y"]["scale"]["type"] == "log"
+    assert "color" not in spec["encoding"]
+    many = Trained(None, jnp.ones((2, 1200)), None).plot().to_dict()
+    assert len(many["data"]["values"]) == 1000
+    assert many["encoding"]["color"]["field"] == "run"
+    with pytest.raises(ValueError, match="one run or of a row"):
+        Trained(None, jnp.ones((2, 2, 2)), None).plot()

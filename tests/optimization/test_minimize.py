@@ -108,7 +108,7 @@ def test_on_a_pytree_as_on_the_vector_of_its_entries(name):
 
 @pytest.mark.parametrize("seen", [lambda p: noisy(p, 0.5), lambda p: coin(p, 0.5)])
 def test_noise_is_drawn_for_the_vector_of_all_entries(seen):
-    found, expected = (p.oracle(p.start, KEY) for p in both(seen))
+    found, expected = (p.oracle(p.start, key=KEY) for p in both(seen))
     np.testing.assert_allclose(ravel_pytree(found)[0], expected, rtol=1e-12)
 
 

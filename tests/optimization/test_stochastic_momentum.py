@@ -54,7 +54,7 @@ def test_oracle_of_coordinate_least_squares(amplitude):
     problem = coordinate_least_squares(jnp.array([1.0, 0.2, 0.5]), amplitude=amplitude)
     theta = jnp.array([1.0, -2.0, 0.5])
     keys = jax.random.split(jax.random.key(0), 40_000)
-    seen = np.asarray(jax.vmap(lambda k: problem.oracle(theta, k))(keys))
+    seen = np.asarray(jax.vmap(lambda k: problem.oracle(theta, key=k))(keys))
     assert (np.count_nonzero(seen, axis=1) <= 1).all()
     error = seen.std(0) / np.sqrt(len(seen))
     assert (np.abs(seen.mean(0) - problem.gradient(theta)) < 5 * error).all()

@@ -12,11 +12,11 @@ THETA = np.array([0.3, -1.0])
 def test_oracles_have_the_mean_and_size_they_promise():
     flat = coin(quadratic(jnp.array([1.0, 2.0])), 0.5)
     keys = jax.random.split(jax.random.key(0), 4000)
-    seen = np.asarray(jax.vmap(lambda k: flat.oracle(jnp.ones(2), k))(keys))
+    seen = np.asarray(jax.vmap(lambda k: flat.oracle(jnp.ones(2), key=k))(keys))
     np.testing.assert_allclose(np.abs(seen - [1.0, 2.0]), 0.5)
     np.testing.assert_allclose(seen.mean(0), [1.0, 2.0], atol=5 * 0.5 / 4000**0.5)
     line = walk(2.0, 3.0)
-    steps = np.asarray(jax.vmap(lambda k: line.oracle(jnp.array(0.6), k))(keys))
+    steps = np.asarray(jax.vmap(lambda k: line.oracle(jnp.array(0.6), key=k))(keys))
     np.testing.assert_allclose(np.abs(steps), 3.0)
     np.testing.assert_allclose(steps.mean(), 1.2, atol=5 * 3 / 4000**0.5)
     assert line.start == 1.5

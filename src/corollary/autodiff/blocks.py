@@ -14,6 +14,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import ArrayLike, Float, PyTree
 
+from corollary._show import shown
 from corollary._validate import real
 from corollary.autodiff.activations import activation_pair
 from corollary.catalog import implements
@@ -33,6 +34,8 @@ class BlockGradient(NamedTuple):
     output: jax.Array
     params: tuple
     deltas: tuple
+
+    __repr__ = shown
 
 
 @implements("E03.01")

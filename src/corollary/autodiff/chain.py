@@ -15,6 +15,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, ArrayLike, Float, PRNGKeyArray
 
+from corollary._show import shown
 from corollary._validate import one_of, real, whole
 from corollary.autodiff.activations import activation_pair
 from corollary.catalog import implements
@@ -81,6 +82,8 @@ class ChainJacobian(NamedTuple):
 
     hidden: jax.Array
     inputs: jax.Array
+
+    __repr__ = shown
 
 
 @implements("M24.02")

@@ -17,6 +17,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import ArrayLike, Float, PRNGKeyArray
 
+from corollary._show import shown
 from corollary._validate import one_of, real, whole
 from corollary.autodiff.activations import activation_pair
 from corollary.catalog import implements
@@ -41,6 +42,8 @@ class Layer(NamedTuple):
 
     weights: jax.Array
     biases: jax.Array
+
+    __repr__ = shown
 
 
 class Pass(NamedTuple):

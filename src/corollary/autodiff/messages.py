@@ -17,6 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import ArrayLike, Float
 
+from corollary._show import shown
 from corollary.autodiff.dual import Dual, Tally
 from corollary.autodiff.graph import OPERATIONS, Graph, Node, Symbol, evaluate
 from corollary.catalog import implements
@@ -79,6 +80,8 @@ class AllPairs(NamedTuple):
 
     jacobian: jax.Array | np.ndarray
     products: int
+
+    __repr__ = shown
 
 
 @implements("T04.05")

@@ -14,7 +14,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, ArrayLike, Float, PRNGKeyArray
 
-from corollary._types import Scalar
+from corollary._show import shown
 from corollary._validate import positive, real, whole
 from corollary.autodiff.activations import activation_pair
 from corollary.autodiff.elementary import sigmoid
@@ -33,6 +33,8 @@ class OneNeuron(NamedTuple):
     by_activation: jax.Array
     delta: jax.Array
     by_w: jax.Array
+
+    __repr__ = shown
 
 
 @implements("M06.03")
@@ -112,6 +114,8 @@ class Backprop221(NamedTuple):
     by_w: jax.Array
     by_v: jax.Array
 
+    __repr__ = shown
+
 
 @implements("B02.20")
 def backprop_221(
@@ -176,6 +180,8 @@ class ScalarChain(NamedTuple):
     by_weights: jax.Array
     by_biases: jax.Array
     deltas: jax.Array
+
+    __repr__ = shown
 
 
 @implements("M06.11", "M06.12", "M06.13")

@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, ArrayLike, Float, Int
 
-from corollary._types import Scalar
+from corollary._show import shown
 from corollary._validate import labels, positive, real, whole, within
 from corollary.catalog import implements
 
@@ -53,6 +53,8 @@ class PathParts(NamedTuple):
     outer_martingale: jax.Array
     inner_martingale: jax.Array
     remainder: jax.Array
+
+    __repr__ = shown
 
 
 @implements("M19.30", "M19.26")
@@ -200,6 +202,8 @@ class StochasticOrder(NamedTuple):
 
     quantiles: jax.Array
     slope: jax.Array
+
+    __repr__ = shown
 
 
 @implements("M19.23")

@@ -148,6 +148,8 @@ def _inequality(kind, sign, name, measured, bound, rtol, atol, x, along) -> Chec
     at = place(worst, m.shape, xs, along)
     verb = "at most" if sign > 0 else "at least"
     sentence = f"Closest{at}: measured {m.flat[worst]:.10g}, which must be {verb} {b.flat[worst]:.10g}."
+    note = _at_the_bound(np.abs(m - b) <= tolerance)
+    sentence += f" {note}" if note else ""
     return Check(
         name,
         kind,
@@ -156,8 +158,17 @@ def _inequality(kind, sign, name, measured, bound, rtol, atol, x, along) -> Chec
         sentence,
         tightness=float(ratios.max()) if ratios.size else None,
         series=lines(m, xs, worst, bound=b),
-        axes={"x": along},
+        axes={"x": along} | ({"note": note} if note else {}),
     )
+
+
+def _at_the_bound(close: np.ndarray) -> str:
+    """A sentence on what lies within the allowed rounding of its bound, on either side; empty where nothing does."""
+    if not close.any():
+        return ""
+    if close.all():
+        return "It meets the bound up to rounding." if close.size == 1 else "All meet the bound up to rounding."
+    return f"{int(close.sum())} of {close.size} meet the bound up to rounding."
 
 
 def _slack(value: float, passed: bool) -> float:

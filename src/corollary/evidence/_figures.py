@@ -1,17 +1,34 @@
 """Every check draws itself: prediction and measurement in one picture, as Vega-Lite."""
 
-from __future__ import annotations
-
-import math
 from pathlib import Path
 from typing import Any
 
+from corollary._charts import (
+    CONFIG,
+    DASHES,
+    FAILED,
+    FITTED,
+    HEIGHT,
+    INK,
+    MEASURED,
+    PREDICTED,
+    QUIET,
+    SOLID,
+    WIDTH,
+    WRONG,
+    away_from_the_axis,
+    axis,
+    log_scale,
+    position_scale,
+    scale,
+)
 from corollary.evidence._check import Check, Figure
 from corollary.evidence._evidence import Evidence
 
-MEASURED, PREDICTED, WRONG, INK, FAILED = "#1f6f8b", "#d1495b", "#9aa0a6", "#22313f", "#b00020"
-NAMES = {"measured": MEASURED, "predicted": PREDICTED, "bound": PREDICTED, "fitted": "#66a182", "wrong": WRONG}
-WIDTH, HEIGHT = 300, 190
+NAMES = {"measured": MEASURED, "predicted": PREDICTED, "bound": PREDICTED, "fitted": FITTED, "wrong": WRONG}
+# how a bound reads in a line of text
+WORDS = {"at_most": "at most", "at_least": "at least"}
+APART = {"scale": {"color": "independent", "strokeDash": "independent"}}
 
 
 def picture(name: str, chart: Any) -> Figure:
@@ -21,20 +38,27 @@ def picture(name: str, chart: Any) -> Figure:
 
 
 def draw(thing: Check | Evidence) -> dict:
-    """The Vega-Lite specification of a check, or of all evidence of a run (its own figures first)."""
+    """The Vega-Lite specification of a check, or of all evidence of a run (its own figures first).
+
+    What compares one number with one number is a line of text below the pictures.
+    """
     if isinstance(thing, Check):
-        return _themed(_draw_check(thing))
+        return _themed(_text([thing]) if _is_one_number(thing) else _draw_check(thing))
+    drawn = [c for c in thing.checks if c.series]
     panels = [_titled(f.spec, f.name) for f in thing.figures]
-    panels += [_draw_check(c) for c in thing.checks if c.series]
+    panels += [_draw_check(c) for c in drawn if not _is_one_number(c)]
+    parts = [{"concat": panels, "columns": 3, "resolve": APART}] if panels else []
+    if numbers := [c for c in drawn if _is_one_number(c)]:
+        parts.append(_text(numbers))
     title = {
         "text": thing.title,
         "subtitle": f"{thing.claim} · seed {thing.seed} · {thing.verdict}",
         "anchor": "start",
         "fontSize": 15,
-        "subtitleColor": "#5f6b76",
+        "subtitleColor": QUIET,
         "offset": 14,
     }
-    return _themed({"title": title, "concat": panels, "columns": 3, "resolve": {"scale": {"color": "independent"}}})
+    return _themed({"title": title, "vconcat": parts, "spacing": 30})
 
 
 def svg(figure: Figure) -> str:
@@ -69,36 +93,80 @@ def _draw_check(check: Check) -> dict:
         "same_law": _curves,
         "rate": _curves,
     }.get(check.kind, _comparison)(check)
+    said = [check.control] if check.control is not None else []
+    said += [check.axes["note"]] if "note" in check.axes else []
+    return _titled(body, _named(check), said, color=INK if check.passed else FAILED)
+
+
+def _named(check: Check) -> str:
     failed = "" if check.passed else "FAILED: "
-    if check.control is not None:
-        return _titled(body, f"{failed}control: {check.name}", check.control, color=FAILED if failed else INK)
-    name = f"printed: {check.name}" if check.printed else check.name
-    return _titled(body, failed + name, color=FAILED if failed else INK)
+    return failed + ("control: " * (check.control is not None)) + ("printed: " * check.printed) + check.name
+
+
+def _other(check: Check) -> str | None:
+    return next((name for name in ("bound", "predicted") if name in check.series), None)
+
+
+def _is_one_number(check: Check) -> bool:
+    """Whether the measured values are all the same number, compared with one and the same other."""
+    other = _other(check)
+    exact = check.kind in ("equal", "at_most", "at_least") and other is not None
+    return exact and len(set(zip(check.series["measured"], check.series[other], strict=True))) == 1
+
+
+def _text(checks: list[Check]) -> dict:
+    """Lines of text: what was measured and what it was compared with."""
+    rows = []
+    for check in checks:
+        other, count = _other(check), len(check.series["x"])
+        measured, expected = check.series["measured"][0], check.series[other][0]
+        # as many digits as it takes to tell them apart
+        digits = next((d for d in (6, 9, 12) if f"{measured:.{d}g}" != f"{expected:.{d}g}"), 6)
+        words = other if check.kind == "equal" else ("" if check.outcome == "passed" else "not ") + WORDS[check.kind]
+        line = f"measured {measured:.{digits}g}, {words} {expected:.{digits}g}"
+        said = [line + (", everywhere" if count > 1 else "")]
+        said += [check.control] if check.control is not None else []
+        said += [check.axes["note"]] if "note" in check.axes else []
+        colour = INK if check.passed else FAILED
+        rows.append({"line": len(rows), "text": _named(check), "weight": "bold", "colour": colour})
+        rows.append({"line": len(rows), "text": " · ".join(said), "weight": "normal", "colour": QUIET})
+    y_scale = {"domain": [len(rows), 0], "nice": False, "zero": False}
+    layers = [
+        {
+            "transform": [{"filter": f"datum.weight == '{weight}'"}],
+            "mark": {"type": "text", "align": "left", "baseline": "top", "x": 0, "fontSize": 12, "fontWeight": weight},
+            "encoding": {
+                "y": {"field": "line", "type": "quantitative", "axis": None, "scale": y_scale},
+                "text": {"field": "text"},
+                "color": {"field": "colour", "type": "nominal", "scale": None, "legend": None},
+            },
+        }
+        for weight in ("bold", "normal")
+    ]
+    return {"width": WIDTH, "height": 18 * len(rows), "data": {"values": rows}, "layer": layers}
 
 
 def _comparison(check: Check) -> dict:
-    """`equal`, `at_most`, `at_least`, `monotone`: along an axis, against each other, or two bars."""
-    s = check.series
-    other = "bound" if "bound" in s else "predicted" if "predicted" in s else None
-    if len(s["x"]) == 1 and other is not None:
-        return _bars([("measured", s["measured"][0]), (other, s[other][0])])
+    """`equal`, `at_most`, `at_least`, `monotone`: along an axis, or against each other."""
+    s, other = check.series, _other(check)
     if other is None or check.axes.get("x") is not None or len(set(s[other])) == 1:
         return _curves(check)
     rows = [{other: p, "measured": m} for p, m in zip(s[other], s["measured"], strict=True)]
-    ends = [min(s[other] + s["measured"]), max(s[other] + s["measured"])]
-    scale = _scale(s[other] + s["measured"])
-    axis = _axis(scale, ends)
-    x = {"field": other, "type": "quantitative", "scale": scale, "axis": axis}
-    y = {"field": "measured", "type": "quantitative", "scale": scale, "axis": axis}
+    both = s[other] + s["measured"]
+    shared = scale(both)
+    encoding = {
+        side: {"field": field, "type": "quantitative", "scale": shared, "axis": axis(shared, both)}
+        for side, field in (("x", other), ("y", "measured"))
+    }
     diagonal = {
-        "data": {"values": [{other: e, "measured": e} for e in ends]},
-        "mark": {"type": "line", "color": PREDICTED, "strokeDash": [5, 4]},
-        "encoding": {"x": x, "y": y},
+        "data": {"values": [{other: end, "measured": end} for end in (min(both), max(both))]},
+        "mark": {"type": "line", "color": PREDICTED, "strokeDash": DASHES},
+        "encoding": encoding,
     }
     points = {
         "data": {"values": rows},
         "mark": {"type": "point", "filled": True, "color": MEASURED, "opacity": 0.75, "size": 28},
-        "encoding": {"x": x, "y": y},
+        "encoding": encoding,
     }
     return {"width": WIDTH, "height": HEIGHT, "layer": [diagonal, points]}
 
@@ -111,72 +179,91 @@ def _curves(check: Check) -> dict:
     few = len(set(s["x"])) <= 40 or (check.axes.get("x") is None and check.kind in ("equal", "at_most", "at_least"))
     logarithmic = check.axes.get("scale")
     everything = [v for name in present for v in s[name]]
-    x_scale = {"type": "log"} if logarithmic == "log-log" else {"zero": False}
-    y_scale = {"type": "log"} if logarithmic else {"zero": False} if check.kind == "same_law" else _scale(everything)
-    count = len(s["x"])
-    instance = s.get("instance", [0] * count)
-    colour = {
+    x_scale = log_scale(s["x"]) if logarithmic == "log-log" else position_scale(s["x"])
+    x_scale = away_from_the_axis(x_scale) if few else x_scale
+    y_scale = {"zero": False} if check.kind == "same_law" else log_scale(everything) if logarithmic else None
+    y_scale = scale(everything) if y_scale is None else y_scale
+    instance = s.get("instance", [0] * len(s["x"]))
+    encoding = {
+        "x": {
+            "field": "x",
+            "type": "quantitative",
+            "title": check.axes.get("x")
+            or {"same_law": "value", "rate": "size", "monotone": "position"}.get(check.kind, "instance"),
+            "scale": x_scale,
+            "axis": axis(x_scale, s["x"]),
+        },
+        "y": {
+            "field": "y",
+            "type": "quantitative",
+            "title": None,
+            "scale": y_scale,
+            "axis": axis(y_scale, everything),
+        },
+        "detail": {"field": "instance", "type": "nominal"},
+    }
+    rows = [
+        {"x": s["x"][i], "y": s[name][i], "instance": instance[i], "series": name}
+        for name in present
+        for i in range(len(s["x"]))
+        if s[name][i] is not None and not (y_scale.get("type") == "log" and s[name][i] <= 0)
+    ]
+    # points lie on top of the lines, a measured line below the dashes of what was predicted
+    kinds = [(present, False)]
+    if few:
+        kinds = [([name for name in present if name != "measured"], False), (["measured"], True)]
+    layers = [
+        {
+            "data": {"values": [row for row in rows if row["series"] in names]},
+            "mark": {"type": "point", "filled": True, "size": 34} if points else {"type": "line", "strokeWidth": 2},
+            "encoding": encoding | _legend(names, points, alone=len(present) == 1),
+        }
+        for names, points in kinds
+        if names
+    ]
+    # dots and lines have legends of their own: in a common one the dashes are lost
+    return {"width": WIDTH, "height": HEIGHT, "layer": layers, "resolve": APART}
+
+
+def _legend(names: list[str], points: bool, *, alone: bool) -> dict:
+    """Colours by series, and dashes for lines that were not measured, in the picture and in its legend."""
+    form = {} if points else {"symbolType": "stroke", "symbolSize": 300, "symbolStrokeWidth": 2}
+    key = {
         "field": "series",
         "type": "nominal",
-        "scale": {"domain": present, "range": [NAMES[n] for n in present]},
-        "legend": {"title": None, "orient": "bottom"},
+        "legend": None if alone else {"title": None, "orient": "bottom", "clipHeight": 12, **form},
     }
-    layers = []
-    # points lie on top of the lines, a measured line below the dashes of what was predicted
-    for name in sorted(present, key=lambda n: (n == "measured") == few):
-        rows = [
-            {"x": s["x"][i], "y": s[name][i], "instance": instance[i], "series": name}
-            for i in range(count)
-            if s[name][i] is not None and not (y_scale.get("type") == "log" and s[name][i] <= 0)
-        ]
-        if name == "measured" and few:
-            mark = {"type": "point", "filled": True, "size": 34}
-        else:
-            mark = {"type": "line", "strokeWidth": 2, "strokeDash": [1, 0] if name == "measured" else [5, 4]}
-        layers.append(
-            {
-                "data": {"values": rows},
-                "mark": mark,
-                "encoding": {
-                    "x": {
-                        "field": "x",
-                        "type": "quantitative",
-                        "title": check.axes.get("x") or ("value" if check.kind == "same_law" else "index"),
-                        "scale": x_scale,
-                        "axis": _axis(x_scale, s["x"]),
-                    },
-                    "y": {
-                        "field": "y",
-                        "type": "quantitative",
-                        "title": None,
-                        "scale": y_scale,
-                        "axis": _axis(y_scale, everything),
-                    },
-                    "detail": {"field": "instance", "type": "nominal"},
-                    "color": colour,
-                },
-            }
-        )
-    return {"width": WIDTH, "height": HEIGHT, "layer": layers}
+    colour = {"color": key | {"scale": {"domain": names, "range": [NAMES[name] for name in names]}}}
+    dashes = {"domain": names, "range": [SOLID if name == "measured" else DASHES for name in names]}
+    return colour if points else colour | {"strokeDash": key | {"scale": dashes}}
 
 
 def _interval(check: Check) -> dict:
     """Measured means or frequencies with their intervals, the prediction, and the wrong value it excludes."""
-    s = check.series
-    other = "bound" if "bound" in s else "predicted"
-    rows = [
-        {"entry": i, "measured": s["measured"][i], "low": s["low"][i], "high": s["high"][i], other: s[other][i]}
-        | ({"wrong": s["wrong"][i]} if "wrong" in s else {})
-        for i in range(len(s["measured"]))
-    ]
-    y = {"field": "entry", "type": "ordinal", "title": None, "axis": None if len(rows) == 1 else {"ticks": False}}
+    s, other = check.series, _other(check)
     names = ["measured", other] + (["wrong"] if "wrong" in s else [])
+    rows = [{"entry": i} | {name: s[name][i] for name in [*names, "low", "high"]} for i in range(len(s["measured"]))]
+    y = {
+        "field": "entry",
+        "type": "ordinal",
+        "title": None if len(rows) == 1 else "instance",
+        "axis": None if len(rows) == 1 else {"ticks": False},
+    }
+    everything = [v for name in [*names, "low", "high"] for v in s[name]]
+    across = scale(everything)
+    across = across if across.get("type") == "log" else {"zero": False, "padding": 8}
 
     def at(name: str, **mark) -> dict:
         return {
             "mark": {"filled": True, "opacity": 1, **mark},
             "encoding": {
-                "x": {"field": name, "type": "quantitative", "title": None, "scale": {"zero": False}},
+                "x": {
+                    "field": name,
+                    "type": "quantitative",
+                    "title": None,
+                    "scale": across,
+                    "axis": axis(across, everything),
+                },
                 "y": y,
                 "color": {
                     "datum": name,
@@ -188,11 +275,7 @@ def _interval(check: Check) -> dict:
 
     bar = {
         "mark": {"type": "rule", "strokeWidth": 3, "color": MEASURED},
-        "encoding": {
-            "x": {"field": "low", "type": "quantitative", "scale": {"zero": False}},
-            "x2": {"field": "high"},
-            "y": y,
-        },
+        "encoding": {"x": {"field": "low", "type": "quantitative", "scale": across}, "x2": {"field": "high"}, "y": y},
     }
     layers = [bar, at("measured", type="point", size=60), at(other, type="tick", thickness=3, size=26)]
     if "wrong" in s:
@@ -200,61 +283,11 @@ def _interval(check: Check) -> dict:
     return {"width": WIDTH, "height": HEIGHT, "data": {"values": rows}, "layer": layers}
 
 
-def _bars(pairs: list[tuple[str, float]]) -> dict:
-    rows = [{"series": n, "value": v, "label": f"{v:.6g}"} for n, v in pairs]
-    names = [n for n, _ in pairs]
-    y = {"field": "series", "type": "nominal", "title": None, "sort": names, "axis": {"ticks": False, "domain": False}}
-    bar = {
-        "mark": {"type": "bar", "height": 22},
-        "encoding": {
-            "x": {"field": "value", "type": "quantitative", "title": None},
-            "y": y,
-            "color": {
-                "field": "series",
-                "type": "nominal",
-                "scale": {"domain": names, "range": [NAMES[n] for n in names]},
-                "legend": None,
-            },
-        },
-    }
-    text = {
-        "mark": {"type": "text", "align": "left", "dx": 6, "color": INK},
-        "encoding": {"x": {"field": "value", "type": "quantitative"}, "y": y, "text": {"field": "label"}},
-    }
-    return {"width": WIDTH, "height": HEIGHT, "data": {"values": rows}, "layer": [bar, text]}
-
-
-def _scale(values: list) -> dict:
-    """Logarithmic where positive values span more than three decades, else linear."""
-    known = [v for v in values if v is not None]
-    if not known:
-        return {"zero": False}
-    low, high = min(known), max(known)
-    if low > 0 and high / low > 1e3:
-        return {"type": "log"}
-    if high - low < 1e-6 * max(abs(low), abs(high)):  # nothing but rounding: do not zoom in on it
-        return {"zero": False, "domain": sorted([0.9 * low, 1.1 * high]), "nice": False}
-    return {"zero": False}
-
-
-def _axis(scale: dict, values: list) -> dict:
-    """On a logarithmic scale a grid line a decade (fewer where there are many), written as a power of ten."""
-    if scale.get("type") != "log":
-        largest = max((abs(v) for v in values if v is not None), default=1.0)
-        return {} if largest == 0 or 1e-3 < largest < 1e6 else {"format": "~e"}
-    known = [v for v in values if v is not None and v > 0]
-    if not known:
-        return {}
-    low, high = math.floor(math.log10(min(known))), math.ceil(math.log10(max(known)))
-    if high - low < 3:
-        return {"format": "~g", "tickCount": 5}
-    return {"values": [10.0**e for e in range(low, high + 1, max(1, (high - low) // 6))], "format": "~e"}
-
-
-def _titled(spec: dict, title: str, subtitle: str | None = None, color: str = INK) -> dict:
+def _titled(spec: dict, title: str, said: list[str] = (), color: str = INK) -> dict:
     text = {"text": _wrapped(title, 48), "anchor": "start", "fontSize": 12, "fontWeight": "bold", "color": color}
-    if subtitle:
-        text |= {"subtitle": _wrapped(subtitle, 56), "subtitleFontSize": 11, "subtitleColor": "#5f6b76"}
+    if said:
+        text |= {"subtitle": [line for s in said for line in _wrapped(s, 56)]}
+        text |= {"subtitleFontSize": 11, "subtitleColor": QUIET}
     bare = {k: v for k, v in spec.items() if k not in ("$schema", "config")}
     return bare | {"title": text}
 
@@ -266,19 +299,5 @@ def _wrapped(text: str, width: int) -> list[str]:
 
 
 def _themed(spec: dict) -> dict:
-    return {
-        "$schema": "https://vega.github.io/schema/vega-lite/v5.json",
-        "background": "white",
-        "padding": 14,
-        "config": {
-            "font": "Helvetica, Arial, sans-serif",
-            "title": {"color": INK},
-            "axis": {
-                "gridColor": "#e8ecef",
-                "labelColor": "#46525e",
-                "titleColor": "#46525e",
-                "domainColor": "#b6c0c8",
-            },
-            "view": {"stroke": None},
-        },
-    } | spec
+    schema = "https://vega.github.io/schema/vega-lite/v5.json"
+    return {"$schema": schema, "background": "white", "padding": 14, "config": CONFIG} | spec

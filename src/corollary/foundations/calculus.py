@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, ArrayLike, Float
 
-from corollary._types import Scalar
+from corollary._show import shown
 from corollary._validate import one_of, positive, real, whole
 from corollary.catalog import implements
 from corollary.foundations.quadrature import gauss_legendre
@@ -94,6 +94,8 @@ class MeanValue(NamedTuple):
 
     c: jax.Array
     residual: jax.Array
+
+    __repr__ = shown
 
 
 @implements("B01.10")

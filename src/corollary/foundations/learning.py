@@ -16,7 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, ArrayLike, Float, Int, PRNGKeyArray, PyTree
 
-from corollary._types import Scalar
+from corollary._show import shown
 from corollary._validate import labels, real, whole, within
 from corollary.catalog import implements
 from corollary.foundations._laws import probabilities
@@ -130,6 +130,8 @@ class Minimisers(NamedTuple):
     losses: jax.Array
     attained: jax.Array
 
+    __repr__ = shown
+
 
 @implements("T01.03", "M01.08", "B05.02")
 def erm(loss: Callable, hypotheses: Float[ArrayLike, "..."], data: Dataset) -> Minimisers:
@@ -152,6 +154,8 @@ class Threshold(NamedTuple):
 
     at: jax.Array
     loss: jax.Array
+
+    __repr__ = shown
 
 
 @implements("T01.03")

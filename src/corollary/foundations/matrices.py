@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, ArrayLike, Bool, Float
 
-from corollary._types import Scalar
+from corollary._show import shown
 from corollary._validate import concrete, real, within
 from corollary.catalog import implements
 
@@ -20,6 +20,8 @@ class Membership(NamedTuple):
     inside: jax.Array
     coefficients: jax.Array
     distance: jax.Array
+
+    __repr__ = shown
 
 
 @implements("B01.01")
@@ -45,6 +47,8 @@ class ColumnSpace(NamedTuple):
 
     basis: jax.Array
     rank: jax.Array
+
+    __repr__ = shown
 
 
 @implements("B01.01")

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, ArrayLike, Float
 
-from corollary._types import Scalar
+from corollary._show import shown
 from corollary._validate import concrete, one_of, positive, real, whole
 from corollary.catalog import implements
 from corollary.foundations.quadrature import panels as _panels
@@ -92,6 +92,8 @@ class PowerIteration(NamedTuple):
     left: jax.Array
     right: jax.Array
 
+    __repr__ = shown
+
 
 @implements("B01.05")
 def power_iteration(a: Float[ArrayLike, "m n"], start: Float[ArrayLike, "n"], steps: int) -> PowerIteration:
@@ -128,6 +130,8 @@ class NormAxioms(NamedTuple):
     least: jax.Array
     homogeneity: jax.Array
     triangle: jax.Array
+
+    __repr__ = shown
 
 
 @implements("B01.04")

@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, ArrayLike, Float, PRNGKeyArray
 
-from corollary._types import Scalar
+from corollary._show import shown
 from corollary._validate import positive, real, whole
 from corollary.catalog import implements
 
@@ -97,6 +97,8 @@ class FactorizationFit(NamedTuple):
 
     model: MatrixFactorization
     losses: jax.Array
+
+    __repr__ = shown
 
 
 @implements("B01.33")

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, ArrayLike, Bool, Float, Int
 
-from corollary._types import Scalar
+from corollary._show import shown
 from corollary._validate import concrete, real, whole, within
 from corollary.catalog import implements
 
@@ -96,6 +96,8 @@ class SVD(NamedTuple):
     s: jax.Array
     v: jax.Array
 
+    __repr__ = shown
+
     @property
     def d(self) -> Float[Array, "_ _"]:
         """The diagonal as an (m, n) matrix, padded with zeros."""
@@ -172,6 +174,8 @@ class Geometry(NamedTuple):
     rotated: jax.Array
     scaled: jax.Array
     image: jax.Array
+
+    __repr__ = shown
 
 
 @implements("B01.24")

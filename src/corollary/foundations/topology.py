@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import ArrayLike, Float
 
-from corollary._types import Scalar
+from corollary._show import shown
 from corollary._validate import real
 from corollary.catalog import implements
 
@@ -113,6 +113,8 @@ class Subcover(NamedTuple):
     chosen: jax.Array
     covers: jax.Array
     reached: jax.Array
+
+    __repr__ = shown
 
 
 @implements("B01.30")

@@ -78,6 +78,7 @@ from .perceptron import DualRun as DualRun
 from .perceptron import KernelPerceptron as KernelPerceptron
 from .perceptron import kernel_perceptron as kernel_perceptron
 from .perceptron import primal_from_dual as primal_from_dual
+from .plot import plot_kernel as plot_kernel
 from .random_features import RandomFeatures as RandomFeatures
 from .random_features import fourier_error_bound as fourier_error_bound
 from .random_features import fourier_features as fourier_features

@@ -16,7 +16,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, ArrayLike, Float, Int
 
-from corollary._types import Scalar
+from corollary._show import shown
 from corollary._validate import labels, one_of, positive, real, within
 from corollary.catalog import implements
 from corollary.optimization import gradient_descent
@@ -28,12 +28,16 @@ class Predictions(NamedTuple):
     train: jax.Array
     test: jax.Array | None
 
+    __repr__ = shown
+
 
 class Law(NamedTuple):
     """Mean (points,) and covariance (points, points) of a Gaussian vector."""
 
     mean: jax.Array
     covariance: jax.Array
+
+    __repr__ = shown
 
 
 @implements("B07.05", "B07.08", "E09.07", "B07.14", "M19.15")

@@ -16,7 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, ArrayLike, Float
 
-from corollary._types import Scalar
+from corollary._show import shown
 from corollary._validate import one_of, positive, real, whole, within
 from corollary.catalog import implements
 from corollary.kernels.gram import gram
@@ -27,6 +27,8 @@ class Expansion(NamedTuple):
 
     eigenvalues: jax.Array
     functions: jax.Array
+
+    __repr__ = shown
 
 
 @implements("M04.08", "B07.01")

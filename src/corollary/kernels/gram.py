@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, ArrayLike, Float, Int, PRNGKeyArray
 
+from corollary._show import shown
 from corollary._validate import concrete, labels, real, whole
 from corollary.catalog import implements
 
@@ -26,6 +27,8 @@ class Definiteness(NamedTuple):
     witness: jax.Array
     factor: jax.Array
     tolerance: jax.Array
+
+    __repr__ = shown
 
 
 class Cost(NamedTuple):

@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import optax
 from jaxtyping import Array, ArrayLike, Float, Int, PRNGKeyArray
 
-from corollary._types import NetworkLike
+from corollary._show import shown
 from corollary._validate import concrete, one_of, positive, real, whole
 from corollary.catalog import implements
 
@@ -56,6 +56,8 @@ class Training(NamedTuple):
 
     network: LearnedFeatureClassifier
     losses: jax.Array
+
+    __repr__ = shown
 
 
 @implements("M04.17", "M04.18")

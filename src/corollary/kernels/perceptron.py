@@ -14,6 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, ArrayLike, Float, Int
 
+from corollary._show import shown
 from corollary._validate import concrete, labels, real
 from corollary.catalog import implements
 from corollary.kernels.gram import gram
@@ -24,6 +25,8 @@ class DualRun(NamedTuple):
 
     alpha: jax.Array
     mistakes: jax.Array
+
+    __repr__ = shown
 
 
 @implements("M04.07", "M04.11")

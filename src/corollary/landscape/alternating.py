@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, ArrayLike, Float
 
+from corollary._show import shown
 from corollary._validate import real, whole
 from corollary.catalog import implements
 from corollary.landscape.linear_network import deep_linear_loss, least_squares_map, second_moments
@@ -40,6 +41,8 @@ class Alternation(NamedTuple):
     outer: jax.Array
     inner: jax.Array
     value: jax.Array
+
+    __repr__ = shown
 
 
 @implements("B06.06")

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 from jax.flatten_util import ravel_pytree
 from jaxtyping import PyTree
 
-from corollary._types import LossLike, NetworkLike, Scalar
+from corollary._show import shown
 from corollary._validate import positive, real, whole
 from corollary.catalog import implements
 from corollary.landscape.operator import Curvature, hessian
@@ -29,6 +29,9 @@ class Point(NamedTuple):
     direction: Any
     epsilon: jax.Array
     gamma: jax.Array
+
+    def __repr__(self) -> str:
+        return shown(self, ("kind", *self._fields))
 
     @property
     def kind(self) -> str:

@@ -13,7 +13,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, ArrayLike, Float, PRNGKeyArray
 
-from corollary._types import Scalar
+from corollary._show import shown
 from corollary._validate import positive, real, whole
 from corollary.catalog import implements
 
@@ -95,6 +95,8 @@ class CommitteeEnds(NamedTuple):
     loss: jax.Array
     gradient_norm: jax.Array
     least_curvature: jax.Array
+
+    __repr__ = shown
 
 
 @implements("B06.02")

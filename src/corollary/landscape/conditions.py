@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, ArrayLike, Bool, Float, PRNGKeyArray
 
-from corollary._types import Scalar
+from corollary._show import shown
 from corollary._validate import positive, real, whole, within
 from corollary.catalog import implements
 
@@ -33,6 +33,8 @@ class Nearby(NamedTuple):
     minimum: jax.Array
     maximum: jax.Array
     saddle: jax.Array
+
+    __repr__ = shown
 
 
 @implements("B06.01", "T06.02", "T06.04")
@@ -76,6 +78,8 @@ class Inertia(NamedTuple):
     zero: jax.Array
     positive: jax.Array
 
+    __repr__ = shown
+
 
 @implements("B06.01")
 def inertia(matrix: Float[ArrayLike, "d d"], tolerance: Scalar | None = None) -> Inertia:
@@ -98,6 +102,8 @@ class SecondOrder(NamedTuple):
     least_curvature: jax.Array
     direction: jax.Array
     holds: jax.Array
+
+    __repr__ = shown
 
 
 @implements("T06.18", "T06.19")
@@ -126,6 +132,8 @@ class Improvement(NamedTuple):
     slope: jax.Array
     curvature: jax.Array
     improves: jax.Array
+
+    __repr__ = shown
 
 
 @implements("T06.24")
@@ -158,6 +166,8 @@ class CriticalPoints(NamedTuple):
     points: jax.Array
     converged: jax.Array
     first: jax.Array
+
+    __repr__ = shown
 
 
 @implements("T06.02")

@@ -19,6 +19,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, ArrayLike, Bool, Float
 
+from corollary._show import shown
 from corollary._validate import concrete, real, whole, within
 from corollary.catalog import implements
 from corollary.landscape.conditions import Inertia
@@ -36,6 +37,8 @@ class Principal(NamedTuple):
     strengths: jax.Array
     inputs: jax.Array
     rest: jax.Array
+
+    __repr__ = shown
 
 
 @implements("B06.08")

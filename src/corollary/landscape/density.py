@@ -12,11 +12,11 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jax.typing import DTypeLike
-from jaxtyping import Array, ArrayLike, Float, PRNGKeyArray
+import numpy as np
 from matfree import decomp
 
-from corollary._types import Scalar
+from corollary._charts import lines, log_scale
+from corollary._show import shown
 from corollary._validate import positive, real, whole
 
 
@@ -26,20 +26,53 @@ class Density(NamedTuple):
     nodes: jax.Array
     weights: jax.Array
 
-    def smooth(self, grid: Float[ArrayLike, "g"], width: Scalar) -> Float[Array, "_"]:
-        """The density on `grid`, every node blurred into a Gaussian of standard deviation `width`."""
-        grid = real("grid", grid, "g")
-        positive("width", width)
+    __repr__ = shown
+
+    def width(self):
+        """A hundredth of the distance between the extreme nodes: what `smooth` blurs by unless told otherwise."""
+        low, high = self.nodes.min(), self.nodes.max()
+        # of a multiple of the identity all nodes are one
+        size = jnp.maximum(jnp.abs(low), jnp.abs(high))
+        spread = jnp.where(high - low > 1e-6 * size, high - low, size)
+        return jnp.where(spread > 0, spread, 1) / 100
+
+    def grid(self, points: int = 400):
+        """So many points from below the least node to above the largest: where `smooth` looks by default."""
+        room = 4 * self.width()
+        return jnp.linspace(self.nodes.min() - room, self.nodes.max() + room, whole("points", points, 2))
+
+    def smooth(self, grid=None, width=None):
+        """The density on `grid`, every node blurred into a Gaussian of standard deviation `width`.
+
+        `self.grid()` and `self.width()` unless given.
+        """
+        grid = self.grid() if grid is None else real("grid", grid, "g")
+        width = self.width() if width is None else positive("width", width)
         bumps = jnp.exp(-0.5 * ((grid[:, None] - self.nodes.reshape(1, -1)) / width) ** 2)
         return bumps @ self.weights.reshape(-1) / (width * jnp.sqrt(2 * jnp.pi)) / self.nodes.shape[0]
 
-    def mean(self, function: Callable) -> Float[Array, "..."]:
-        """The mean of a function of the eigenvalues, per probe: `(probes,)`. Times `size` it is the trace of it."""
-        return (function(self.nodes) * self.weights).sum(1)
+    def mean(self, function=None):
+        """The mean of a function of the eigenvalues, per probe: `(probes,)`. Times `size` it is the trace of it.
+
+        Without a function the mean eigenvalue.
+        """
+        values = self.nodes if function is None else function(self.nodes)
+        return (values * self.weights).sum(1)
 
     def mass_below(self, value: Scalar) -> Float[Array, ""]:
         """The share of the eigenvalues below `value`."""
         return jnp.where(self.nodes < value, self.weights, 0).sum() / self.nodes.shape[0]
+
+    def plot(self, grid=None, width=None):
+        """An Altair chart of the smoothed density, with a logarithmic axis: a few eigenvalues matter, and weigh little.
+
+        What is a hundred thousand times lower than the highest peak is left out.
+        """
+        grid = np.asarray(self.grid() if grid is None else grid, float)
+        height = np.asarray(self.smooth(grid, width), float)
+        floor = 1e-5 * height.max()
+        rows = [{"eigenvalue": float(x), "density": float(max(y, floor))} for x, y in zip(grid, height, strict=True)]
+        return lines(rows, "eigenvalue", "density", y_scale=log_scale([floor, height.max()]))
 
 
 def spectral_density(

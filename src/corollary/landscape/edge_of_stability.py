@@ -10,10 +10,12 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax.flatten_util import ravel_pytree
 from jaxtyping import ArrayLike, Float, PyTree
 
-from corollary._types import LossLike, NetworkLike
+from corollary._charts import lines
+from corollary._show import shown
 from corollary._validate import positive, real, whole
 from corollary.catalog import implements
 from corollary.landscape.lanczos import eigenpairs
@@ -26,12 +28,29 @@ WARM = 3
 
 
 class SharpnessPath(NamedTuple):
-    """Loss, largest Hessian eigenvalue and share of uphill steps since the last snapshot, each `(e, snapshots)`."""
+    """Loss, largest Hessian eigenvalue and share of uphill steps since the last snapshot, each `(e, snapshots)`.
+
+    `steps` are the numbers of the snapshots, `step` the step sizes, `(e,)`.
+    """
 
     steps: jax.Array
     losses: jax.Array
     sharpness: jax.Array
     uphill: jax.Array
+    step: jax.Array
+
+    __repr__ = shown
+
+    def plot(self):
+        r"""An Altair chart of the sharpness along the training, and of $2/\eta$ for each step size (dashed)."""
+        steps, sharpness, sizes = (np.asarray(a, float) for a in (self.steps, self.sharpness, self.step))
+        rows = [
+            {"step": float(t), "sharpness": float(s), "curve": name, "η": f"{size:g}"}
+            for size, values in zip(sizes, sharpness, strict=True)
+            for name, line in (("measured", values), ("2/η", np.full_like(values, 2 / size)))
+            for t, s in zip(steps, line, strict=True)
+        ]
+        return lines(rows, "step", "sharpness", title="largest Hessian eigenvalue", colour="η", dashes="curve")
 
 
 @implements("T02.37")
@@ -85,4 +104,4 @@ def sharpness_path(
         losses, sharpness, uphill = jax.lax.scan(stretch, start, (keys, moves))[1]
         return losses[WARM - 1 :], sharpness[WARM - 1 :], uphill[WARM - 1 :] / max(every - 1, 1)
 
-    return SharpnessPath(every * jnp.arange(snapshots + 1), *jax.vmap(run)(sizes))
+    return SharpnessPath(every * jnp.arange(snapshots + 1), *jax.vmap(run)(sizes), sizes)

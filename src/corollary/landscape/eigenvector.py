@@ -13,7 +13,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, ArrayLike, Float
 
-from corollary._types import Scalar
+from corollary._show import shown
 from corollary._validate import real
 from corollary.catalog import implements
 from corollary.optimization import Problem
@@ -80,6 +80,8 @@ class FactorCriticalPoints(NamedTuple):
     index: jax.Array
     curvature: jax.Array
 
+    __repr__ = shown
+
 
 @implements("T06.23")
 def factor_critical_points(matrix: Float[ArrayLike, "d d"]) -> FactorCriticalPoints:
@@ -110,6 +112,8 @@ class Plane(NamedTuple):
     slope_z: jax.Array
     curvature_x: jax.Array
     curvature_z: jax.Array
+
+    __repr__ = shown
 
 
 @implements("T06.25")

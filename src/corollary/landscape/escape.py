@@ -31,7 +31,7 @@ from corollary._engine.trees import (
     size_of,
     squared_norm,
 )
-from corollary._types import Scalar
+from corollary._show import shown
 from corollary._validate import positive, real, whole, within
 from corollary.catalog import implements
 from corollary.optimization import Problem, minimize
@@ -45,7 +45,7 @@ class Escape(NamedTuple):
     $\epsilon$-second-order stationary point is visited with probability at least $1-\delta$.
     """
 
-    eps: jax.Array
+    epsilon: jax.Array
     step: jax.Array
     radius: jax.Array
     interval: jax.Array
@@ -55,9 +55,11 @@ class Escape(NamedTuple):
     iota: jax.Array
     budget: jax.Array
 
+    __repr__ = shown
+
 
 @implements("T07.05")
-def escape_parameters(ell: Scalar, rho: Scalar, eps: Scalar, delta: Scalar, dim: int, gap: Scalar) -> Escape:
+def escape_parameters(ell, rho, epsilon, delta, dim: int, gap) -> Escape:
     r"""The constants for an $\ell$-gradient, $\rho$-Hessian Lipschitz function with $f(x_0)-f^*\le$ `gap`.
 
     $\iota$ solves $2^\iota=\frac1\delta(1+\frac{2\Delta}{\mathscr F(\iota)})\,256\,\iota^2\frac{\ell\sqrt
@@ -67,30 +69,30 @@ def escape_parameters(ell: Scalar, rho: Scalar, eps: Scalar, delta: Scalar, dim:
     are refused.
     """
     ell, rho = positive("ell", real("ell", ell, "")), positive("rho", real("rho", rho, ""))
-    eps, gap = positive("eps", real("eps", eps, "")), positive("gap", real("gap", gap, ""))
+    epsilon, gap = positive("epsilon", real("epsilon", epsilon, "")), positive("gap", real("gap", gap, ""))
     delta, dim = within("delta", real("delta", delta, ""), 0.0, 1.0, open="both"), whole("dim", dim)
-    if not any(isinstance(v, jax.core.Tracer) for v in (ell, rho, eps)):
-        within("eps", eps, 0.0, float(ell) ** 2 / float(rho) * (1 + 1e-9), open="low")
-    root = jnp.sqrt(rho * eps)
+    if not any(isinstance(v, jax.core.Tracer) for v in (ell, rho, epsilon)):
+        within("epsilon", epsilon, 0.0, float(ell) ** 2 / float(rho) * (1 + 1e-9), open="low")
+    root = jnp.sqrt(rho * epsilon)
 
     def smallest(_, iota):
-        rounds = 1 + 100 * iota**3 * gap * jnp.sqrt(rho / eps**3)
+        rounds = 1 + 100 * iota**3 * gap * jnp.sqrt(rho / epsilon**3)
         return jnp.log2(256 * ell * jnp.sqrt(dim) / root / delta) + 2 * jnp.log2(iota) + jnp.log2(rounds)
 
     # every round multiplies the error by about 5 / (iota ln 2), which is below one from iota = 7.3 on
     iota = jax.lax.fori_loop(0, 80, smallest, 50.0 + 0 * root)
-    reach = jnp.sqrt(eps / rho) / (4 * iota)
+    reach = jnp.sqrt(epsilon / rho) / (4 * iota)
     interval = jnp.ceil(ell / root * iota)
     return Escape(
-        eps=eps,
+        epsilon=epsilon,
         step=1 / ell,
-        radius=eps / (400 * iota**3),
+        radius=epsilon / (400 * iota**3),
         interval=interval,
         reach=reach,
-        drop=jnp.sqrt(eps**3 / rho) / (50 * iota**3),
+        drop=jnp.sqrt(epsilon**3 / rho) / (50 * iota**3),
         width=2.0 ** (2 - iota) * ell * reach,
         iota=iota,
-        budget=(2 + 100 * iota**4) * ell * gap / eps**2 + interval,
+        budget=(2 + 100 * iota**4) * ell * gap / epsilon**2 + interval,
     )
 
 
@@ -111,13 +113,13 @@ def gaussian_perturbed_descent(step: Scalar, radius: Scalar, *, key: PRNGKeyArra
     r"""$x_{t+1}=x_t-\eta(\nabla f(x_t)+\xi_t)$ with $\xi_t\sim N(0,\frac{r^2}dI)$, drawn by `key`, so that
     $\mathbb E\|\xi_t\|^2=r^2$.
     """
-    eta = positive("step", real("step", step, ""))
+    step = positive("step", real("step", step, ""))
     radius = within("radius", real("radius", radius, ""), 0.0)
 
     def update(updates, state, params=None):
         now, state = next_key(state, key)
         root = jnp.sqrt(size_of(updates))
-        return each(lambda g, xi: -eta * (g + radius * xi / root), updates, normal_like(now, updates)), state
+        return each(lambda g, xi: -step * (g + radius * xi / root), updates, normal_like(now, updates)), state
 
     return optax.GradientTransformation(lambda params: draws_from(key), update)
 
@@ -138,7 +140,7 @@ def perturbed_descent(parameters: Escape, *, key: PRNGKeyArray) -> optax.Gradien
     """
     if not isinstance(parameters, Escape):
         raise TypeError(f"parameters must come from escape_parameters, got {type(parameters).__name__}.")
-    eps, eta, radius, interval = parameters[:4]
+    epsilon, step, radius, interval = parameters[:4]
 
     def init(params):
         return Waiting(jnp.asarray(interval + 1.0), draws_from(key))
@@ -147,15 +149,15 @@ def perturbed_descent(parameters: Escape, *, key: PRNGKeyArray) -> optax.Gradien
         if gradient_fn is None:
             raise TypeError("perturbed_descent asks for gradient_fn, which optimization.minimize and nets.fit pass.")
         now, draws = next_key(state.draws, key)
-        again = (jnp.sqrt(squared_norm(updates)) <= eps) & (state.since > interval)
+        again = (jnp.sqrt(squared_norm(updates)) <= epsilon) & (state.since > interval)
 
         def perturbed():
             ball = drawn_like(lambda size, dtype: uniform_ball(size, radius, key=now, dtype=dtype), params)
-            away = each(lambda xi: -eta * xi, ball)
+            away = each(lambda xi: -step * xi, ball)
             slope = gradient_fn(each(jnp.add, params, away))
-            return each(lambda away, g: away - eta * g, away, slope)
+            return each(lambda away, g: away - step * g, away, slope)
 
-        moves = jax.lax.cond(again, perturbed, lambda: each(lambda g: -eta * g, updates))
+        moves = jax.lax.cond(again, perturbed, lambda: each(lambda g: -step * g, updates))
         return moves, Waiting(jnp.where(again, 1.0, state.since + 1), draws)
 
     return optax.GradientTransformationExtraArgs(init, update)
@@ -173,19 +175,11 @@ class Search(NamedTuple):
     first: jax.Array
     parameters: Escape
 
+    __repr__ = shown
+
 
 @implements("T07.06")
-def find_second_order_point(
-    problem: Problem,
-    rho: Scalar,
-    eps: Scalar,
-    delta: Scalar,
-    *,
-    steps: int,
-    key: PRNGKeyArray,
-    gap: Scalar | None = None,
-    start: Float[ArrayLike, "..."] | None = None,
-) -> Search:
+def find_second_order_point(problem: Problem, rho, epsilon, delta, *, steps: int, key, gap=None, start=None) -> Search:
     r"""Run perturbed gradient descent with the constants of the theorem for at most `steps` steps.
 
     The problem brings $\ell$ as `L` and, unless `gap` is given, $f^*$ as `minimum`. The Hessian of every iterate is
@@ -198,9 +192,9 @@ def find_second_order_point(
     steps = whole("steps", steps)
     start = problem.start if start is None else real("start", start)
     gap = problem(start) - problem.minimum if gap is None else gap
-    parameters = escape_parameters(problem.L, rho, eps, delta, start.size, gap)
+    parameters = escape_parameters(problem.L, rho, epsilon, delta, start.size, gap)
     path = minimize(problem, perturbed_descent(parameters, key=key), steps=steps, key=key, start=start)
     least = jax.lax.map(lambda x: jnp.linalg.eigvalsh(problem.hessian(x))[0], path.theta)
-    good = (path.gradient_norm <= eps) & (least >= -jnp.sqrt(rho * eps))
+    good = (path.gradient_norm <= epsilon) & (least >= -jnp.sqrt(rho * epsilon))
     first = jnp.where(good.any(), jnp.argmax(good), steps + 1)
     return Search(path.theta, path.value, path.gradient_norm, first, parameters)

@@ -18,7 +18,7 @@ from jax.scipy.stats import norm
 from jaxtyping import Array, Float, PRNGKeyArray, PyTree
 
 from corollary._engine.cpu_ready import cpu_ready
-from corollary._types import LossLike, NetworkLike, Scalar
+from corollary._show import shown
 from corollary._validate import positive, real, whole, within
 from corollary.landscape.lanczos import Eigenpairs, eigenpairs
 from corollary.network.apart import require_apart, require_mean
@@ -53,7 +53,9 @@ class GradientNoise(eqx.Module):
     interval: jax.Array
     top: Eigenpairs | None
 
-    def batch_variance(self, batch_size: int, *, replacement: bool = True) -> Float[Array, ""]:
+    __repr__ = shown
+
+    def batch_variance(self, batch_size: int, *, replacement: bool = True):
         r"""$\mathbb E\|G_B-G\|^2$ for the mean gradient $G_B$ of a random batch of $B$ examples, exactly.
 
         $\operatorname{tr}\Sigma/B$ with replacement, $\frac{n-B}{B(n-1)}\operatorname{tr}\Sigma$ without.
@@ -239,6 +241,8 @@ class SGDPromise(NamedTuple):
     decreasing_step: jax.Array
     average_gradient: jax.Array
     floor: jax.Array
+
+    __repr__ = shown
 
 
 def sgd_promise(

@@ -12,10 +12,10 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jax.typing import DTypeLike
-from jaxtyping import ArrayLike, Float, PRNGKeyArray
+import numpy as np
 
-from corollary._types import Scalar
+from corollary._charts import bars, lines, scale
+from corollary._show import shown
 from corollary._validate import one_of, real, whole
 
 WHICH = ("largest", "smallest", "both", "magnitude")
@@ -33,6 +33,23 @@ class Eigenpairs(NamedTuple):
     residuals: jax.Array
     converged: jax.Array
     products: jax.Array
+
+    __repr__ = shown
+
+    def plot(self):
+        """An Altair chart of the values with their error bounds, largest first."""
+        values, errors = np.asarray(self.values, float), np.asarray(self.residuals, float)
+        if values.ndim != 1:
+            raise ValueError(f"plot draws the eigenpairs of one matrix, got values of shape {values.shape}.")
+        up = scale(values.tolist())
+        # a logarithmic axis ends above zero, and so do the bars on it
+        lows = np.maximum(values - errors, up["domain"][0]) if up.get("type") == "log" else values - errors
+        rows = [
+            {"number of the eigenvalue": i + 1, "eigenvalue": float(v), "low": float(low), "high": float(high)}
+            for i, (v, low, high) in enumerate(zip(values, lows, values + errors, strict=True))
+        ]
+        dots = lines(rows, "number of the eigenvalue", "eigenvalue", y_scale=up, points=True)
+        return bars(rows, dots, "low", "high") + dots
 
 
 class _State(NamedTuple):

@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, ArrayLike, Float, Int
 
+from corollary._show import shown
 from corollary._validate import labels, real
 from corollary.catalog import implements
 from corollary.landscape._chain import chain
@@ -24,6 +25,8 @@ class Passes(NamedTuple):
     activations: tuple[jax.Array, ...]
     errors: tuple[jax.Array, ...]
     gradients: tuple[jax.Array, ...]
+
+    __repr__ = shown
 
 
 @implements("B06.22")

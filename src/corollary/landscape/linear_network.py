@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, ArrayLike, Float
 
-from corollary._types import Scalar
+from corollary._show import shown
 from corollary._validate import concrete, positive, real
 from corollary.catalog import implements
 from corollary.landscape._chain import around, chain, product
@@ -26,6 +26,8 @@ class SecondMoments(NamedTuple):
     xx: jax.Array
     yx: jax.Array
     yy: jax.Array
+
+    __repr__ = shown
 
 
 @implements("B06.04")

@@ -17,7 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, ArrayLike, Float, PyTree
 
-from corollary._types import LossLike, NetworkLike
+from corollary._show import shown
 from corollary._validate import concrete, one_of, positive, real, whole
 from corollary.catalog import implements
 from corollary.nets import DeepLinearNetwork, FullyConnected, Stack
@@ -36,6 +36,8 @@ class Propagation(NamedTuple):
     forward: jax.Array
     backward: jax.Array
     gradient: jax.Array
+
+    __repr__ = shown
 
 
 def layers_of(network: NetworkLike) -> tuple[Callable, ...]:

@@ -71,15 +71,15 @@ def is_strict_saddle(f: Callable, x: Float[ArrayLike, "d"], tolerance: Scalar | 
 
 
 @implements("T07.03")
-def is_second_order_stationary(f: Callable, x: Float[ArrayLike, "d"], eps: Scalar, rho: Scalar) -> Bool[Array, ""]:
+def is_second_order_stationary(f, x, epsilon, rho):
     r"""Whether $\|\nabla f(x)\|\le\epsilon$ and $\nabla^2f(x)\succeq-\sqrt{\rho\epsilon}\,I$.
 
     Invariant under $g(x)=af(bx)$, $a,b>0$: $x$ is one of $f$ exactly if $x/b$ is one of $g$ with
     $\epsilon_g=ab\,\epsilon$ and $\rho_g=ab^3\rho$.
     """
     f, x = _function(f), real("x", x, "d")
-    eps, rho = positive("eps", real("eps", eps, "")), positive("rho", real("rho", rho, ""))
-    return second_order_stationary(f, x, eps, jnp.sqrt(rho * eps)).holds
+    epsilon, rho = positive("epsilon", real("epsilon", epsilon, "")), positive("rho", real("rho", rho, ""))
+    return second_order_stationary(f, x, epsilon, jnp.sqrt(rho * epsilon)).holds
 
 
 @implements("T07.07")

@@ -16,7 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, ArrayLike, Float, Int
 
-from corollary._types import Scalar
+from corollary._show import shown
 from corollary._validate import positive, real, whole, within
 from corollary.catalog import implements
 from corollary.foundations.quadrature import gauss_legendre
@@ -34,6 +34,8 @@ class Thinness(NamedTuple):
 
     volumes: jax.Array
     root: jax.Array
+
+    __repr__ = shown
 
 
 @implements("T07.10")
@@ -90,6 +92,8 @@ class StuckRegion(NamedTuple):
     stuck: jax.Array
     width: jax.Array
 
+    __repr__ = shown
+
 
 @implements("T07.10")
 def stuck_region(
@@ -128,6 +132,8 @@ class Coupled(NamedTuple):
 
     first: jax.Array
     second: jax.Array
+
+    __repr__ = shown
 
     @property
     def difference(self) -> Array:
@@ -177,6 +183,8 @@ class DifferenceOfRuns(NamedTuple):
     quadratic: jax.Array
     error: jax.Array
     curvature_change: jax.Array
+
+    __repr__ = shown
 
 
 @implements("T07.12")

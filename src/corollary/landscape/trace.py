@@ -16,6 +16,7 @@ from jax.typing import DTypeLike
 from jaxtyping import PRNGKeyArray
 from matfree import stochtrace
 
+from corollary._show import shown
 from corollary._validate import whole
 
 
@@ -24,6 +25,8 @@ class Trace(NamedTuple):
 
     value: jax.Array
     error: jax.Array
+
+    __repr__ = shown
 
 
 def hutchinson(

@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import ArrayLike, Int, PRNGKeyArray
 
-from corollary._types import Scalar
+from corollary._show import shown
 from corollary._validate import labels, real, whole, within
 from corollary.catalog import implements
 from corollary.language.filters import truncated
@@ -22,6 +22,8 @@ class Decoded(NamedTuple):
 
     tokens: jax.Array
     log_probability: jax.Array
+
+    __repr__ = shown
 
 
 @implements("B10.47", "E05.24")

@@ -14,6 +14,8 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
+from corollary._show import shown
+
 
 class Fit(NamedTuple):
     """What a fit returns. Without `converged`, `theta` is only the last iterate: a minimiser may not exist."""
@@ -23,6 +25,8 @@ class Fit(NamedTuple):
     gradient_norm: jax.Array
     steps: jax.Array
     converged: jax.Array
+
+    __repr__ = shown
 
 
 class _State(NamedTuple):

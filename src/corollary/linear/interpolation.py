@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, ArrayLike, Float, Int
 
-from corollary._types import Scalar
+from corollary._show import shown
 from corollary._validate import concrete, labels, positive, real, within
 from corollary.catalog import implements
 
@@ -23,6 +23,8 @@ class Interpolants(NamedTuple):
 
     shortest: jax.Array
     null: jax.Array
+
+    __repr__ = shown
 
 
 @implements("T03.01", "B07.02")

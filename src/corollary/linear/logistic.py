@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, ArrayLike, Float, Int
 
+from corollary._show import shown
 from corollary._validate import concrete, positive, real, within
 from corollary.catalog import implements
 
@@ -53,6 +54,8 @@ class Curve(NamedTuple):
     location: jax.Array
     scale: jax.Array
     sign: jax.Array
+
+    __repr__ = shown
 
 
 @implements("M03.11")

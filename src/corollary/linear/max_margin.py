@@ -17,7 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, ArrayLike, Bool, Float
 
-from corollary._types import Scalar
+from corollary._show import shown
 from corollary._validate import concrete, real, whole
 from corollary.catalog import implements
 from corollary.linear._shapes import features
@@ -39,6 +39,8 @@ class Separator(NamedTuple):
     bound: jax.Array
     multipliers: jax.Array
     steps: jax.Array
+
+    __repr__ = shown
 
 
 @implements("E01.06")

@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, ArrayLike, Float, Int
 
+from corollary._show import shown
 from corollary._validate import labels, positive, real, whole, within
 from corollary.catalog import implements
 from corollary.foundations import wilson_interval
@@ -69,6 +70,8 @@ class Bins(NamedTuple):
     count: jax.Array
     lower: jax.Array
     upper: jax.Array
+
+    __repr__ = shown
 
 
 @implements("M03.03")

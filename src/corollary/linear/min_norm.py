@@ -17,6 +17,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import ArrayLike, Float
 
+from corollary._show import shown
 from corollary._validate import real, whole
 
 
@@ -30,6 +31,8 @@ class MinNorm(NamedTuple):
     weights: jax.Array
     gap: jax.Array
     steps: jax.Array
+
+    __repr__ = shown
 
 
 def min_norm_point(points: Float[ArrayLike, "n d"], *, steps: int = 10_000) -> MinNorm:
@@ -60,6 +63,8 @@ class Corral(NamedTuple):
     fresh: jax.Array
     done: jax.Array
     steps: jax.Array
+
+    __repr__ = shown
 
 
 def wolfe(support, start, steps: int, enough=lambda p, v: False) -> Corral:

@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, ArrayLike, Float, Int, PRNGKeyArray
 
-from corollary._types import Scalar
+from corollary._show import shown
 from corollary._validate import concrete, labels, one_of, positive, real, whole
 from corollary.catalog import implements
 from corollary.linear._shapes import extended, features
@@ -36,6 +36,8 @@ class PerceptronFit(NamedTuple):
     counts: jax.Array
     converged: jax.Array
 
+    __repr__ = shown
+
 
 class PerceptronPath(NamedTuple):
     """The parameters before the first and after each update, and which point was presented when.
@@ -49,6 +51,8 @@ class PerceptronPath(NamedTuple):
     index: jax.Array
     clock: jax.Array
 
+    __repr__ = shown
+
 
 class SampledPath(NamedTuple):
     """Weights before the first and after each of the steps, the points drawn, and whether each was a mistake."""
@@ -56,6 +60,8 @@ class SampledPath(NamedTuple):
     w: jax.Array
     index: jax.Array
     mistake: jax.Array
+
+    __repr__ = shown
 
 
 class _State(NamedTuple):

@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, ArrayLike, Float, PRNGKeyArray
 
-from corollary._types import Scalar
+from corollary._show import shown
 from corollary._validate import concrete, positive, real, whole
 from corollary.catalog import implements
 from corollary.linear._shapes import extended, features, parameters
@@ -28,6 +28,8 @@ class Moments(NamedTuple):
     xx: jax.Array
     xy: jax.Array
     yy: jax.Array
+
+    __repr__ = shown
 
 
 @implements("M02.03")

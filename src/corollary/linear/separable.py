@@ -10,6 +10,7 @@ import numpy as np
 from jax.scipy.special import erf, log_ndtr
 from jaxtyping import Array, ArrayLike, Bool, Float, Int
 
+from corollary._show import shown
 from corollary._validate import concrete, labels, real, whole, within
 from corollary.catalog import implements
 
@@ -20,6 +21,8 @@ class Gap(NamedTuple):
     lower: jax.Array
     upper: jax.Array
     sign: jax.Array
+
+    __repr__ = shown
 
     @property
     def midpoint(self) -> Float[Array, ""]:

@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, ArrayLike, Bool, Float, Int
 
+from corollary._show import shown
 from corollary._validate import labels, real, whole
 from corollary.catalog import implements
 
@@ -50,7 +51,9 @@ class HalfSpaces(NamedTuple):
     normals: jax.Array
     offsets: jax.Array
 
-    def contains(self, x: Float[ArrayLike, "... _"]) -> Bool[Array, "..."]:
+    __repr__ = shown
+
+    def contains(self, x):
         """Whether each point of `x` (..., d) lies in all of the half-spaces."""
         x = real("x", x, f"... {self.normals.shape[1]}")
         return jnp.all(x @ self.normals.T > self.offsets, axis=-1)

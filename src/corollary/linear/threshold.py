@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, ArrayLike, Float, Int, PRNGKeyArray
 
-from corollary._types import Scalar
+from corollary._show import shown
 from corollary._validate import concrete, one_of, real, whole
 from corollary.catalog import implements
 from corollary.linear._shapes import features
@@ -124,6 +124,8 @@ class Hyperplane(NamedTuple):
 
     normal: jax.Array
     offset: jax.Array
+
+    __repr__ = shown
 
     @property
     def foot(self) -> Float[Array, "_"]:

@@ -13,6 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, ArrayLike, Bool, Float, PRNGKeyArray
 
+from corollary._show import shown
 from corollary._validate import concrete, real, whole
 from corollary.catalog import implements
 from corollary.linear._shapes import features
@@ -38,7 +39,9 @@ class Arc(NamedTuple):
     centre: jax.Array
     width: jax.Array
 
-    def contains(self, angle: Float[ArrayLike, "..."]) -> Bool[Array, "..."]:
+    __repr__ = shown
+
+    def contains(self, angle):
         """Whether each angle lies in the arc."""
         off = jnp.mod(real("angle", angle) - self.centre + jnp.pi, 2 * jnp.pi) - jnp.pi
         return jnp.abs(off) < self.width / 2

@@ -16,7 +16,7 @@ import numpy as np
 from jax.scipy.special import gammaln, logsumexp, ndtri
 from jaxtyping import Array, ArrayLike, Bool, Float, PRNGKeyArray
 
-from corollary._types import Scalar
+from corollary._show import shown
 from corollary._validate import positive, real, whole
 from corollary.catalog import implements
 from corollary.memory.hopfield import signs
@@ -28,6 +28,8 @@ class DenseSettled(NamedTuple):
     state: jax.Array
     sweeps: jax.Array
     at_rest: jax.Array
+
+    __repr__ = shown
 
 
 @implements("E01.35")

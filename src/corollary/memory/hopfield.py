@@ -13,6 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, ArrayLike, Bool, Float, Int, PRNGKeyArray
 
+from corollary._show import shown
 from corollary._validate import concrete, labels, real, whole
 from corollary.catalog import implements
 from corollary.linear import sgn_plus
@@ -25,6 +26,8 @@ class Settled(NamedTuple):
     sweeps: jax.Array
     flips: jax.Array
     at_rest: jax.Array
+
+    __repr__ = shown
 
 
 def signs(name: str, value, shape: str, dims: dict | None = None):

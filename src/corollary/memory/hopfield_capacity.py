@@ -16,6 +16,7 @@ import numpy as np
 from jax.scipy.special import betainc, erf, erfc, gammaln, log_ndtr, ndtr
 from jaxtyping import Array, ArrayLike, Float
 
+from corollary._show import shown
 from corollary._validate import positive, real, whole, within
 from corollary.catalog import implements
 
@@ -26,6 +27,8 @@ class CapacityTransition(NamedTuple):
     load: jax.Array
     slope: jax.Array
     offset: jax.Array
+
+    __repr__ = shown
 
 
 @implements("E01.30")

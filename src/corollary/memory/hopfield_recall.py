@@ -16,6 +16,7 @@ import jax.numpy as jnp
 from jax.typing import DTypeLike
 from jaxtyping import Array, ArrayLike, Float, Int, PRNGKeyArray
 
+from corollary._show import shown
 from corollary._validate import labels, real, whole
 from corollary.catalog import implements
 from corollary.linear import sgn_plus
@@ -31,6 +32,8 @@ class Recall(NamedTuple):
     states: jax.Array
     sweeps: jax.Array
     at_rest: jax.Array
+
+    __repr__ = shown
 
 
 def random_signs(shape: int | Sequence[int], dtype: DTypeLike = float, *, key: PRNGKeyArray) -> Float[Array, "..."]:

@@ -13,6 +13,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, ArrayLike, Float, PRNGKeyArray
 
+from corollary._show import shown
 from corollary._validate import real, whole
 from corollary.catalog import implements
 from corollary.nets.initialisations import uniform_fan_in
@@ -63,6 +64,8 @@ class Gradients(NamedTuple):
 
     encoder: jax.Array
     decoder: jax.Array
+
+    __repr__ = shown
 
 
 @implements("B02.07")

@@ -47,14 +47,12 @@ class FeedForward(eqx.Module):
         )
 
     @classmethod
-    def of(cls, parameters: Sequence, activations: Callable | Sequence[Callable]) -> "FeedForward":
+    def of(cls, params: Sequence, activations) -> "FeedForward":
         r"""The network with $\theta=((W_1,B_1),\dots,(W_L,B_L))$, where $W_n$ has shape $(D_n,D_{n-1})$."""
-        if not isinstance(parameters, Sequence) or not parameters or any(len(pair) != 2 for pair in parameters):
-            raise TypeError("parameters must be a sequence of pairs, the matrix and the bias of each layer.")
+        if not isinstance(params, Sequence) or not params or any(len(pair) != 2 for pair in params):
+            raise TypeError("params must be a sequence of pairs, the matrix and the bias of each layer.")
         layers, width = [], None
-        for n, ((weight, bias), phi) in enumerate(
-            zip(parameters, _one_each(activations, len(parameters)), strict=True), 1
-        ):
+        for n, ((weight, bias), phi) in enumerate(zip(params, _one_each(activations, len(params)), strict=True), 1):
             weight = real(f"W{n}", weight, "m n" if width is None else f"m {width}", dims := {})
             layers.append(FullyConnected.of(weight, real(f"B{n}", bias, "m", dims), phi))
             width = weight.shape[0]

@@ -10,6 +10,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
+from corollary._show import shown
 from corollary._validate import positive, real, whole, within
 from corollary.catalog import implements
 
@@ -22,6 +23,8 @@ class Affine(NamedTuple):
     weight: jax.Array
     bias: jax.Array
 
+    __repr__ = shown
+
 
 class History(NamedTuple):
     """The parameters at the end, and loss and accuracy before every step."""
@@ -29,6 +32,8 @@ class History(NamedTuple):
     parameters: tuple[Affine, ...]
     losses: jax.Array
     accuracies: jax.Array
+
+    __repr__ = shown
 
 
 @implements("B02.23", "B02.24")

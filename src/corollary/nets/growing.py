@@ -16,7 +16,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, ArrayLike, Float, PRNGKeyArray, PyTree
 
-from corollary._types import Scalar
+from corollary._show import shown
 from corollary._validate import labels, one_of, positive, real, whole
 from corollary.catalog import implements
 from corollary.nets.epochs import epoch_batches
@@ -86,6 +86,8 @@ class Growth(NamedTuple):
     accuracies: jax.Array
     layers: jax.Array
     record: jax.Array
+
+    __repr__ = shown
 
 
 @implements("M07.25")

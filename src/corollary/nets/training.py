@@ -17,10 +17,12 @@ from typing import Any, NamedTuple
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 import optax
 from jaxtyping import PRNGKeyArray, PyTree
 
-from corollary._types import NetworkLike
+from corollary._charts import lines, stretches
+from corollary._show import shown
 from corollary._validate import whole
 from corollary.catalog import implements
 from corollary.nets._step import Progress, checked_measure, checked_task, descent
@@ -40,6 +42,24 @@ class Trained(NamedTuple):
     losses: jax.Array
     record: Any
     state: Any = None
+
+    __repr__ = shown
+
+    def plot(self):
+        """An Altair chart of the loss by step; one line per network of an ensemble.
+
+        Of more than 500 steps each point is the mean of the steps since the point before it.
+        """
+        losses = np.asarray(self.losses, float)
+        if losses.ndim > 2 or losses.size == 0:
+            raise ValueError(f"plot draws the losses of one run or of a row of runs, got shape {losses.shape}.")
+        ends, means = stretches(np.atleast_2d(losses))
+        rows = [
+            {"step": int(t), "loss": float(v), "run": str(i)}
+            for i, line in enumerate(means)
+            for t, v in zip(ends, line, strict=True)
+        ]
+        return lines(rows, "step", "loss", colour="run" if losses.ndim == 2 else None)
 
 
 @implements("B02.02")

@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 import optax
 
-from corollary._types import Scalar
+from corollary._show import shown
 from corollary._validate import one_of
 from corollary.catalog import implements
 from corollary.optimization._arguments import decay_of, offset_of, step_of
@@ -59,3 +59,5 @@ class Largest(NamedTuple):
     count: jax.Array
     first: optax.Params
     largest: optax.Params
+
+    __repr__ = shown

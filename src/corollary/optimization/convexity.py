@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, ArrayLike, Float
 
-from corollary._types import Scalar
+from corollary._show import shown
 from corollary._validate import one_of, positive, real, whole, within
 from corollary.catalog import implements
 
@@ -36,6 +36,8 @@ class Violation(NamedTuple):
     x: jax.Array
     y: jax.Array
     weight: jax.Array
+
+    __repr__ = shown
 
 
 @implements("B05.03")
@@ -132,6 +134,8 @@ class CriticalPoint(NamedTuple):
     maximum: jax.Array
     saddle: jax.Array
     inconclusive: jax.Array
+
+    __repr__ = shown
 
 
 @implements("B05.06", "B06.01", "M07.13", "T02.09", "T06.05", "T06.18")

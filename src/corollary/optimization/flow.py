@@ -11,6 +11,7 @@ from jaxtyping import ArrayLike, Float, PyTree
 
 from corollary._engine.runge_kutta import flow
 from corollary._engine.trees import squared_norm
+from corollary._show import shown
 from corollary._validate import concrete, real, whole, within
 from corollary.catalog import implements
 from corollary.optimization._arguments import start_of
@@ -25,6 +26,8 @@ class Flow(NamedTuple):
     theta: Any
     value: jax.Array
     dissipated: jax.Array
+
+    __repr__ = shown
 
 
 @implements("B05.08", "M17.01", "M17.23", "T09.03", "E09.05")

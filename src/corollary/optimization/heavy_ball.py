@@ -15,7 +15,7 @@ import optax
 from jaxtyping import Array, ArrayLike, Float
 
 from corollary._engine.trees import each
-from corollary._types import Scalar
+from corollary._show import shown
 from corollary._validate import one_of, positive, real, within
 from corollary.catalog import implements
 from corollary.optimization._arguments import schedule_of, share_of
@@ -26,6 +26,8 @@ class Moving(NamedTuple):
 
     memory: optax.Params
     count: jax.Array
+
+    __repr__ = shown
 
 
 FORMS = ("difference", "velocity", "scaled velocity", "intermediate", "average")

@@ -12,6 +12,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, ArrayLike, Float
 
+from corollary._show import shown
 from corollary._validate import positive, real, within
 from corollary.catalog import implements
 from corollary.optimization.problem import Problem
@@ -51,6 +52,8 @@ class ModeTimes(NamedTuple):
     target: jax.Array
     start: jax.Array
     time: jax.Array
+
+    __repr__ = shown
 
 
 @implements("B05.23")

@@ -10,7 +10,7 @@ import optax
 from jaxtyping import ArrayLike, Float
 
 from corollary._engine.trees import each
-from corollary._types import Scalar
+from corollary._show import shown
 from corollary._validate import positive, real, within
 from corollary.catalog import implements
 from corollary.optimization._arguments import asked_for, offset_of, positive_of, share_of
@@ -22,6 +22,8 @@ class MassParameters(NamedTuple):
     step: jax.Array
     compensation: jax.Array
     momentum: jax.Array
+
+    __repr__ = shown
 
 
 @implements("M18.24")

@@ -12,6 +12,7 @@ import optax
 from jaxtyping import PRNGKeyArray, PyTree
 
 from corollary._engine.trees import squared_norm
+from corollary._show import shown
 from corollary._validate import one_of, whole
 from corollary.optimization._arguments import start_of
 from corollary.optimization.problem import Problem
@@ -49,6 +50,8 @@ class Path(NamedTuple):
     value: jax.Array
     gradient_norm: jax.Array
 
+    __repr__ = shown
+
 
 def point(params: PyTree, state: PyTree) -> PyTree:
     """The iterate that the theorems speak of, of an Optax transformation in this state at these parameters.
@@ -74,11 +77,11 @@ def of_optax(transformation: optax.GradientTransformation) -> Method:
     def step(problem, state, key):
         theta, inner = state
         updates, inner = transformation.update(
-            problem.oracle(theta, key),
+            problem.oracle(theta, key=key),
             inner,
             theta,
-            value=problem.seen(theta, key),
-            gradient_fn=lambda theta: problem.oracle(theta, key),
+            value=problem.seen(theta, key=key),
+            gradient_fn=lambda theta: problem.oracle(theta, key=key),
             full_gradient_fn=problem.gradient,
         )
         return optax.apply_updates(theta, updates), inner

@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, ArrayLike, Float
 
-from corollary._types import Scalar
+from corollary._show import shown
 from corollary._validate import positive, real, whole, within
 from corollary.catalog import implements
 
@@ -22,6 +22,8 @@ class Moments(NamedTuple):
 
     mean: jax.Array
     variance: jax.Array
+
+    __repr__ = shown
 
 
 def quadratic_moments(
@@ -161,6 +163,8 @@ class ConfusionZone(NamedTuple):
     high: jax.Array
     minimiser: jax.Array
     variance: jax.Array
+
+    __repr__ = shown
 
 
 @implements("M18.25")

@@ -11,7 +11,7 @@ import optax
 from jaxtyping import Array, ArrayLike, Float
 
 from corollary._engine.trees import each
-from corollary._types import Scalar
+from corollary._show import shown
 from corollary._validate import one_of, positive, real, within
 from corollary.catalog import implements
 from corollary.optimization._arguments import asked_for, positive_of, share_of
@@ -24,6 +24,8 @@ class Ahead(NamedTuple):
     memory: optax.Params
     count: jax.Array
     t: jax.Array
+
+    __repr__ = shown
 
 
 FORMS = ("lookahead", "velocity", "scaled velocity", "shifted")

@@ -11,7 +11,7 @@ import optax
 from jaxtyping import Array, ArrayLike, Float
 
 from corollary._engine.trees import each
-from corollary._types import Scalar
+from corollary._show import shown
 from corollary._validate import one_of, real, whole, within
 from corollary.catalog import implements
 from corollary.optimization._arguments import asked_for, step_of
@@ -24,6 +24,8 @@ class Plateau(NamedTuple):
     value: jax.Array
     waited: jax.Array
     reductions: jax.Array
+
+    __repr__ = shown
 
 
 @implements("T02.39")

@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import ArrayLike, Float
 
+from corollary._show import shown
 from corollary._validate import concrete, real, whole
 from corollary.catalog import implements
 
@@ -24,6 +25,8 @@ class Power(NamedTuple):
     quotients: jax.Array
     vector: jax.Array
     residual: jax.Array
+
+    __repr__ = shown
 
 
 @implements("T02.38")

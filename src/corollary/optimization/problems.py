@@ -94,30 +94,35 @@ def least_squares(
     )
 
 
-def ridge_logistic(
-    x: Float[ArrayLike, "n d"], y: Float[ArrayLike, "n"], ridge: Scalar, start: Float[ArrayLike, "d"] | None = None
-) -> Problem:
+def ridge_logistic(x, y, penalty, start=None) -> Problem:
     r"""$f(\theta)=\frac1n\sum\ln(1+e^{-(2y-1)x\cdot\theta})+\frac C2\|\theta\|^2$ without bias, $y\in\{0,1\}$, $C>0$.
 
     $L=\lambda_{\max}(X^\top X/n)/4+C$ and $\mu=C$ are bounds; the minimiser is Newton's.
     """
     dims = {}
     x, y = real("x", x, "n d", dims), within("y", real("y", y, "n", dims), 0.0, 1.0)
-    ridge = positive("ridge", real("ridge", ridge, ""))
+    penalty = positive("penalty", real("penalty", penalty, ""))
     start = jnp.zeros(x.shape[1], x.dtype) if start is None else real("start", start, "d", dims)
 
-    def value(theta, x, y, ridge):
+    def value(theta, x, y, penalty):
         z = x @ theta
-        return jnp.mean(y * jax.nn.softplus(-z) + (1 - y) * jax.nn.softplus(z)) + 0.5 * ridge * theta @ theta
+        return jnp.mean(y * jax.nn.softplus(-z) + (1 - y) * jax.nn.softplus(z)) + 0.5 * penalty * theta @ theta
 
     def newton(_, theta):
-        return theta - jnp.linalg.solve(jax.hessian(value)(theta, x, y, ridge), jax.grad(value)(theta, x, y, ridge))
+        return theta - jnp.linalg.solve(jax.hessian(value)(theta, x, y, penalty), jax.grad(value)(theta, x, y, penalty))
 
-    # a ridge makes the full Newton step safe near the origin; fifty of them are far more than it takes
+    # the penalty makes the full Newton step safe near the origin; fifty of them are far more than it takes
     minimiser = jax.lax.fori_loop(0, 50, newton, jnp.zeros(x.shape[1], x.dtype))
-    L = jnp.linalg.eigvalsh(x.T @ x / x.shape[0])[-1] / 4 + ridge
+    L = jnp.linalg.eigvalsh(x.T @ x / x.shape[0])[-1] / 4 + penalty
     return Problem(
-        value, (x, y, ridge), start, L=L, mu=ridge, pl=ridge, minimum=value(minimiser, x, y, ridge), minimiser=minimiser
+        value,
+        (x, y, penalty),
+        start,
+        L=L,
+        mu=penalty,
+        pl=penalty,
+        minimum=value(minimiser, x, y, penalty),
+        minimiser=minimiser,
     )
 
 

@@ -14,7 +14,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, ArrayLike, Float, PRNGKeyArray, PyTree
 
-from corollary._types import Scalar
+from corollary._show import shown
 from corollary._validate import one_of, positive, real, whole, within
 from corollary.catalog import implements
 from corollary.optimization.problem import Problem
@@ -29,7 +29,7 @@ class CoordinateLeastSquares(Problem):
     curvatures: jax.Array = eqx.field(kw_only=True)
     amplitude: str = eqx.field(static=True, default="normal", kw_only=True)
 
-    def oracle(self, theta: PyTree, key: PRNGKeyArray) -> Array:
+    def oracle(self, theta, *, key):
         which, size = jax.random.split(key)
         draw = jax.random.normal if self.amplitude == "normal" else jax.random.rademacher
         z = draw(size, (), dtype=theta.dtype)
@@ -158,6 +158,8 @@ class Best(NamedTuple):
     factor: jax.Array
     step: jax.Array
     momentum: jax.Array
+
+    __repr__ = shown
 
 
 @implements("M18.23")

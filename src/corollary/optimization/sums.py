@@ -60,7 +60,7 @@ class Coin(Problem):
 
     spread: jax.Array = eqx.field(kw_only=True)
 
-    def oracle(self, theta, key):
+    def oracle(self, theta, *, key):
         signs = drawn_like(lambda size, dtype: jax.random.rademacher(key, (size,), dtype), theta)
         return jax.tree.map(lambda slope, sign: slope + self.spread * sign, self.gradient(theta), signs)
 
@@ -81,7 +81,7 @@ class Walk(Problem):
 
     sigma: jax.Array = eqx.field(kw_only=True)
 
-    def oracle(self, theta, key):
+    def oracle(self, theta, *, key):
         up = jax.random.bernoulli(key, (1 + self.gradient(theta) / self.sigma) / 2)
         return jnp.where(up, self.sigma, -self.sigma)
 

@@ -11,7 +11,7 @@ from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, PRNGKeyArray, PyTree
 
 from corollary._engine.trees import Draws, draws_from, each, next_key
-from corollary._types import Scalar
+from corollary._show import shown
 from corollary._validate import one_of, whole
 from corollary.catalog import implements
 from corollary.optimization._arguments import asked_for, positive_of, start_of
@@ -30,6 +30,8 @@ class Epoch(NamedTuple):
     take: jax.Array
     count: jax.Array
     draws: Draws | None
+
+    __repr__ = shown
 
 
 @implements("M18.24")
@@ -125,7 +127,7 @@ def gradient_alignment(problem: FiniteSum, theta: PyTree, *, key: PRNGKeyArray) 
     r"""The cosine of the angle between a minibatch gradient, as the oracle shows it, and the full gradient."""
     _finite_sum(problem)
     theta = start_of(problem, theta, "theta")
-    one, all_ = ravel_pytree(problem.oracle(theta, key))[0], ravel_pytree(problem.gradient(theta))[0]
+    one, all_ = ravel_pytree(problem.oracle(theta, key=key))[0], ravel_pytree(problem.gradient(theta))[0]
     lengths = jnp.linalg.norm(one) * jnp.linalg.norm(all_)
     return jnp.where(lengths > 0, one @ all_ / jnp.where(lengths > 0, lengths, 1.0), 0.0)
 

@@ -21,7 +21,7 @@ SCALE, SHIFT = RNG.normal(size=4), RNG.normal(size=4)
 
 @pytest.mark.parametrize("unbiased", [False, True])
 def test_batch_normalise_and_its_gradients(unbiased):
-    out, moments = batch_normalise(Z, SCALE, SHIFT, delta=0.1, unbiased=unbiased)
+    out, moments = batch_normalise(Z, SCALE, SHIFT, eps=0.1, unbiased=unbiased)
     variance = Z.var(0, ddof=int(unbiased))
     np.testing.assert_allclose(out, SCALE * (Z - Z.mean(0)) / np.sqrt(variance + 0.1) + SHIFT, rtol=1e-12)
     np.testing.assert_allclose(moments.mean, Z.mean(0), rtol=1e-12)
@@ -29,12 +29,10 @@ def test_batch_normalise_and_its_gradients(unbiased):
     up = RNG.normal(size=Z.shape)
 
     def loss(z, scale, shift):
-        return jnp.sum(up * batch_normalise(z, scale, shift, delta=0.1, unbiased=unbiased).values)
+        return jnp.sum(up * batch_normalise(z, scale, shift, eps=0.1, unbiased=unbiased).values)
 
     expected = jax.grad(loss, argnums=(0, 1, 2))(jnp.asarray(Z), SCALE, SHIFT)
-    for found, wanted in zip(
-        batch_normalise_backward(Z, SCALE, up, delta=0.1, unbiased=unbiased), expected, strict=True
-    ):
+    for found, wanted in zip(batch_normalise_backward(Z, SCALE, up, eps=0.1, unbiased=unbiased), expected, strict=True):
         np.testing.assert_allclose(found, wanted, rtol=1e-10, atol=1e-13)
 
 
@@ -75,13 +73,13 @@ def test_batch_norm_of_16_bits_averages_in_32():
     [
         (lambda: batch_normalise(Z[0]), "z must have an axis of examples before its features"),
         (lambda: batch_normalise(Z[:1], unbiased=True), "at least two examples for an unbiased variance"),
-        (lambda: batch_normalise(Z * [1, 1, 0, 1], delta=0.0), "delta must be positive where a feature"),
-        (lambda: batch_normalise(Z, delta=-1.0), "delta must be zero or more"),
+        (lambda: batch_normalise(Z * [1, 1, 0, 1], eps=0.0), "eps must be positive where a feature"),
+        (lambda: batch_normalise(Z, eps=-1.0), "eps must be zero or more"),
         (lambda: batch_normalise_backward(Z, SCALE, Z[1:]), "upstream must have the shape of z"),
         (lambda: BatchNorm(0), "features must be at least 1"),
         (lambda: BatchNorm(4, momentum=1.0), "momentum must be in"),
         (lambda: BatchNorm(4).batch(Z[:1], BatchNorm(4).state()), "z must hold at least two examples"),
-        (lambda: layer_normalise(np.ones(3), delta=0.0), "delta must be positive where all features"),
+        (lambda: layer_normalise(np.ones(3), eps=0.0), "eps must be positive where all features"),
         (lambda: NormalisedMLP((3, 1), key=jax.random.key(0)), "sizes must be a sequence of input"),
         (lambda: NormalisedMLP((3, 2, 1), key=jax.random.key(0), kind="group"), "kind must be one of"),
         (lambda: NormalisedMLP((3, 2, 1), key=jax.random.key(0))(np.ones(3)), "statistics must hold the moments"),

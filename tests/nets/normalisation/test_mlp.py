@@ -10,7 +10,7 @@ RNG = np.random.default_rng(0)
 
 def test_normalised_mlp_in_batches_and_one_by_one():
     x = jnp.asarray(RNG.normal(size=(7, 3)))
-    model = NormalisedMLP((3, 5, 4, 1), tanh, key=jax.random.key(0), unbiased=True, delta=0.0)
+    model = NormalisedMLP((3, 5, 4, 1), tanh, key=jax.random.key(0), unbiased=True, eps=0.0)
     out, statistics = model.batch(x)
     assert (out.shape, len(statistics)) == ((7, 1), 2)
     np.testing.assert_allclose(jax.vmap(lambda a: model(a, statistics))(x), out, rtol=1e-10)

@@ -17,7 +17,7 @@ def inputs(steps=5, size=3):
 def test_batch_normalised_cell_by_its_formula(place, statistics):
     steps = 4 if statistics == "per_step" else None
     cell = ElmanCell(3, 2, key=KEY)
-    norm = BatchNormalised(cell, place, statistics, steps=steps, delta=0.0, momentum=0.0)
+    norm = BatchNormalised(cell, place, statistics, steps=steps, eps=0.0, momentum=0.0)
     xs = jax.random.normal(jax.random.key(1), (6, 4, 3))
     states, running = norm.batch(xs, norm.state())
     hat = lambda a, axes: (a - a.mean(axes)) / a.std(axes)  # noqa: E731
@@ -53,7 +53,7 @@ def test_batch_normalised_refuses():
 
 
 def test_batch_normalised_lstm_normalises_each_gate():
-    norm = BatchNormalised(LSTM(3, 2, key=KEY), delta=0.0)
+    norm = BatchNormalised(LSTM(3, 2, key=KEY), eps=0.0)
     xs = jax.random.normal(jax.random.key(1), (6, 4, 3))
     states, _ = norm.batch(xs, norm.state())
     other, _ = norm.batch(3.0 * xs - 2.0, norm.state())
@@ -62,7 +62,7 @@ def test_batch_normalised_lstm_normalises_each_gate():
 
 
 def test_layer_normalised_cell_by_its_formula():
-    cell = LayerNormCell(3, 4, key=KEY, delta=0.0)
+    cell = LayerNormCell(3, 4, key=KEY, eps=0.0)
     x, z = inputs()[0], jnp.array([0.1, -0.5, 0.2, 0.9])
     alpha = cell.inputs @ x + cell.recurrent @ z
     np.testing.assert_allclose(cell(x, z), jnp.tanh((alpha - alpha.mean()) / alpha.std()), rtol=1e-12)

@@ -33,7 +33,7 @@ def test_choices_of_parameters():
     step, momentum = polyak_parameters(25.0, 1.0)
     np.testing.assert_allclose([step, momentum], [1 / 9, 4 / 9], rtol=1e-14)
     np.testing.assert_allclose(strongly_convex_momentum(jnp.array([1.0, 9.0, 1e10]), 1.0), [0, 0.5, 1], atol=1e-4)
-    np.testing.assert_allclose(rates.momentum.heavy_ball_quadratic(25.0, 1.0, 3.0, 1), 16 / 3)
+    np.testing.assert_allclose(rates.momentum.heavy_ball_quadratic_distance(25.0, 1.0, 3.0, 1), 16 / 3)
 
 
 def test_rates_by_hand():
@@ -41,7 +41,7 @@ def test_rates_by_hand():
     np.testing.assert_allclose(m.nesterov_convex(3.0, 2.0, jnp.array([1, 3])), [6.0, 1.5])
     np.testing.assert_allclose(m.nesterov_convex_tight(3.0, 2.0, jnp.array([1, 3])), [2.0, 0.8])
     np.testing.assert_allclose(m.nesterov_strongly_convex(4.0, 1.0, 3.0, 2.0, 2), 1.25)
-    np.testing.assert_allclose(m.nesterov_quadratic(4.0, 1.0, 3.0, 2), 1.5)
+    np.testing.assert_allclose(m.nesterov_quadratic_distance(4.0, 1.0, 3.0, 2), 1.5)
     np.testing.assert_allclose(m.heavy_ball_average(2.0, 3.0, 9, step=0.25, momentum=0.5), 2.0)
     np.testing.assert_allclose(m.heavy_ball_strongly_convex(2.0, 0.5, 3.0, 2, step=0.5), 1.6875)
     np.testing.assert_allclose(m.mass(8.0, 2.0, 3.0, 2), 1.6875)
@@ -63,7 +63,7 @@ BAD = {
     "compensation must be zero or more": [lambda: mass(0.1, -0.1, 0.1)],
     "mu must be positive": [
         lambda: polyak_parameters(1.0, 0.0), lambda: strongly_convex_momentum(1.0, 0.0),
-        lambda: rates.momentum.nesterov_quadratic(1.0, 0.0, 1.0, 1), lambda: mass_parameters(1.0, 0.0, 2.0),
+        lambda: rates.momentum.nesterov_quadratic_distance(1.0, 0.0, 1.0, 1), lambda: mass_parameters(1.0, 0.0, 2.0),
     ],
     "mu over L must be": [lambda: rates.momentum.nesterov_strongly_convex(1.0, 2.0, 1.0, 1.0, 1)],
     "mu over L1 must be": [lambda: mass_parameters(1.0, 2.0, 2.0)],

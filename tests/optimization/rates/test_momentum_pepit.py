@@ -97,17 +97,17 @@ def test_gradient_descent_convex(n, share):
 def test_gradient_descent_strongly_convex(n, step):
     constants = {"L": L, "mu": MU}
     tight = worst_case(SmoothStronglyConvexFunction, constants, descent(n, step), distance, last(distance))
-    promises(rates.gradient_descent.strongly_convex_cocoercive(L, MU, 1.0, n, step=step), tight)
+    promises(rates.gradient_descent.cocoercive_squared_distance(L, MU, 1.0, n, step=step), tight)
     paths = [minimize(quadratic(jnp.array([h])), optax.sgd(step), steps=n).theta[-1, 0] ** 2 for h in (MU, L)]
     np.testing.assert_allclose(max(paths), tight, rtol=SOLVER)
     np.testing.assert_allclose(
         rates.gradient_descent.strongly_convex_tight(L, MU, 1.0, n, step=step), tight, rtol=SOLVER
     )
     if step == 2 / (L + MU):
-        rate = float(rates.gradient_descent.strongly_convex_cocoercive(L, MU, 1.0, n))
+        rate = float(rates.gradient_descent.cocoercive_squared_distance(L, MU, 1.0, n))
         np.testing.assert_allclose(rate, tight, rtol=SOLVER)
     else:
-        promises(rates.gradient_descent.strongly_convex(L, MU, 1.0, n, step=step), tight)
+        promises(rates.gradient_descent.strongly_convex_squared_distance(L, MU, 1.0, n, step=step), tight)
 
 
 @pytest.mark.parametrize(("n", "step"), [(1, 1 / L), (3, 0.3 / L), (3, 1.4 / L)])
@@ -165,10 +165,10 @@ def test_heavy_ball_convex(n):
 def test_quadratics(name, n):
     if name == "heavy ball":
         step, momentum = map(float, polyak_parameters(L, MU))
-        method, rate, extreme = heavy_ball, rates.momentum.heavy_ball_quadratic, L
+        method, rate, extreme = heavy_ball, rates.momentum.heavy_ball_quadratic_distance, L
     else:
         step, momentum = 1 / L, float(strongly_convex_momentum(L, MU))
-        method, rate, extreme = nesterov, rates.momentum.nesterov_quadratic, MU
+        method, rate, extreme = nesterov, rates.momentum.nesterov_quadratic_distance, MU
     run = two_terms(n, step, lambda k: momentum, ahead=name == "nesterov")
     constants = {"L": L, "mu": MU}
     tight = worst_case(SmoothStronglyConvexQuadraticFunction, constants, run, distance, last(distance))

@@ -115,7 +115,7 @@ def gaussian_increments(key, *, n: Size = 100, dim: Size = 3, batch: Size = 4, d
         real = jax.vmap(lambda k: batch_gradient(problem, theta, jax.random.randint(k, (batch,), 0, n)))(keys)
         moves = jnp.stack([(model - theta) / eta, -real], 1)
         centred = moves + problem.gradient(theta)
-        single = jax.vmap(lambda k: problem.oracle(theta, k))(keys) - problem.gradient(theta)
+        single = jax.vmap(lambda k: problem.oracle(theta, key=k))(keys) - problem.gradient(theta)
         ends = jax.vmap(lambda k: minimize(problem, gaussian_sgd(eta, batch_size=batch), steps=steps, key=k).theta[-1])(
             jax.random.split(run_key, 1000)
         )

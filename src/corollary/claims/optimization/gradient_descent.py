@@ -79,9 +79,11 @@ def strongly_convex_rate(key, *, dim: Size = 20, condition: Positive = 50.0, n: 
         square, gap = square[:, 1:], gap[:, 1:]
         # the path stops at a distance of the order of eps times the numbers it moves among
         rounding = 1e-14 * float(distance) ** 2
-        first = jnp.stack([rates.gradient_descent.strongly_convex(L, mu, distance, k, step=eta) for eta in etas[:2]])
+        first = jnp.stack(
+            [rates.gradient_descent.strongly_convex_squared_distance(L, mu, distance, k, step=eta) for eta in etas[:2]]
+        )
         sharper = jnp.stack(
-            [rates.gradient_descent.strongly_convex_cocoercive(L, mu, distance, k, step=eta) for eta in etas]
+            [rates.gradient_descent.cocoercive_squared_distance(L, mu, distance, k, step=eta) for eta in etas]
         )
         yield at_most(
             f"{name}: squared distance, steps 0.1/L and 1/L", square[:2], first, atol=rounding, along="iteration"
@@ -105,7 +107,7 @@ def strongly_convex_rate(key, *, dim: Size = 20, condition: Positive = 50.0, n: 
     )
     yield equal("steps 0.1/L, 1/L, 1.99/L: best factor attained", worst, exact, rtol=1e-10, along="iteration")
     yield equal("excess value: best factor attained", worst_value, exact, rtol=1e-10, along="iteration")
-    predicted = rates.gradient_descent.strongly_convex_cocoercive(1.0, 1 / condition, 1.0, k)
+    predicted = rates.gradient_descent.cocoercive_squared_distance(1.0, 1 / condition, 1.0, k)
     yield equal("extreme eigenvectors of a quadratic: attained", tight, predicted, rtol=1e-10, along="iteration")
     yield equal("factor at the step 2/(L+mu)", tight[:, 0], ((condition - 1) / (condition + 1)) ** 2)
     exponential = jnp.exp(-4 * condition / (condition + 1) ** 2 * k)
@@ -114,7 +116,7 @@ def strongly_convex_rate(key, *, dim: Size = 20, condition: Positive = 50.0, n: 
         "a step 10 % above 2/(L+mu)",
         at_most("squared distance, top eigenvector", long[1], predicted, along="iteration"),
     )
-    fake = rates.gradient_descent.strongly_convex(1.0, 0.2, 1.0, k)
+    fake = rates.gradient_descent.strongly_convex_squared_distance(1.0, 0.2, 1.0, k)
     yield control(
         "the fourth power, not strongly convex", at_most("squared distance", quartic[1:], fake, along="iteration")
     )

@@ -54,12 +54,12 @@ def quadratic_rate(key, *, dim: Size = 20, condition: Positive = 100.0, steps: C
         return jnp.linalg.norm(path - problem.minimiser, axis=1), jnp.abs(top), matrices, jnp.abs(bent), others, near
 
     distance, top, matrices, bent, (cycling, descent, ahead), near = measure(key)
-    bound = rates.momentum.heavy_ball_quadratic(1.0, 1 / condition, distance[0], k)
+    bound = rates.momentum.heavy_ball_quadratic_distance(1.0, 1 / condition, distance[0], k)
     # the gradient is known up to eps L times the numbers in it, which moves the minimum by kappa times their rounding
     floor = 4 * 2.3e-16 * condition * float(distance[0])
     yield at_most("distance on a quadratic", distance[1:], bound[1:], atol=floor, x=k[1:], along="iteration")
     # along an eigenvector with a double root errors grow like the square of the step count
-    unit = rates.momentum.heavy_ball_quadratic(1.0, 1 / condition, 1.0, k)
+    unit = rates.momentum.heavy_ball_quadratic_distance(1.0, 1 / condition, 1.0, k)
     yield equal(
         "attained at the largest curvature", top, unit, rtol=1e-15 * (1 + steps) ** 3, atol=0, along="iteration"
     )
@@ -75,7 +75,10 @@ def quadratic_rate(key, *, dim: Size = 20, condition: Positive = 100.0, steps: C
     yield control(
         "a strongly convex function with a bend",
         at_most(
-            "distance", bent[1:], rates.momentum.heavy_ball_quadratic(25.0, 1.0, bent[0], k)[1:], along="iteration"
+            "distance",
+            bent[1:],
+            rates.momentum.heavy_ball_quadratic_distance(25.0, 1.0, bent[0], k)[1:],
+            along="iteration",
         ),
     )
 

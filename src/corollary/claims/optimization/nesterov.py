@@ -29,6 +29,7 @@ from corollary.optimization import (
     nesterov,
     nesterov_chain,
     nesterov_matrix,
+    of_optax,
     polyak_parameters,
     quadratic,
     random_quadratic,
@@ -246,7 +247,7 @@ def strongly_convex_rate(key, *, dim: Size = 20, condition: Positive = 400.0, n:
         # values are differences of numbers of the size of the first one
         yield at_most(f"excess, {name}", gap[1:], bound, atol=1e-14 * float(gap[0]), x=k, along="iteration")
     gap, far, L, mu = found["quadratic"]
-    bound = rates.momentum.nesterov_quadratic(L, mu, far[0], k)
+    bound = rates.momentum.nesterov_quadratic_distance(L, mu, far[0], k)
     # the gradient is known up to eps L times the numbers in it, which moves the minimum by kappa times their rounding
     floor = 4 * 2.3e-16 * condition * float(far[0])
     yield at_most("distance on the quadratic", far[1:], bound, atol=floor, x=k, along="iteration")
@@ -255,7 +256,7 @@ def strongly_convex_rate(key, *, dim: Size = 20, condition: Positive = 400.0, n:
     yield equal(
         "attained at the least curvature",
         slow[1 : early + 1],
-        rates.momentum.nesterov_quadratic(L, mu, 1.0, k[:early]),
+        rates.momentum.nesterov_quadratic_distance(L, mu, 1.0, k[:early]),
         rtol=1e-15 * early**3,
         x=k[:early],
         along="iteration",
@@ -332,7 +333,7 @@ def acceleration(key, *, dim: Size = 20, limit: Count = 400_000):
                 h = condition ** (-jnp.linspace(0.0, 1.0, dim))
                 start = signs / jnp.sqrt(h)  # about the same share of the value in every direction
                 problem = Problem(lambda theta, h: 0.5 * h @ theta**2, (h,), start)
-                way = method(condition)
+                way = of_optax(method(condition))
                 small = 1e-8 * problem(start)
 
                 def go(state):

@@ -17,7 +17,7 @@ def _ends(problem, etas, keys, pieces):
     def run(key):
         def advance(theta, step):
             eta, k = step
-            return theta - eta * problem.oracle(theta, jax.random.fold_in(key, k)), None
+            return theta - eta * problem.oracle(theta, key=jax.random.fold_in(key, k)), None
 
         def stretch(theta, part):
             theta, _ = jax.lax.scan(advance, theta, part)

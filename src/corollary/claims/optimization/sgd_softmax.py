@@ -89,7 +89,7 @@ def softmax_regression(key, *, n: Size = 200, runs: Count = 256, steps: Count = 
         def run(key):
             def advance(theta, step):
                 eta, k = step
-                return theta - eta * problem.oracle(theta, jax.random.fold_in(key, k)), None
+                return theta - eta * problem.oracle(theta, key=jax.random.fold_in(key, k)), None
 
             def stretch(theta, steps):
                 theta, _ = jax.lax.scan(advance, theta, steps)
@@ -209,7 +209,7 @@ def unbiased(key, *, n: Size = 50, draws: Count = 4000):
             each, full = problem.gradients(theta), problem.gradient(theta)
             weights = jnp.arange(1.0, n + 1) / jnp.arange(1.0, n + 1).sum()
             lengths = jnp.linalg.norm(each, axis=1, keepdims=True)
-            draws_of = jax.vmap(lambda k, p=problem, t=theta: p.oracle(t, k))(jax.random.split(draw_key, draws))
+            draws_of = jax.vmap(lambda k, p=problem, t=theta: p.oracle(t, key=k))(jax.random.split(draw_key, draws))
             out[name] = each.mean(0), full, draws_of, weights @ each, (each / lengths).mean(0)
         return out
 

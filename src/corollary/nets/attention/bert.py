@@ -14,6 +14,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, ArrayLike, Bool, Float, Int, PRNGKeyArray
 
+from corollary._show import shown
 from corollary._validate import labels, whole
 from corollary.catalog import implements
 from corollary.nets.attention.block import keys_of
@@ -28,6 +29,8 @@ class Sentences(NamedTuple):
 
     tokens: jax.Array
     segments: jax.Array
+
+    __repr__ = shown
 
 
 @implements("E06.15")

@@ -5,6 +5,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
+from corollary._show import shown
 from corollary._validate import concrete, whole
 
 
@@ -14,6 +15,8 @@ class KeyValueCache(NamedTuple):
     keys: jax.Array
     values: jax.Array
     position: jax.Array
+
+    __repr__ = shown
 
 
 def empty_cache(stack, length: int) -> KeyValueCache:

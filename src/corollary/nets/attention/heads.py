@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, ArrayLike, Float, PRNGKeyArray
 
+from corollary._show import shown
 from corollary._validate import real
 from corollary.catalog import implements
 from corollary.nets.layers import FullyConnected
@@ -62,6 +63,8 @@ class Span(NamedTuple):
     start: jax.Array
     end: jax.Array
     score: jax.Array
+
+    __repr__ = shown
 
 
 @implements("E06.18")

@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, ArrayLike, Bool, Float, Int, PRNGKeyArray
 
+from corollary._show import shown
 from corollary._validate import labels, whole, within
 from corollary.catalog import implements
 from corollary.nets.attention.language_model import token_cross_entropy
@@ -24,6 +25,8 @@ class Masked(NamedTuple):
     inputs: jax.Array
     targets: jax.Array
     chosen: jax.Array
+
+    __repr__ = shown
 
 
 @implements("E06.16")
@@ -77,6 +80,8 @@ class Pairs(NamedTuple):
     first: jax.Array
     second: jax.Array
     follows: jax.Array
+
+    __repr__ = shown
 
 
 @implements("E06.17")

@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, ArrayLike, Bool, Float, Int, PRNGKeyArray
 
-from corollary._types import Scalar
+from corollary._show import shown
 from corollary._validate import labels, positive, real, whole, within
 from corollary.catalog import implements
 from corollary.linear import fit_newton
@@ -31,6 +31,8 @@ class Observations(NamedTuple):
     x: jax.Array
     y: jax.Array
     start: jax.Array
+
+    __repr__ = shown
 
 
 @implements("M14.01")
@@ -86,6 +88,8 @@ class Decomposition(NamedTuple):
 
     weight: jax.Array
     offset: jax.Array
+
+    __repr__ = shown
 
 
 @implements("M14.04")

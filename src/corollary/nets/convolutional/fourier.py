@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, ArrayLike, Complex, Float
 
+from corollary._show import shown
 from corollary._validate import whole
 from corollary.catalog import implements
 from corollary.nets.convolutional._arguments import signal_and_kernel
@@ -46,6 +47,8 @@ class Counted(NamedTuple):
 
     values: jax.Array
     multiplications: int
+
+    __repr__ = shown
 
 
 @implements("B10.17")

@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, ArrayLike, Float, Int, PRNGKeyArray
 
-from corollary._types import Scalar
+from corollary._show import shown
 from corollary._validate import labels, positive, real, whole
 from corollary.catalog import implements
 from corollary.nets.activations import ActivationFunction, tanh
@@ -24,6 +24,8 @@ class LayerGradients(NamedTuple):
     x: jax.Array
     kernel: jax.Array
     bias: jax.Array
+
+    __repr__ = shown
 
 
 @implements("E04.17", "B10.12", "M14.15")
@@ -136,6 +138,8 @@ class Descent(NamedTuple):
 
     network: ConvClassifier
     losses: jax.Array
+
+    __repr__ = shown
 
 
 @implements("M14.16", "B10.12")

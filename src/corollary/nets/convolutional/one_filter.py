@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import optax
 from jaxtyping import Array, ArrayLike, Float, Int, PRNGKeyArray
 
-from corollary._types import Scalar
+from corollary._show import shown
 from corollary._validate import labels, positive, real, whole
 from corollary.catalog import implements
 from corollary.nets.convolutional.detection import sliding_windows
@@ -32,6 +32,8 @@ class MaximumGradient(NamedTuple):
     gradient: jax.Array
     differentiable: jax.Array
 
+    __repr__ = shown
+
 
 @implements("M14.09")
 def maximum_gradient(x: Float[ArrayLike, "n"]) -> MaximumGradient:
@@ -48,6 +50,8 @@ class OneFilterGradient(NamedTuple):
     weight: jax.Array
     bias: jax.Array
     window: jax.Array
+
+    __repr__ = shown
 
 
 @implements("M14.08", "M14.11")

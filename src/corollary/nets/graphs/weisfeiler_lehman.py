@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, ArrayLike, Bool, Float, Int
 
+from corollary._show import shown
 from corollary._validate import labels, whole
 from corollary.catalog import implements
 from corollary.nets.graphs.neighbours import Edges, as_graph
@@ -18,6 +19,8 @@ class Colouring(NamedTuple):
 
     colours: jax.Array
     rounds: jax.Array
+
+    __repr__ = shown
 
 
 @implements("E07.20")

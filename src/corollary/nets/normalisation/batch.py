@@ -22,7 +22,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, ArrayLike, Float
 
-from corollary._types import Scalar
+from corollary._show import shown
 from corollary._validate import concrete, real, whole, within
 from corollary.catalog import implements
 
@@ -33,6 +33,8 @@ class BatchMoments(NamedTuple):
     mean: jax.Array
     variance: jax.Array
 
+    __repr__ = shown
+
 
 class NormalisedBatch(NamedTuple):
     r"""$\hat z$, and the moments of the batch (the variance without $\delta$)."""
@@ -40,51 +42,39 @@ class NormalisedBatch(NamedTuple):
     values: jax.Array
     moments: BatchMoments
 
+    __repr__ = shown
+
 
 @implements("B10.28")
-def batch_normalise(
-    z: Float[ArrayLike, "... features"],
-    scale: Float[ArrayLike, "..."] | None = None,
-    shift: Float[ArrayLike, "..."] | None = None,
-    *,
-    delta: Scalar = 1e-5,
-    unbiased: bool = False,
-) -> NormalisedBatch:
+def batch_normalise(z, scale=None, shift=None, *, eps=1e-5, unbiased: bool = False) -> NormalisedBatch:
     r"""$\hat z_i[j]=\alpha_i\frac{z_i[j]-\mu_i}{\sigma_i}+\beta_i$ with $\mu_i=\frac1B\sum_jz_i[j]$ and
     $\sigma_i^2=\delta+\frac1B\sum_j(z_i[j]-\mu_i)^2$.
 
     `z` has shape (..., features), and $j$ runs over all axes but the last; `scale` is $\alpha$, `shift` is $\beta$.
     `unbiased` divides the sum of squares by $B-1$ (B, problem 2 of chapter 10). $\delta=0$ needs features that vary.
     """
-    z = _batch(z, delta, unbiased)
+    z = _batch(z, eps, unbiased)
     scale, shift = _affine(scale, shift, z)
     moments = _moments(z, unbiased)
-    return NormalisedBatch(_apply(z, moments, scale, shift, delta), moments)
+    return NormalisedBatch(_apply(z, moments, scale, shift, eps), moments)
 
 
 @implements("B10.28")
-def batch_normalise_backward(
-    z: Float[ArrayLike, "... features"],
-    scale: Float[ArrayLike, "..."],
-    upstream: Float[ArrayLike, "..."],
-    *,
-    delta: Scalar = 1e-5,
-    unbiased: bool = False,
-) -> tuple:
+def batch_normalise_backward(z, scale, upstream, *, eps=1e-5, unbiased: bool = False) -> tuple:
     r"""The gradients by $z$, $\alpha$ and $\beta$ of a loss whose gradient by $\hat z$ is `upstream`, written out.
 
     With $g=\alpha\odot\partial\ell/\partial\hat z$ and averages over the batch,
     $\partial\ell/\partial z=\frac1\sigma(g-\bar g-\tilde z\,\overline{g\tilde z})$ ($\frac B{B-1}\overline{g\tilde z}$
     if unbiased): what changes the mean, or the variance, of a feature is taken out.
     """
-    z = _batch(z, delta, unbiased)
+    z = _batch(z, eps, unbiased)
     upstream = real("upstream", upstream, finite=False)
     if upstream.shape != z.shape:
         raise ValueError(f"upstream must have the shape of z, {z.shape}, got {upstream.shape}.")
     scale, _ = _affine(scale, None, z)
     examples = tuple(range(z.ndim - 1))
     moments = _moments(z, unbiased)
-    sigma = jnp.sqrt(moments.variance + delta)
+    sigma = jnp.sqrt(moments.variance + eps)
     plain = (z - moments.mean) / sigma
     g = upstream * scale
     size = z.size // z.shape[-1]
@@ -104,13 +94,13 @@ class BatchNorm(eqx.Module):
 
     scale: jax.Array
     shift: jax.Array
-    delta: float = eqx.field(static=True)
+    eps: float = eqx.field(static=True)
     momentum: float = eqx.field(static=True)
 
-    def __init__(self, features: int, *, delta: float = 1e-5, momentum: float = 0.9):
+    def __init__(self, features: int, *, eps: float = 1e-5, momentum: float = 0.9):
         features = whole("features", features)
         self.scale, self.shift = jnp.ones(features), jnp.zeros(features)
-        self.delta = float(within("delta", delta, 0.0))
+        self.eps = float(within("eps", eps, 0.0))
         self.momentum = float(within("momentum", momentum, 0.0, 1.0, open="high"))
 
     def state(self) -> BatchMoments:
@@ -119,7 +109,7 @@ class BatchNorm(eqx.Module):
 
     def __call__(self, z: Float[ArrayLike, "... _"], state: BatchMoments) -> Float[Array, "..."]:
         z = real("z", z, f"... {self.scale.shape[0]}", finite=False)
-        return _apply(z, state, self.scale, self.shift, self.delta)
+        return _apply(z, state, self.scale, self.shift, self.eps)
 
     def batch(self, z: Float[ArrayLike, "... _"], state: BatchMoments) -> tuple:
         z = real("z", z, f"... {self.scale.shape[0]}", finite=False)
@@ -130,7 +120,7 @@ class BatchNorm(eqx.Module):
         seen = BatchMoments(moments.mean, moments.variance * (size / (size - 1)))
         mix = lambda old, new: self.momentum * old + (1 - self.momentum) * new.astype(old.dtype)  # noqa: E731
         state = jax.tree.map(mix, state, jax.lax.stop_gradient(seen))
-        return _apply(z, moments, self.scale, self.shift, self.delta), state
+        return _apply(z, moments, self.scale, self.shift, self.eps), state
 
 
 def _moments(z, unbiased) -> BatchMoments:
@@ -146,23 +136,23 @@ def _moments(z, unbiased) -> BatchMoments:
     return BatchMoments(mean, variance * (size / (size - 1)) if unbiased else variance)
 
 
-def _apply(z, moments, scale, shift, delta):
+def _apply(z, moments, scale, shift, eps):
     wide = jnp.promote_types(z.dtype, jnp.float32)
-    factor = scale * jax.lax.rsqrt(moments.variance + delta)
+    factor = scale * jax.lax.rsqrt(moments.variance + eps)
     return ((z.astype(wide) - moments.mean) * factor + shift).astype(z.dtype)
 
 
-def _batch(z, delta, unbiased):
+def _batch(z, eps, unbiased):
     value, z = z, real("z", z, "... features")
-    within("delta", delta, 0.0)
+    within("eps", eps, 0.0)
     if z.ndim < 2:
         raise ValueError(f"z must have an axis of examples before its features, got shape {z.shape}.")
     if unbiased and z.size // z.shape[-1] < 2:
         raise ValueError("z must hold at least two examples for an unbiased variance, got one.")
-    if concrete(value) and concrete(delta) and float(delta) == 0:
+    if concrete(value) and concrete(eps) and float(eps) == 0:
         flat = np.asarray(value).reshape(-1, z.shape[-1])
         if (flat == flat[:1]).all(axis=0).any():
-            raise ValueError("delta must be positive where a feature of z is the same in all examples, got 0.")
+            raise ValueError("eps must be positive where a feature of z is the same in all examples, got 0.")
     return z
 
 

@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, ArrayLike, Float
 
-from corollary._types import Scalar
+from corollary._show import shown
 from corollary._validate import real
 from corollary.catalog import implements
 
@@ -39,10 +39,12 @@ class UpdatedOutput(NamedTuple):
 
     coefficients: jax.Array
 
-    def __call__(self, eta: Scalar, order: int | None = None) -> Float[Array, ""]:
+    __repr__ = shown
+
+    def __call__(self, step, order: int | None = None):
         r"""$y^{new}(\eta)$, or only its terms up to `order`: 1 is what the gradient predicts."""
         kept = self.coefficients if order is None else self.coefficients[: order + 1]
-        return jnp.polyval(kept[::-1], jnp.asarray(eta))
+        return jnp.polyval(kept[::-1], jnp.asarray(step))
 
 
 @implements("B10.27")

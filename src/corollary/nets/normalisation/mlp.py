@@ -27,7 +27,7 @@ class NormalisedMLP(eqx.Module):
     `batch` maps a batch, with the statistics of that batch, and returns them; called on one example, the network takes
     statistics that it is given. `kind="layer"` normalises over the units and `"none"` not at all: both have no
     statistics. `rescale=False` leaves $\gamma=1$, $\theta=0$ out of training. Problem 2 of B's chapter 10 has
-    `unbiased=True`, `delta=0.0`.
+    `unbiased=True`, `eps=0.0`.
     """
 
     weights: tuple[jax.Array, ...]
@@ -36,7 +36,7 @@ class NormalisedMLP(eqx.Module):
     activation: Callable = eqx.field(static=True)
     kind: str = eqx.field(static=True)
     unbiased: bool = eqx.field(static=True)
-    delta: float = eqx.field(static=True)
+    eps: float = eqx.field(static=True)
 
     def __init__(
         self,
@@ -47,8 +47,8 @@ class NormalisedMLP(eqx.Module):
         kind: str = "batch",
         rescale: bool = True,
         unbiased: bool = False,
-        delta: float = 1e-5,
-        initialisation: Callable = he_normal,
+        eps: float = 1e-5,
+        initialisation=he_normal,
     ):
         if not isinstance(sizes, Sequence) or len(sizes) < 3:
             raise TypeError(f"sizes must be a sequence of input, one or more hidden and output sizes, got {sizes!r}.")
@@ -61,7 +61,7 @@ class NormalisedMLP(eqx.Module):
         self.kind = one_of("kind", kind, KINDS)
         self.scales = tuple(jnp.ones(n) for n in sizes[1:-1]) if rescale and kind != "none" else None
         self.shifts = tuple(jnp.zeros(n) for n in sizes[1:-1]) if rescale else None
-        self.activation, self.unbiased, self.delta = activation, bool(unbiased), float(delta)
+        self.activation, self.unbiased, self.eps = activation, bool(unbiased), float(eps)
 
     def batch(self, x: Float[ArrayLike, "n _"]) -> tuple:
         """The outputs of a batch (n, d), and the `Moments` of every hidden layer (empty unless kind is "batch")."""
@@ -70,7 +70,7 @@ class NormalisedMLP(eqx.Module):
         for i, weight in enumerate(self.weights[:-1]):
             h = h @ weight.T
             if self.kind == "batch":
-                h, moments = batch_normalise(h, *self._affine(i), delta=self.delta, unbiased=self.unbiased)
+                h, moments = batch_normalise(h, *self._affine(i), eps=self.eps, unbiased=self.unbiased)
                 statistics.append(moments)
             else:
                 h = self._alone(h, i)
@@ -88,7 +88,7 @@ class NormalisedMLP(eqx.Module):
             h = weight @ h
             if self.kind == "batch":
                 scale, shift = self._affine(i)
-                away = (h - statistics[i].mean) * jax.lax.rsqrt(statistics[i].variance + self.delta)
+                away = (h - statistics[i].mean) * jax.lax.rsqrt(statistics[i].variance + self.eps)
                 h = away if scale is None else scale * away + shift
             else:
                 h = self._alone(h, i)
@@ -101,5 +101,5 @@ class NormalisedMLP(eqx.Module):
     def _alone(self, h, i):
         scale, shift = self._affine(i)
         if self.kind == "layer":
-            return layer_normalise(h, scale, shift, delta=self.delta)
+            return layer_normalise(h, scale, shift, eps=self.eps)
         return h if shift is None else h + shift

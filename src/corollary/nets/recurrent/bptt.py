@@ -15,6 +15,7 @@ import jax.numpy as jnp
 import optax
 from jaxtyping import ArrayLike, Float, PyTree
 
+from corollary._show import shown
 from corollary._validate import whole
 from corollary.catalog import implements
 from corollary.nets.recurrent.network import Recurrent
@@ -28,6 +29,8 @@ class ThroughTime(NamedTuple):
     loss: jax.Array
     gradient: Any
     adjoints: Any
+
+    __repr__ = shown
 
 
 @implements("M13.10", "M13.49", "E05.04")
@@ -124,6 +127,8 @@ class Streamed(NamedTuple):
     network: Any
     losses: jax.Array
     state: Any
+
+    __repr__ = shown
 
 
 @implements("M13.11")

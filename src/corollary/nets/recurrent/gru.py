@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, ArrayLike, Float, PRNGKeyArray
 
+from corollary._show import shown
 from corollary._validate import one_of, real, whole
 from corollary.catalog import implements
 from corollary.nets.initialisations import uniform_fan_in
@@ -23,6 +24,8 @@ class GRUGates(NamedTuple):
     keep: jax.Array
     reset: jax.Array
     candidate: jax.Array
+
+    __repr__ = shown
 
 
 @implements("E05.13", "M13.18")

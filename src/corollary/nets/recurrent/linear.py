@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, ArrayLike, Complex, Float, Inexact, PyTree
 
-from corollary._types import Scalar
+from corollary._show import shown
 from corollary._validate import real, whole
 from corollary.catalog import implements
 
@@ -79,6 +79,8 @@ class Diagonalised(NamedTuple):
 
     system: DiagonalSystem
     basis: jax.Array
+
+    __repr__ = shown
 
 
 @implements("E05.17")

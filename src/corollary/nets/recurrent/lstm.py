@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, ArrayLike, Float, PRNGKeyArray
 
+from corollary._show import shown
 from corollary._validate import real, whole
 from corollary.catalog import implements
 from corollary.nets.initialisations import uniform_fan_in
@@ -23,6 +24,8 @@ class LSTMState(NamedTuple):
     hidden: jax.Array
     memory: jax.Array
 
+    __repr__ = shown
+
 
 class LSTMGates(NamedTuple):
     """How much of the candidate is written, how much of the memory is kept, the candidate, how much is shown."""
@@ -31,6 +34,8 @@ class LSTMGates(NamedTuple):
     keep: jax.Array
     candidate: jax.Array
     show: jax.Array
+
+    __repr__ = shown
 
 
 @implements("E05.12", "M13.19", "M13.20")
@@ -134,6 +139,8 @@ class MemoryWeights(NamedTuple):
 
     candidates: jax.Array
     start: jax.Array
+
+    __repr__ = shown
 
 
 @implements("M13.21")

@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, ArrayLike, Float, PRNGKeyArray
 
+from corollary._show import shown
 from corollary._validate import real, whole
 from corollary.catalog import implements
 from corollary.nets.initialisations import orthogonal, uniform_fan_in
@@ -19,6 +20,8 @@ class NonSaturatingState(NamedTuple):
 
     hidden: jax.Array
     memory: jax.Array
+
+    __repr__ = shown
 
 
 @implements("M13.23")

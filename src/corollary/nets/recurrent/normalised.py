@@ -53,7 +53,7 @@ class BatchNormalised(eqx.Module):
         statistics: str = "shared",
         *,
         steps: int | None = None,
-        delta: float = 1e-5,
+        eps: float = 1e-5,
         momentum: float = 0.9,
     ):
         self.place, self.statistics = one_of("place", place, PLACES), one_of("statistics", statistics, STATISTICS)
@@ -64,7 +64,7 @@ class BatchNormalised(eqx.Module):
         if (statistics == "per_step") != (steps is not None):
             raise ValueError("steps must be given for statistics 'per_step', and only then.")
         self.steps = None if steps is None else whole("steps", steps)
-        self.cell, self.norm = cell, BatchNorm(cell.inputs.shape[0], delta=delta, momentum=momentum)
+        self.cell, self.norm = cell, BatchNorm(cell.inputs.shape[0], eps=eps, momentum=momentum)
 
     def state(self) -> BatchMoments:
         """What the running statistics start from; along a leading axis of steps where each has its own."""
@@ -135,7 +135,7 @@ class LayerNormCell(eqx.Module):
     r"""$Z_t=\phi\big(\frac g{\sigma_t}\odot(\alpha_t-\mu_t)+B\big)$ with $\alpha_t=WX_t+UZ_{t-1}$.
 
     $\mu_t$ and $\sigma_t$ are mean and standard deviation over the units of this one step, so that neither a batch nor
-    the length of the sequence matters. `delta` is added to $\sigma_t^2$; the text has 0.
+    the length of the sequence matters. `eps` is added to $\sigma_t^2$; the text has 0.
     """
 
     inputs: jax.Array
@@ -143,9 +143,9 @@ class LayerNormCell(eqx.Module):
     gain: jax.Array
     bias: jax.Array
     activation: Callable = eqx.field(static=True)
-    delta: float = eqx.field(static=True)
+    eps: float = eqx.field(static=True)
 
-    def __init__(self, inputs: int, units: int, activation: Callable = tanh, *, key: PRNGKeyArray, delta: float = 1e-5):
+    def __init__(self, inputs: int, units: int, activation=tanh, *, key, eps: float = 1e-5):
         inputs, units = whole("inputs", inputs), whole("units", units, 2)
         if not callable(activation):
             raise TypeError(f"activation must be a function of a number, got {activation!r}.")
@@ -154,7 +154,7 @@ class LayerNormCell(eqx.Module):
         self.inputs = uniform_fan_in(w, (units, inputs), dtype)
         self.recurrent = orthogonal(u, (units, units), dtype)
         self.gain, self.bias = jnp.ones(units, dtype), jnp.zeros(units, dtype)
-        self.activation, self.delta = activation, float(within("delta", delta, 0.0))
+        self.activation, self.eps = activation, float(within("eps", eps, 0.0))
 
     def initial(self) -> Array:
         return jnp.zeros_like(self.bias)
@@ -166,7 +166,7 @@ class LayerNormCell(eqx.Module):
     def step(self, drive: Float[ArrayLike, "..."], state: Float[ArrayLike, "..."]) -> Float[Array, "..."]:
         alpha = drive + state @ self.recurrent.T
         away = alpha - jnp.mean(alpha, axis=-1, keepdims=True)
-        sigma = jnp.sqrt(jnp.mean(away**2, axis=-1, keepdims=True) + self.delta)
+        sigma = jnp.sqrt(jnp.mean(away**2, axis=-1, keepdims=True) + self.eps)
         return self.activation(self.gain * (away / sigma) + self.bias)
 
     def __call__(self, x: Float[ArrayLike, "..."], state: Float[ArrayLike, "..."]) -> Float[Array, "..."]:

@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import ArrayLike, Float
 
-from corollary._types import Scalar
+from corollary._show import shown
 from corollary._validate import positive, real
 from corollary.catalog import implements
 from corollary.nets.recurrent.bptt import Streamed
@@ -22,6 +22,8 @@ class OnlineStep(NamedTuple):
     network: Elman
     state: jax.Array
     error: jax.Array
+
+    __repr__ = shown
 
 
 @implements("M13.12")

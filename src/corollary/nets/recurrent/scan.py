@@ -14,6 +14,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, ArrayLike, Complex, Float, Inexact
 
+from corollary._show import shown
 from corollary.catalog import implements
 
 
@@ -67,6 +68,8 @@ class Prefix(NamedTuple):
 
     states: jax.Array
     rounds: int
+
+    __repr__ = shown
 
 
 @implements("E05.16")

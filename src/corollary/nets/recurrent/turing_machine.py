@@ -14,7 +14,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, ArrayLike, Float, PRNGKeyArray
 
-from corollary._types import Scalar
+from corollary._show import shown
 from corollary._validate import real, whole, within
 from corollary.autodiff.elementary import sigmoid
 from corollary.catalog import implements
@@ -62,6 +62,8 @@ class HeadOutput(NamedTuple):
     read: jax.Array
     memory: jax.Array
     weights: jax.Array
+
+    __repr__ = shown
 
 
 @implements("T04.14")

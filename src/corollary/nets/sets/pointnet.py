@@ -14,6 +14,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, ArrayLike, Bool, Float, PRNGKeyArray
 
+from corollary._show import shown
 from corollary._validate import real, whole
 from corollary.catalog import implements
 from corollary.nets.activations import relu
@@ -30,6 +31,8 @@ class PointFeatures(NamedTuple):
     input_transform: jax.Array
     feature_transform: jax.Array
     critical: jax.Array
+
+    __repr__ = shown
 
 
 @implements("E07.07")

@@ -25,7 +25,7 @@ def convex_tight(L, distance, k, *, step=None):
     return L * real("distance", distance) ** 2 / (4 * step * L * k + 2)
 
 
-def strongly_convex(L, mu, distance, k, *, step=None):
+def strongly_convex_squared_distance(L, mu, distance, k, *, step=None):
     r"""$\mu$-strongly convex, $\eta\le1/L$: $\|\theta_k-\theta^*\|^2\le(1-\eta\mu)^k\|\theta_0-\theta^*\|^2$ (B
     Theorem 34).
     """
@@ -33,7 +33,7 @@ def strongly_convex(L, mu, distance, k, *, step=None):
     return (1 - step * mu) ** real("k", k) * real("distance", distance) ** 2
 
 
-def strongly_convex_cocoercive(L, mu, distance, k, *, step=None):
+def cocoercive_squared_distance(L, mu, distance, k, *, step=None):
     r"""$\mu$-strongly convex, $\eta\le\frac2{L+\mu}$ (the default):
     $\|\theta_k-\theta^*\|^2\le\lambda^k\|\theta_0-\theta^*\|^2$.
 

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 from corollary._validate import positive, real, within
 
 
-def heavy_ball_quadratic(L, mu, distance, k):
+def heavy_ball_quadratic_distance(L, mu, distance, k):
     r"""Quadratics with spectrum in $[\mu,L]$, Polyak's parameters (M Remark 17.17):
     $\|\theta_k-\theta^*\|\le(1+(1+r)k)\,r^k\|\theta_0-\theta^*\|$ with $r=\frac{\sqrt\kappa-1}{\sqrt\kappa+1}$.
 
@@ -68,7 +68,7 @@ def nesterov_strongly_convex(L, mu, gap, distance, k):
     return (1 - jnp.sqrt(mu / L)) ** real("k", k) * start
 
 
-def nesterov_quadratic(L, mu, distance, k):
+def nesterov_quadratic_distance(L, mu, distance, k):
     r"""Quadratics with spectrum in $[\mu,L]$, $\eta=1/L$, $\rho=\frac{\sqrt\kappa-1}{\sqrt\kappa+1}$ (M Remark 17.18):
     $\|\theta_k-\theta^*\|\le(1+k\sqrt{\mu/L})(1-\sqrt{\mu/L})^k\|\theta_0-\theta^*\|$, attained along the
     eigenvector of $\mu$.

@@ -60,7 +60,7 @@ def normalised_tokens_lie_on_an_ellipsoid(key, *, dim: Annotated[int, Range(2, 1
         w = jnp.where(w < 0, w - 0.5, w + 0.5)  # an axis of length 0 is none
 
         def norm(x, delta=0.0):
-            return layer_normalise(x, w, b, delta=delta)
+            return layer_normalise(x, w, b, eps=delta)
 
         layer = eqx.tree_at(lambda l: (l.weight, l.bias), eqx.nn.LayerNorm(dim, eps=0.1), (w, b))
         y = jnp.stack([norm(x), norm(3 * x + 2), norm(-3 * x + 2), jax.vmap(layer)(x)])

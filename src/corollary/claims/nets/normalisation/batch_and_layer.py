@@ -36,7 +36,7 @@ def batch_normalisation(key, *, batch: Size = 32, width: Size = 24, depth: Count
     delta = 0.3
 
     def loss(weight, x, target, factor=1.0, delta=0.0):
-        return jnp.mean(jnp.tanh(batch_normalise(_layer(factor * weight, x), delta=delta).values * target))
+        return jnp.mean(jnp.tanh(batch_normalise(_layer(factor * weight, x), eps=delta).values * target))
 
     @jax.jit
     def measure(key):
@@ -44,8 +44,8 @@ def batch_normalisation(key, *, batch: Size = 32, width: Size = 24, depth: Count
         x, weight = jax.random.normal(x_key, (batch, width)), jax.random.normal(w_key, (width, width))
         target, shift = jax.random.normal(t_key, (batch, width)), jax.random.normal(b_key, (width,))
         z = _layer(weight, x)
-        normalise = lambda z, delta=0.0: batch_normalise(z, delta=delta).values  # noqa: E731
-        soft = batch_normalise(z, delta=delta)
+        normalise = lambda z, delta=0.0: batch_normalise(z, eps=delta).values  # noqa: E731
+        soft = batch_normalise(z, eps=delta)
         slope = jax.grad(loss)
         grads = [slope(weight, x, target), slope(3 * weight, x, target), slope(weight, x, target, 1.0, 10.0)]
         layer, norm = eqx.nn.make_with_state(eqx.nn.BatchNorm)(width, "batch", eps=delta, mode="batch")
@@ -133,7 +133,7 @@ def layer_normalisation(key, *, size: Size = 7, batch: Size = 5):
             "alone": (jax.vmap(sharp)(company)[0], jax.vmap(sharp)(z)[0], jax.vmap(sharp)(z[:1])[0]),
             "batch": (batch_normalise(company).values[0], batch_normalise(z).values[0]),
             "affine": (sharp(3 * z[0] + 5), sharp(z[0]), soft(3 * z[0]), soft(z[0])),
-            "slope": (slope, layer_normalise_jacobian(z[0], delta=0.0)),
+            "slope": (slope, layer_normalise_jacobian(z[0], eps=0.0)),
             "null": (slope @ jnp.ones(size), slope @ z[0], jax.jacobian(soft)(z[0]) @ z[0]),
             "spectrum": jnp.linalg.eigvalsh(slope) * scale,
         }
@@ -183,7 +183,7 @@ def batch_size_and_normalisation(key, *, runs: Count = 24, steps: Count = 100, s
         spread_key, train_key, z_key = jax.random.split(key, 3)
         draws = jax.random.normal(spread_key, (sizes[-1] * samples,)).reshape(sizes[-1], samples)
         spread = [batch_normalise(draws[:b]).moments.mean ** 2 for b in sizes]
-        pairs = batch_normalise(jax.random.normal(z_key, (2, 50)), delta=0.0).values
+        pairs = batch_normalise(jax.random.normal(z_key, (2, 50)), eps=0.0).values
 
         def one(key):
             x_key, model_key = jax.random.split(key)
@@ -249,7 +249,7 @@ def what_rescaling_gives_back(key, *, batch: Size = 12, width: Size = 6):
         fitted = eqx.tree_at(fields, wide, (3 * std[None], 3 * mean[None])).batch(points)[0][:, 0]
         halved = eqx.tree_at(fields, wide, (std[None], mean[None])).batch(points)[0][:, 0]
         h = x @ normalised.weights[0].T
-        ratio = [batch_normalise(h, delta=0.0, unbiased=u).values for u in (True, False)]
+        ratio = [batch_normalise(h, eps=0.0, unbiased=u).values for u in (True, False)]
         standard = (points[:, 0] - mean) / std
         return {
             "restored": (restored.batch(x)[0], plain.batch(x)[0]),

@@ -11,7 +11,7 @@ from corollary.nets.recurrent import LSTM, BatchNormalised, ElmanCell, LayerNorm
 
 def _cells(key, inputs, units, delta=0.0):
     cell_key, gain_key, bias_key = jax.random.split(key, 3)
-    cell = LayerNormCell(inputs, units, key=cell_key, delta=delta)
+    cell = LayerNormCell(inputs, units, key=cell_key, eps=delta)
     return eqx.tree_at(
         lambda c: (c.gain, c.bias),
         cell,
@@ -115,13 +115,13 @@ def batch_norm_of_inputs(key, *, inputs: Size = 3, units: Size = 4, batch: Size 
         lstm = LSTM(inputs, units, key=cell_key)
 
         def states(cell, place, xs):
-            norm = BatchNormalised(cell, place, delta=0.0)
+            norm = BatchNormalised(cell, place, eps=0.0)
             return jax.tree.leaves(norm.batch(xs, norm.state())[0])[0]
 
         def change(cell, place, a, c):
             return jnp.abs(states(cell, place, a * xs + c) - states(cell, place, xs)).max()
 
-        alone, _ = BatchNormalised(elman, delta=0.0).norm.batch(xs @ elman.inputs.T, BatchNormalised(elman).state())
+        alone, _ = BatchNormalised(elman, eps=0.0).norm.batch(xs @ elman.inputs.T, BatchNormalised(elman).state())
         plain = jax.vmap(lambda x: jnp.tanh(elman.drive(x)))
         return {
             "mean": alone.mean((0, 1)),
