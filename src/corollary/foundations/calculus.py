@@ -10,6 +10,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, ArrayLike, Float
 
 from corollary._show import shown
+from corollary._types import Scalar
 from corollary._validate import one_of, positive, real, whole
 from corollary.catalog import implements
 from corollary.foundations.quadrature import gauss_legendre

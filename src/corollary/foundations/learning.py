@@ -17,6 +17,7 @@ import numpy as np
 from jaxtyping import Array, ArrayLike, Float, Int, PRNGKeyArray, PyTree
 
 from corollary._show import shown
+from corollary._types import Scalar
 from corollary._validate import labels, real, whole, within
 from corollary.catalog import implements
 from corollary.foundations._laws import probabilities

@@ -10,6 +10,7 @@ import numpy as np
 from jaxtyping import Array, ArrayLike, Bool, Float
 
 from corollary._show import shown
+from corollary._types import Scalar
 from corollary._validate import concrete, real, within
 from corollary.catalog import implements
 

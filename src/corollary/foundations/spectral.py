@@ -10,6 +10,7 @@ import numpy as np
 from jaxtyping import Array, ArrayLike, Bool, Float, Int
 
 from corollary._show import shown
+from corollary._types import Scalar
 from corollary._validate import concrete, real, whole, within
 from corollary.catalog import implements
 

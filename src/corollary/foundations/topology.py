@@ -12,6 +12,7 @@ import jax.numpy as jnp
 from jaxtyping import ArrayLike, Float
 
 from corollary._show import shown
+from corollary._types import Scalar
 from corollary._validate import real
 from corollary.catalog import implements
 

@@ -17,6 +17,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, ArrayLike, Float, Int
 
 from corollary._show import shown
+from corollary._types import Scalar
 from corollary._validate import labels, one_of, positive, real, within
 from corollary.catalog import implements
 from corollary.optimization import gradient_descent

@@ -14,6 +14,7 @@ import optax
 from jaxtyping import Array, ArrayLike, Float, Int, PRNGKeyArray
 
 from corollary._show import shown
+from corollary._types import NetworkLike
 from corollary._validate import concrete, one_of, positive, real, whole
 from corollary.catalog import implements
 

@@ -10,6 +10,7 @@ from jax.flatten_util import ravel_pytree
 from jaxtyping import PyTree
 
 from corollary._show import shown
+from corollary._types import LossLike, NetworkLike, Scalar
 from corollary._validate import positive, real, whole
 from corollary.catalog import implements
 from corollary.landscape.operator import Curvature, hessian

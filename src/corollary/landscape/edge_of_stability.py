@@ -16,6 +16,7 @@ from jaxtyping import ArrayLike, Float, PyTree
 
 from corollary._charts import lines
 from corollary._show import shown
+from corollary._types import LossLike, NetworkLike
 from corollary._validate import positive, real, whole
 from corollary.catalog import implements
 from corollary.landscape.lanczos import eigenpairs
@@ -41,7 +42,7 @@ class SharpnessPath(NamedTuple):
 
     __repr__ = shown
 
-    def plot(self):
+    def plot(self) -> Any:
         r"""An Altair chart of the sharpness along the training, and of $2/\eta$ for each step size (dashed)."""
         steps, sharpness, sizes = (np.asarray(a, float) for a in (self.steps, self.sharpness, self.step))
         rows = [

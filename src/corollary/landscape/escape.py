@@ -32,6 +32,7 @@ from corollary._engine.trees import (
     squared_norm,
 )
 from corollary._show import shown
+from corollary._types import Scalar
 from corollary._validate import positive, real, whole, within
 from corollary.catalog import implements
 from corollary.optimization import Problem, minimize
@@ -59,7 +60,7 @@ class Escape(NamedTuple):
 
 
 @implements("T07.05")
-def escape_parameters(ell, rho, epsilon, delta, dim: int, gap) -> Escape:
+def escape_parameters(ell: Scalar, rho: Scalar, epsilon: Scalar, delta: Scalar, dim: int, gap: Scalar) -> Escape:
     r"""The constants for an $\ell$-gradient, $\rho$-Hessian Lipschitz function with $f(x_0)-f^*\le$ `gap`.
 
     $\iota$ solves $2^\iota=\frac1\delta(1+\frac{2\Delta}{\mathscr F(\iota)})\,256\,\iota^2\frac{\ell\sqrt
@@ -179,7 +180,17 @@ class Search(NamedTuple):
 
 
 @implements("T07.06")
-def find_second_order_point(problem: Problem, rho, epsilon, delta, *, steps: int, key, gap=None, start=None) -> Search:
+def find_second_order_point(
+    problem: Problem,
+    rho: Scalar,
+    epsilon: Scalar,
+    delta: Scalar,
+    *,
+    steps: int,
+    key: PRNGKeyArray,
+    gap: Scalar | None = None,
+    start: Float[ArrayLike, "..."] | None = None,
+) -> Search:
     r"""Run perturbed gradient descent with the constants of the theorem for at most `steps` steps.
 
     The problem brings $\ell$ as `L` and, unless `gap` is given, $f^*$ as `minimum`. The Hessian of every iterate is

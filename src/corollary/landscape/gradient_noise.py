@@ -19,6 +19,7 @@ from jaxtyping import Array, Float, PRNGKeyArray, PyTree
 
 from corollary._engine.cpu_ready import cpu_ready
 from corollary._show import shown
+from corollary._types import LossLike, NetworkLike, Scalar
 from corollary._validate import positive, real, whole, within
 from corollary.landscape.lanczos import Eigenpairs, eigenpairs
 from corollary.network.apart import require_apart, require_mean
@@ -55,7 +56,7 @@ class GradientNoise(eqx.Module):
 
     __repr__ = shown
 
-    def batch_variance(self, batch_size: int, *, replacement: bool = True):
+    def batch_variance(self, batch_size: int, *, replacement: bool = True) -> Float[Array, ""]:
         r"""$\mathbb E\|G_B-G\|^2$ for the mean gradient $G_B$ of a random batch of $B$ examples, exactly.
 
         $\operatorname{tr}\Sigma/B$ with replacement, $\frac{n-B}{B(n-1)}\operatorname{tr}\Sigma$ without.

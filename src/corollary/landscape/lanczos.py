@@ -8,14 +8,17 @@ the memory is that of the basis, `2k + 24` vectors and a few more, however many 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.typing import DTypeLike
+from jaxtyping import ArrayLike, Float, PRNGKeyArray
 
 from corollary._charts import bars, lines, scale
 from corollary._show import shown
+from corollary._types import Scalar
 from corollary._validate import one_of, real, whole
 
 WHICH = ("largest", "smallest", "both", "magnitude")
@@ -36,7 +39,7 @@ class Eigenpairs(NamedTuple):
 
     __repr__ = shown
 
-    def plot(self):
+    def plot(self) -> Any:
         """An Altair chart of the values with their error bounds, largest first."""
         values, errors = np.asarray(self.values, float), np.asarray(self.residuals, float)
         if values.ndim != 1:

@@ -20,6 +20,7 @@ from jaxtyping import PyTree
 from corollary._engine.program import evaluate, only_forward, trace
 from corollary._engine.unroll import unrolled
 from corollary._show import shown
+from corollary._types import LossLike, NetworkLike
 from corollary.landscape._layers import find_layers
 from corollary.network.apart import require_apart, require_mean
 from corollary.network.batches import arrange, first_examples, fold, pair

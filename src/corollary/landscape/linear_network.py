@@ -15,6 +15,7 @@ import numpy as np
 from jaxtyping import Array, ArrayLike, Float
 
 from corollary._show import shown
+from corollary._types import Scalar
 from corollary._validate import concrete, positive, real
 from corollary.catalog import implements
 from corollary.landscape._chain import around, chain, product

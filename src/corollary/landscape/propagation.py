@@ -18,6 +18,7 @@ import numpy as np
 from jaxtyping import Array, ArrayLike, Float, PyTree
 
 from corollary._show import shown
+from corollary._types import LossLike, NetworkLike
 from corollary._validate import concrete, one_of, positive, real, whole
 from corollary.catalog import implements
 from corollary.nets import DeepLinearNetwork, FullyConnected, Stack

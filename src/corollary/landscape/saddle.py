@@ -71,7 +71,7 @@ def is_strict_saddle(f: Callable, x: Float[ArrayLike, "d"], tolerance: Scalar | 
 
 
 @implements("T07.03")
-def is_second_order_stationary(f, x, epsilon, rho):
+def is_second_order_stationary(f: Callable, x: Float[ArrayLike, "d"], epsilon: Scalar, rho: Scalar) -> Bool[Array, ""]:
     r"""Whether $\|\nabla f(x)\|\le\epsilon$ and $\nabla^2f(x)\succeq-\sqrt{\rho\epsilon}\,I$.
 
     Invariant under $g(x)=af(bx)$, $a,b>0$: $x$ is one of $f$ exactly if $x/b$ is one of $g$ with

@@ -11,6 +11,7 @@ import jax.numpy as jnp
 from jaxtyping import ArrayLike, Int, PRNGKeyArray
 
 from corollary._show import shown
+from corollary._types import Scalar
 from corollary._validate import labels, real, whole, within
 from corollary.catalog import implements
 from corollary.language.filters import truncated

@@ -18,6 +18,7 @@ import numpy as np
 from jaxtyping import Array, ArrayLike, Bool, Float
 
 from corollary._show import shown
+from corollary._types import Scalar
 from corollary._validate import concrete, real, whole
 from corollary.catalog import implements
 from corollary.linear._shapes import features

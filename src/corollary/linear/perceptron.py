@@ -16,6 +16,7 @@ import numpy as np
 from jaxtyping import Array, ArrayLike, Float, Int, PRNGKeyArray
 
 from corollary._show import shown
+from corollary._types import Scalar
 from corollary._validate import concrete, labels, one_of, positive, real, whole
 from corollary.catalog import implements
 from corollary.linear._shapes import extended, features

@@ -53,7 +53,7 @@ class HalfSpaces(NamedTuple):
 
     __repr__ = shown
 
-    def contains(self, x):
+    def contains(self, x: Float[ArrayLike, "... _"]) -> Bool[Array, "..."]:
         """Whether each point of `x` (..., d) lies in all of the half-spaces."""
         x = real("x", x, f"... {self.normals.shape[1]}")
         return jnp.all(x @ self.normals.T > self.offsets, axis=-1)

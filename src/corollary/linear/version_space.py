@@ -41,7 +41,7 @@ class Arc(NamedTuple):
 
     __repr__ = shown
 
-    def contains(self, angle):
+    def contains(self, angle: Float[ArrayLike, "..."]) -> Bool[Array, "..."]:
         """Whether each angle lies in the arc."""
         off = jnp.mod(real("angle", angle) - self.centre + jnp.pi, 2 * jnp.pi) - jnp.pi
         return jnp.abs(off) < self.width / 2

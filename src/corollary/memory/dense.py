@@ -17,6 +17,7 @@ from jax.scipy.special import gammaln, logsumexp, ndtri
 from jaxtyping import Array, ArrayLike, Bool, Float, PRNGKeyArray
 
 from corollary._show import shown
+from corollary._types import Scalar
 from corollary._validate import positive, real, whole
 from corollary.catalog import implements
 from corollary.memory.hopfield import signs

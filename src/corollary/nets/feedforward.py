@@ -47,7 +47,7 @@ class FeedForward(eqx.Module):
         )
 
     @classmethod
-    def of(cls, params: Sequence, activations) -> "FeedForward":
+    def of(cls, params: Sequence, activations: Callable) -> "FeedForward":
         r"""The network with $\theta=((W_1,B_1),\dots,(W_L,B_L))$, where $W_n$ has shape $(D_n,D_{n-1})$."""
         if not isinstance(params, Sequence) or not params or any(len(pair) != 2 for pair in params):
             raise TypeError("params must be a sequence of pairs, the matrix and the bias of each layer.")

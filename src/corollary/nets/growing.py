@@ -17,6 +17,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, ArrayLike, Float, PRNGKeyArray, PyTree
 
 from corollary._show import shown
+from corollary._types import Scalar
 from corollary._validate import labels, one_of, positive, real, whole
 from corollary.catalog import implements
 from corollary.nets.epochs import epoch_batches

@@ -23,6 +23,7 @@ from jaxtyping import PRNGKeyArray, PyTree
 
 from corollary._charts import lines, stretches
 from corollary._show import shown
+from corollary._types import NetworkLike
 from corollary._validate import whole
 from corollary.catalog import implements
 from corollary.nets._step import Progress, checked_measure, checked_task, descent
@@ -45,7 +46,7 @@ class Trained(NamedTuple):
 
     __repr__ = shown
 
-    def plot(self):
+    def plot(self) -> Any:
         """An Altair chart of the loss by step; one line per network of an ensemble.
 
         Of more than 500 steps each point is the mean of the steps since the point before it.

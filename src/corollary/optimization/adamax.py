@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import optax
 
 from corollary._show import shown
+from corollary._types import Scalar
 from corollary._validate import one_of
 from corollary.catalog import implements
 from corollary.optimization._arguments import decay_of, offset_of, step_of

@@ -11,6 +11,7 @@ from jaxtyping import ArrayLike, Float
 
 from corollary._engine.trees import each
 from corollary._show import shown
+from corollary._types import Scalar
 from corollary._validate import positive, real, within
 from corollary.catalog import implements
 from corollary.optimization._arguments import asked_for, offset_of, positive_of, share_of

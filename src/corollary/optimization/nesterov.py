@@ -12,6 +12,7 @@ from jaxtyping import Array, ArrayLike, Float
 
 from corollary._engine.trees import each
 from corollary._show import shown
+from corollary._types import Scalar
 from corollary._validate import one_of, positive, real, within
 from corollary.catalog import implements
 from corollary.optimization._arguments import asked_for, positive_of, share_of

@@ -43,11 +43,11 @@ class Problem(eqx.Module):
     def hessian(self, theta: Float[ArrayLike, "..."]) -> Float[Array, "..."]:
         return jax.hessian(self)(theta)
 
-    def oracle(self, theta, *, key):
+    def oracle(self, theta: PyTree, *, key: PRNGKeyArray) -> PyTree:
         """What a method sees in a step; without noise it is the gradient."""
         return self.gradient(theta)
 
-    def seen(self, theta, *, key):
+    def seen(self, theta: PyTree, *, key: PRNGKeyArray) -> Float[Array, ""]:
         """The value that goes with it: of the batch that `oracle` draws with this key, or of $f$ itself."""
         return self(theta)
 
@@ -66,10 +66,10 @@ class FiniteSum(Problem):
         r"""$\nabla f_i(\theta)$ of every example: leaves of shape (n, ...)."""
         return jax.vmap(lambda *example: jax.grad(self.term)(theta, *example))(*self.data)
 
-    def oracle(self, theta, *, key):
+    def oracle(self, theta: PyTree, *, key: PRNGKeyArray) -> PyTree:
         return batch_gradient(self, theta, self._draw(key))
 
-    def seen(self, theta, *, key):
+    def seen(self, theta: PyTree, *, key: PRNGKeyArray) -> Float[Array, ""]:
         return batch_value(self, theta, self._draw(key))
 
     def _draw(self, key):
@@ -117,7 +117,7 @@ class Noisy(Problem):
 
     sigma: jax.Array = eqx.field(kw_only=True)
 
-    def oracle(self, theta, *, key):
+    def oracle(self, theta: PyTree, *, key: PRNGKeyArray) -> PyTree:
         noise, root = normal_like(key, theta), jnp.sqrt(size_of(theta))
         return jax.tree.map(lambda slope, xi: slope + self.sigma * (xi / root), self.gradient(theta), noise)
 

@@ -94,7 +94,9 @@ def least_squares(
     )
 
 
-def ridge_logistic(x, y, penalty, start=None) -> Problem:
+def ridge_logistic(
+    x: Float[ArrayLike, "n d"], y: Float[ArrayLike, "n"], penalty: Scalar, start: Float[ArrayLike, "d"] | None = None
+) -> Problem:
     r"""$f(\theta)=\frac1n\sum\ln(1+e^{-(2y-1)x\cdot\theta})+\frac C2\|\theta\|^2$ without bias, $y\in\{0,1\}$, $C>0$.
 
     $L=\lambda_{\max}(X^\top X/n)/4+C$ and $\mu=C$ are bounds; the minimiser is Newton's.

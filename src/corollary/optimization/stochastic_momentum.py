@@ -15,6 +15,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, ArrayLike, Float, PRNGKeyArray, PyTree
 
 from corollary._show import shown
+from corollary._types import Scalar
 from corollary._validate import one_of, positive, real, whole, within
 from corollary.catalog import implements
 from corollary.optimization.problem import Problem
@@ -29,7 +30,7 @@ class CoordinateLeastSquares(Problem):
     curvatures: jax.Array = eqx.field(kw_only=True)
     amplitude: str = eqx.field(static=True, default="normal", kw_only=True)
 
-    def oracle(self, theta, *, key):
+    def oracle(self, theta: PyTree, *, key: PRNGKeyArray) -> Array:
         which, size = jax.random.split(key)
         draw = jax.random.normal if self.amplitude == "normal" else jax.random.rademacher
         z = draw(size, (), dtype=theta.dtype)

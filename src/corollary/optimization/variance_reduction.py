@@ -12,6 +12,7 @@ from jaxtyping import Array, PRNGKeyArray, PyTree
 
 from corollary._engine.trees import Draws, draws_from, each, next_key
 from corollary._show import shown
+from corollary._types import Scalar
 from corollary._validate import one_of, whole
 from corollary.catalog import implements
 from corollary.optimization._arguments import asked_for, positive_of, start_of

@@ -11,6 +11,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, ArrayLike, Float, Int, PRNGKeyArray
 
 from corollary._show import shown
+from corollary._types import Scalar
 from corollary._validate import labels, positive, real, whole
 from corollary.catalog import implements
 from corollary.nets.activations import ActivationFunction, tanh

@@ -23,6 +23,7 @@ import numpy as np
 from jaxtyping import Array, ArrayLike, Float
 
 from corollary._show import shown
+from corollary._types import Scalar
 from corollary._validate import concrete, real, whole, within
 from corollary.catalog import implements
 
@@ -46,7 +47,14 @@ class NormalisedBatch(NamedTuple):
 
 
 @implements("B10.28")
-def batch_normalise(z, scale=None, shift=None, *, eps=1e-5, unbiased: bool = False) -> NormalisedBatch:
+def batch_normalise(
+    z: Float[ArrayLike, "... features"],
+    scale: Float[ArrayLike, "..."] | None = None,
+    shift: Float[ArrayLike, "..."] | None = None,
+    *,
+    eps: Scalar = 1e-5,
+    unbiased: bool = False,
+) -> NormalisedBatch:
     r"""$\hat z_i[j]=\alpha_i\frac{z_i[j]-\mu_i}{\sigma_i}+\beta_i$ with $\mu_i=\frac1B\sum_jz_i[j]$ and
     $\sigma_i^2=\delta+\frac1B\sum_j(z_i[j]-\mu_i)^2$.
 
@@ -60,7 +68,14 @@ def batch_normalise(z, scale=None, shift=None, *, eps=1e-5, unbiased: bool = Fal
 
 
 @implements("B10.28")
-def batch_normalise_backward(z, scale, upstream, *, eps=1e-5, unbiased: bool = False) -> tuple:
+def batch_normalise_backward(
+    z: Float[ArrayLike, "... features"],
+    scale: Float[ArrayLike, "..."],
+    upstream: Float[ArrayLike, "..."],
+    *,
+    eps: Scalar = 1e-5,
+    unbiased: bool = False,
+) -> tuple:
     r"""The gradients by $z$, $\alpha$ and $\beta$ of a loss whose gradient by $\hat z$ is `upstream`, written out.
 
     With $g=\alpha\odot\partial\ell/\partial\hat z$ and averages over the batch,

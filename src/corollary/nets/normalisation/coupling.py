@@ -10,6 +10,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, ArrayLike, Float
 
 from corollary._show import shown
+from corollary._types import Scalar
 from corollary._validate import real
 from corollary.catalog import implements
 
@@ -41,7 +42,7 @@ class UpdatedOutput(NamedTuple):
 
     __repr__ = shown
 
-    def __call__(self, step, order: int | None = None):
+    def __call__(self, step: Scalar, order: int | None = None) -> Float[Array, ""]:
         r"""$y^{new}(\eta)$, or only its terms up to `order`: 1 is what the gradient predicts."""
         kept = self.coefficients if order is None else self.coefficients[: order + 1]
         return jnp.polyval(kept[::-1], jnp.asarray(step))

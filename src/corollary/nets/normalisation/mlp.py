@@ -48,7 +48,7 @@ class NormalisedMLP(eqx.Module):
         rescale: bool = True,
         unbiased: bool = False,
         eps: float = 1e-5,
-        initialisation=he_normal,
+        initialisation: Callable = he_normal,
     ):
         if not isinstance(sizes, Sequence) or len(sizes) < 3:
             raise TypeError(f"sizes must be a sequence of input, one or more hidden and output sizes, got {sizes!r}.")

@@ -10,6 +10,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, ArrayLike, Complex, Float, Inexact, PyTree
 
 from corollary._show import shown
+from corollary._types import Scalar
 from corollary._validate import real, whole
 from corollary.catalog import implements
 

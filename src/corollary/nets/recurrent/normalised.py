@@ -145,7 +145,7 @@ class LayerNormCell(eqx.Module):
     activation: Callable = eqx.field(static=True)
     eps: float = eqx.field(static=True)
 
-    def __init__(self, inputs: int, units: int, activation=tanh, *, key, eps: float = 1e-5):
+    def __init__(self, inputs: int, units: int, activation: Callable = tanh, *, key: PRNGKeyArray, eps: float = 1e-5):
         inputs, units = whole("inputs", inputs), whole("units", units, 2)
         if not callable(activation):
             raise TypeError(f"activation must be a function of a number, got {activation!r}.")

@@ -10,6 +10,7 @@ import jax.numpy as jnp
 from jaxtyping import ArrayLike, Float
 
 from corollary._show import shown
+from corollary._types import Scalar
 from corollary._validate import positive, real
 from corollary.catalog import implements
 from corollary.nets.recurrent.bptt import Streamed

@@ -15,13 +15,14 @@ import jax.numpy as jnp
 from jaxtyping import Array, ArrayLike, Float, PRNGKeyArray
 
 from corollary._show import shown
+from corollary._types import Scalar
 from corollary._validate import real, whole, within
 from corollary.autodiff.elementary import sigmoid
 from corollary.catalog import implements
 
 
 @implements("T04.14")
-def address(memory: Float[ArrayLike, "n d"], key: PRNGKeyArray, sharpness: Scalar) -> Float[Array, "_"]:
+def address(memory: Float[ArrayLike, "n d"], key: Float[ArrayLike, "d"], sharpness: Scalar) -> Float[Array, "_"]:
     r"""The weights $\mathrm{softmax}(\beta\cos(k,M_i))$ of the rows of `memory` (n, d) for a `key` (d,).
 
     A row or key of length zero has cosine 0 with everything.
