@@ -43,6 +43,10 @@ nets.fit(own, absolute_deviation, (x, y), optax.adam(1e-3), steps=3)
 theta: jax.Array = linear.fit_newton(x, y).theta
 loss: jax.Array = linear.logistic_loss(theta, x, y, penalty=0.1)
 
+problem = optimization.least_squares(x, y)
+path = optimization.minimize(problem, optax.sgd(0.1), steps=5, key=key)
+norms: jax.Array = path.gradient_norm
+
 digits = data.digits()
 subject = Subject(own, "cross_entropy", (digits.x, digits.y), learning_rate=0.1)
 error: float = subject.error("train")
