@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import optax
 
 import corollary
-from corollary import BatchLoss, Network, Subject, data, kernels, landscape, linear, nets
+from corollary import BatchLoss, Network, Subject, data, kernels, landscape, linear, nets, optimization
 
 key = jax.random.key(0)
 x, y = jnp.ones((20, 3)), jnp.zeros(20)
