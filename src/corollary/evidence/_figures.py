@@ -1,6 +1,7 @@
 """Every check draws itself: prediction and measurement in one picture, as Vega-Lite."""
 
 from pathlib import Path
+from typing import Any
 
 from corollary._charts import (
     CONFIG,
@@ -30,7 +31,7 @@ WORDS = {"at_most": "at most", "at_least": "at least"}
 APART = {"scale": {"color": "independent", "strokeDash": "independent"}}
 
 
-def picture(name: str, chart) -> Figure:
+def picture(name: str, chart: Any) -> Figure:
     """A figure of a claim's own, from an Altair chart."""
     # Altair's validation visits every value of the data, a second for a few thousand of them
     return Figure(name, chart.to_dict(validate=False))

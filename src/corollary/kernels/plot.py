@@ -1,14 +1,17 @@
 """A kernel matrix as a picture."""
 
+from __future__ import annotations
+
 from typing import Any
 
 import numpy as np
+from jaxtyping import ArrayLike, Float
 
 from corollary._charts import HEIGHT
 from corollary._validate import real, whole
 
 
-def plot_kernel(k, *, most: int = 100) -> Any:
+def plot_kernel(k: Float[ArrayLike, "n m"], *, most: int = 100) -> Any:
     """An Altair chart of a kernel matrix $K(x_i,x_j)$, points numbered from 0, the first row on top.
 
     A matrix of more than `most` rows or columns is drawn as the means of its blocks.
