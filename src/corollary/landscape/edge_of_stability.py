@@ -70,6 +70,9 @@ def sharpness_path(
 
     At the start and every `every` steps the sharpness is taken by Lanczos with `products` products, started from the
     eigenvector found before, which moves slowly.
+
+    >>> sharpness_path(network, "squared", data, [0.1, 0.2], steps=4, every=2).sharpness.shape
+    (2, 3)
     """
     loss, parts, data = resolved(loss), split(network, trainable), examples("data", data)
     require_mean(loss, parts.join(), data, apart=False)

@@ -93,6 +93,10 @@ def train(
     data. Where it speaks of another point than the one it moves, as `averaged` does, that one is measured and returned.
 
     Compiled once for networks, data, loss, optimiser and `measure` that differ in the numbers of their arrays alone.
+
+    >>> run = train(network, "squared", data, optax.sgd(0.1), steps=20)
+    >>> bool(run.losses[-1] < run.losses[0])
+    True
     """
     steps, every = whole("steps", steps), whole("every", every)
     if steps % every:
