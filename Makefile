@@ -30,6 +30,7 @@ test-quick: $(VENV)/.installed-dev
 lint: $(VENV)/.installed-dev
 	$(RUN) ruff check .
 	$(RUN) ruff format --check .
+	$(RUN) basedpyright --pythonpath $(VENV)/bin/python
 
 format: $(VENV)/.installed-dev
 	$(RUN) ruff format .

@@ -1,5 +1,8 @@
 """Data from files: arrays `x` and `y` in NumPy's NPZ format, never pickled objects, which could run code."""
 
+from __future__ import annotations
+
+from os import PathLike
 from pathlib import Path
 
 import numpy as np
@@ -7,7 +10,7 @@ import numpy as np
 from corollary.audit._errors import SubjectError
 
 
-def read_npz(path) -> tuple[np.ndarray, np.ndarray]:
+def read_npz(path: str | PathLike) -> tuple[np.ndarray, np.ndarray]:
     """The arrays `x` and `y` of an NPZ file; one sentence if the file is missing, damaged, incomplete or pickled."""
     path = Path(path)
     if not path.is_file():

@@ -1,9 +1,12 @@
 """The audit itself: every section in turn, what fails in one of them delivered beside the rest."""
 
+from __future__ import annotations
+
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import import_module
+from os import PathLike
 
 import jax
 
@@ -54,7 +57,7 @@ class Report:
         fields = {"corollary": __version__, "budget": self.budget, "seconds": round(self.seconds, 2)}
         return fields | {"subject": self.subject, "sections": [s.as_dict() for s in self.sections]}
 
-    def save(self, path) -> None:
+    def save(self, path: str | PathLike) -> None:
         """Write the report as one HTML file that needs nothing else."""
         from corollary.audit.report import html
 

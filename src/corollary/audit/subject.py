@@ -8,6 +8,8 @@ Everything is looked at when the subject is made, so that no section of the audi
 finite weights, data and outputs, a loss that is a mean, examples that do not influence each other.
 """
 
+from __future__ import annotations
+
 import copy
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -16,7 +18,9 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array, ArrayLike, Float, Int, Num, PyTree
 
+from corollary._types import LossLike, NetworkLike
 from corollary._validate import one_of, positive, real, whole
 from corollary.audit import _checks, _losses
 from corollary.audit._errors import SubjectError, sentences
@@ -42,7 +46,7 @@ class Objective(eqx.Module):
     apply: Apply
     loss: ExampleLoss = eqx.field(static=True)
 
-    def __call__(self, params, batch):
+    def __call__(self, params: PyTree, batch: PyTree) -> Float[Array, ""]:
         x, y = batch
         return self.loss.of_outputs(self.apply(params, x), y)
 
@@ -68,16 +72,16 @@ class Subject:
 
     def __init__(
         self,
-        network,
-        loss,
-        train,
-        test=None,
+        network: NetworkLike,
+        loss: LossLike,
+        train: tuple[ArrayLike, ArrayLike],
+        test: tuple[ArrayLike, ArrayLike] | None = None,
         *,
         init: Callable | None = None,
-        initial=None,
+        initial: NetworkLike | None = None,
         learning_rate: float | None = None,
         batch_size: int | None = None,
-        history=None,
+        history: Mapping[str, ArrayLike] | ArrayLike | None = None,
         trainable: Any = None,
     ):
         with sentences():
@@ -117,11 +121,11 @@ class Subject:
         self.notes: tuple[str, ...] = getattr(network, "notes", ())
 
     @property
-    def network(self):
+    def network(self) -> NetworkLike:
         """The network, in inference mode."""
         return self.at(self.params)
 
-    def at(self, params):
+    def at(self, params: PyTree) -> NetworkLike:
         """The network with these parameters in place of its own."""
         return eqx.combine(params, self.apply.fixed)
 
@@ -148,7 +152,7 @@ class Subject:
         """The names of the data there are."""
         return SPLITS if self.test is not None else SPLITS[:1]
 
-    def data(self, split: str = "train"):
+    def data(self, split: str = "train") -> tuple[Float[Array, "..."], Num[Array, "..."]]:
         """The pair `(x, y)` of `"train"` or `"test"`."""
         with sentences():
             one_of("split", split, SPLITS)
@@ -156,7 +160,7 @@ class Subject:
             raise SubjectError("this subject has no test data: give it test=(x, y).")
         return self.train if split == "train" else self.test
 
-    def outputs(self, split="train"):
+    def outputs(self, split: str | Float[ArrayLike, "..."] = "train") -> Float[Array, "..."]:
         """The outputs for the data of a split, or for an array of inputs."""
         if isinstance(split, str):
             self.data(split)
@@ -166,12 +170,12 @@ class Subject:
             raise SubjectError(f"x must have shape (n, {', '.join(map(str, self.train[0].shape[1:]))}), got {x.shape}.")
         return _checks.outputs(self.apply, self.params, x)
 
-    def predict(self, x="train"):
+    def predict(self, x: str | Float[ArrayLike, "..."] = "train") -> Num[Array, "..."]:
         """The class of each example, a number from 0; for a regression the outputs."""
         out = self.outputs(x)
         return out if self.classes is None else _losses.decide(out, self._targets)
 
-    def labels(self, split: str = "train"):
+    def labels(self, split: str = "train") -> Int[Array, "_"]:
         """The true class of each example."""
         if self.classes is None:
             raise SubjectError("a regression has no class labels.")
@@ -194,7 +198,7 @@ class Subject:
         """The mean loss over the data of a split."""
         return float(self.loss.of_outputs(self.outputs(split), self.data(split)[1]))
 
-    def with_params(self, params) -> "Subject":
+    def with_params(self, params: PyTree) -> "Subject":
         """The same network, data and loss at other parameters."""
         with sentences():
             params = matched("params", params, self.params)
@@ -209,7 +213,13 @@ class Subject:
         return f"<Subject of {self.size} parameters, {self.loss_name} loss, {kind}, {n} examples>"
 
     @classmethod
-    def from_sklearn(cls, estimator, train, test=None, **known) -> "Subject":
+    def from_sklearn(
+        cls,
+        estimator: Any,
+        train: tuple[ArrayLike, ArrayLike],
+        test: tuple[ArrayLike, ArrayLike] | None = None,
+        **known: Any,
+    ) -> "Subject":
         """A fitted `MLPClassifier` or `MLPRegressor`, with its own loss without penalty: see `audit/_sklearn.py`."""
         from corollary.audit._sklearn import from_sklearn
 

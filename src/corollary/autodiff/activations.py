@@ -1,5 +1,9 @@
 """Activations with their derivatives written out, so that backpropagation does not borrow them from JAX."""
 
+from __future__ import annotations
+
+from collections.abc import Callable
+
 import jax.numpy as jnp
 
 from corollary._validate import one_of
@@ -16,7 +20,7 @@ ACTIVATION_PAIRS = {
 }
 
 
-def activation_pair(name: str):
+def activation_pair(name: str) -> tuple[Callable, Callable]:
     """The activation of this name and its derivative, two functions of an array."""
     one_of("activation", name, tuple(ACTIVATION_PAIRS))
     return ACTIVATION_PAIRS[name]

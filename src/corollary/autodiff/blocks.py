@@ -5,11 +5,14 @@ $\delta^\ell=[\partial h^{\ell+1}/\partial h^\ell]^\top\delta^{\ell+1}$ needs to
 once, and is therefore linear in the depth.
 """
 
-from collections.abc import Callable
-from typing import NamedTuple
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+from jaxtyping import ArrayLike, Float, PyTree
 
 from corollary._show import shown
 from corollary._validate import real
@@ -36,7 +39,9 @@ class BlockGradient(NamedTuple):
 
 
 @implements("E03.01")
-def block_backprop(blocks, params, x, output_gradient) -> BlockGradient:
+def block_backprop(
+    blocks: Iterable[Any], params: PyTree, x: Float[ArrayLike, "..."], output_gradient: Callable
+) -> BlockGradient:
     r"""Run the blocks forwards, then backwards from `output_gradient(h)`, the $\delta^L$ of the loss at the output."""
     blocks, params = list(blocks), list(params)
     if len(blocks) != len(params) or not blocks:

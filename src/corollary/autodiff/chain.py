@@ -4,12 +4,16 @@ $F=\sigma_L\circ\dots\circ\sigma_1$ has the Jacobian $D^L\cdots D^1$: forward mo
 the evaluation; reverse mode from the left, after it. What they cost is in `cost`.
 """
 
+from __future__ import annotations
+
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+from jaxtyping import Array, ArrayLike, Float, PRNGKeyArray
 
 from corollary._show import shown
 from corollary._validate import one_of, real, whole
@@ -18,7 +22,7 @@ from corollary.catalog import implements
 
 
 @implements("M06.01")
-def jacobian_chain(jacobians, mode: str):
+def jacobian_chain(jacobians: Sequence[Array], mode: str) -> Float[Array, "_ _"]:
     """The product of `jacobians` (the innermost function's first), in the order of `mode` "forward" or "reverse"."""
     one_of("mode", mode, ("forward", "reverse"))
     matrices = [real(f"jacobians[{i}]", each, "m n") for i, each in enumerate(jacobians)]
@@ -49,7 +53,7 @@ class ChainModel(eqx.Module):
     inputs: jax.Array
     activation: str = eqx.field(static=True)
 
-    def __init__(self, depth: int, width: int, inputs: int, activation: str = "tanh", *, key):
+    def __init__(self, depth: int, width: int, inputs: int, activation: str = "tanh", *, key: PRNGKeyArray):
         depth, width, inputs = whole("depth", depth), whole("width", width), whole("inputs", inputs)
         activation_pair(activation)
         hidden_key, input_key = jax.random.split(key)
@@ -57,7 +61,7 @@ class ChainModel(eqx.Module):
         self.inputs = jax.random.normal(input_key, (depth, width, inputs)) / jnp.sqrt(inputs)
         self.activation = activation
 
-    def states(self, x):
+    def states(self, x: Float[ArrayLike, "_"]) -> tuple[Float[Array, "_ _"], Float[Array, "_ _"]]:
         r"""All $z_1,\dots,z_L$, and the slopes $\sigma'$ there: two arrays of shape (L, d)."""
         x = real("x", x, f"{self.inputs.shape[2]}")
         value, slope = activation_pair(self.activation)
@@ -69,7 +73,7 @@ class ChainModel(eqx.Module):
             slopes.append(slope(pre))
         return jnp.stack(states), jnp.stack(slopes)
 
-    def __call__(self, x):
+    def __call__(self, x: Float[ArrayLike, "..."]) -> Float[Array, "..."]:
         return self.states(x)[0][-1]
 
 
@@ -83,7 +87,9 @@ class ChainJacobian(NamedTuple):
 
 
 @implements("M24.02")
-def reverse_mode(chain: ChainModel, x, loss_jacobian) -> ChainJacobian:
+def reverse_mode(
+    chain: ChainModel, x: Float[ArrayLike, "..."], loss_jacobian: Float[ArrayLike, "o _"]
+) -> ChainJacobian:
     r"""$\hat z_\ell=\hat z_{\ell+1}\,\partial m_{\ell+1}/\partial z$ downwards; by the way the parameters' derivatives.
 
     `loss_jacobian` is $\hat z_L=\partial\rho/\partial z_L$ at the output of the chain, of shape (d_O, d).
@@ -101,7 +107,9 @@ def reverse_mode(chain: ChainModel, x, loss_jacobian) -> ChainJacobian:
 
 
 @implements("M24.04")
-def forward_mode(chain: ChainModel, x, loss_jacobian) -> ChainJacobian:
+def forward_mode(
+    chain: ChainModel, x: Float[ArrayLike, "..."], loss_jacobian: Float[ArrayLike, "o _"]
+) -> ChainJacobian:
     r"""$\tilde z_\ell=\partial m_\ell/\partial\theta+(\partial m_\ell/\partial z)\tilde z_{\ell-1}$ upwards.
 
     $\tilde z_\ell$ has a column for every one of the $d_\theta$ parameters, which is what makes it

@@ -5,6 +5,11 @@ included, and is exact. Elementwise operations are left out, as the texts do: wi
 $1/d$ of the work.
 """
 
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
 import jax
 import numpy as np
 
@@ -13,7 +18,7 @@ from corollary.catalog import implements
 
 
 @implements("M06.02", "M24.03", "M24.05")
-def multiplications(f, *arguments) -> int:
+def multiplications(f: Callable, *arguments: Any) -> int:
     """Scalar multiplications in the matrix products that `f(*arguments)` makes.
 
     `arguments` may be arrays or `jax.ShapeDtypeStruct`s: nothing is computed. A loop of known length (`scan`) counts

@@ -6,9 +6,14 @@ operation is counted, those on values and those on tangents, because the cost is
 constant times the program, a gradient in $n$ variables $n$ times that.
 """
 
+from __future__ import annotations
+
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
+from jaxtyping import ArrayLike, Float
 
 from corollary._validate import real
 from corollary.autodiff import elementary
@@ -81,21 +86,21 @@ class Dual:
 
     __radd__, __rmul__ = __add__, __mul__
 
-    def exp(self):
+    def exp(self) -> Dual:
         value = elementary.exp(self.value)
         return self._with(value, value * self.tangent, 1, 1)
 
-    def log(self):
+    def log(self) -> Dual:
         return self._with(elementary.log(self.value), self.tangent / self.value, 1, 1)
 
-    def tanh(self):
+    def tanh(self) -> Dual:
         value = elementary.tanh(self.value)
         return self._with(value, (1 - value * value) * self.tangent, 1, 3)
 
-    def sin(self):
+    def sin(self) -> Dual:
         return self._with(elementary.sin(self.value), elementary.cos(self.value) * self.tangent, 1, 2)
 
-    def cos(self):
+    def cos(self) -> Dual:
         return self._with(elementary.cos(self.value), -elementary.sin(self.value) * self.tangent, 1, 3)
 
     # A program may branch on values: the derivative is that of the branch taken.
@@ -115,7 +120,7 @@ class Dual:
 
 
 @implements("M24.04", "M06.01")
-def forward_derivative(f, x, direction):
+def forward_derivative(f: Callable, x: Float[ArrayLike, "n"], direction: Float[ArrayLike, "n"]) -> tuple:
     r"""$f(x)$, the derivative $Df(x)v$ in the direction $v$, and the tally of operations.
 
     `f` maps a list of `n` numbers to a number or a list of numbers and is written with operators and
@@ -135,7 +140,7 @@ def forward_derivative(f, x, direction):
 
 
 @implements("M24.04")
-def forward_gradient(f, x):
+def forward_gradient(f: Callable, x: Float[ArrayLike, "n"]) -> tuple[list, Any]:
     """The gradient of a scalar `f`, one forward pass for each of the `n` variables, and the tally of all passes.
 
     >>> [float(d) for d in forward_gradient(lambda v: v[0] * v[1], [2.0, 3.0])[0]]

@@ -1,15 +1,19 @@
 """Graphs to try algorithms on: fully connected networks, and random ones."""
 
+from __future__ import annotations
+
+from collections.abc import Sequence
 from itertools import pairwise
 
 import jax
 import numpy as np
+from jaxtyping import PRNGKeyArray
 
 from corollary._validate import whole
 from corollary.autodiff.graph import Graph, Node
 
 
-def mlp_graph(widths) -> Graph:
+def mlp_graph(widths: Sequence[int]) -> Graph:
     """A fully connected tanh network as a graph, with the sum of the last layer as output.
 
     The leaves are the inputs, then the weights, layer by layer and neuron by neuron.
@@ -33,7 +37,7 @@ def mlp_graph(widths) -> Graph:
     return Graph(tuple(nodes), len(nodes) - 1)
 
 
-def random_graph(leaves: int, operations: int, fan_out: int = 5, *, key) -> Graph:
+def random_graph(leaves: int, operations: int, fan_out: int = 5, *, key: PRNGKeyArray) -> Graph:
     """A random graph of sums, products, weighted sums, tanh and exp, in which no node feeds more than `fan_out`.
 
     Every node leads to the output, a sum of all loose ends. For leaves in [-1, 1] no operation but that last sum

@@ -6,13 +6,16 @@ floats, complex numbers, JAX arrays (also while tracing), dual numbers, and `Sym
 as a graph again. Parameters are leaves like the inputs. Written for reading: the loops go over nodes.
 """
 
+from __future__ import annotations
+
 import functools
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from jaxtyping import ArrayLike, Float
 
 from corollary._validate import whole
 from corollary.autodiff import elementary
@@ -85,13 +88,13 @@ class Graph:
 
 
 @implements("T04.01")
-def evaluate(graph: Graph, leaves) -> list:
+def evaluate(graph: Graph, leaves: Sequence[Any]) -> list:
     """The values of all nodes, in order, from those of the leaves (numbers or arrays of any kind)."""
     return _run(graph, leaves, lambda i, value: value)
 
 
 @implements("T04.02")
-def clamped_derivatives(graph: Graph, leaves) -> np.ndarray:
+def clamped_derivatives(graph: Graph, leaves: Float[ArrayLike, "..."]) -> np.ndarray:
     r"""$\partial f/\partial u$ of every node by its definition: cut its incoming edges, vary it, watch the output.
 
     The variation is a complex step: $f(u+ih)$ has imaginary part $h\,\partial f/\partial u$ up to $h^2$, without the
@@ -146,10 +149,10 @@ class Symbol:
     def __rsub__(self, other):
         return self._append("complement", self) if not isinstance(other, Symbol) and other == 1 else -self + other
 
-    def tanh(self):
+    def tanh(self) -> Symbol:
         return self._append("tanh", self)
 
-    def exp(self):
+    def exp(self) -> Symbol:
         return self._append("exp", self)
 
     __radd__, __rmul__, __array_ufunc__ = __add__, __mul__, None
@@ -164,7 +167,7 @@ class Symbol:
         return Symbol(self.nodes, len(self.nodes) - 1)
 
 
-def trace(f, count: int) -> Graph:
+def trace(f: Callable, count: int) -> Graph:
     """The graph of `f`, a function of a list of `count` numbers with one number as result."""
     if not callable(f):
         raise TypeError(f"f must be a function of a list of numbers, got {type(f).__name__}.")

@@ -4,18 +4,21 @@ $\nabla^2\Lambda(\theta)\,v$ is the derivative of $\nabla\Lambda$ in the directi
 It costs a small constant times a gradient, in time and memory, whatever the number of parameters.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+from jaxtyping import PyTree
 
 from corollary._validate import real
 from corollary.catalog import implements
 
 
 @implements("T04.16")
-def hessian_vector_product(objective, params, vector):
+def hessian_vector_product(objective: Callable, params: PyTree, vector: PyTree) -> PyTree:
     r"""$\nabla^2\Lambda(\theta)\,v$ for a scalar `objective(params)` of any pytree, and a `vector` like it.
 
     Leaves of `params` that are no floating-point numbers (integers, functions, the fixed parts of an Equinox module)
@@ -30,7 +33,7 @@ def hessian_vector_product(objective, params, vector):
 
 
 @implements("T04.16")
-def hessian_operator(objective, params) -> Callable:
+def hessian_operator(objective: Callable, params: PyTree) -> Callable:
     r"""The map $v\mapsto\nabla^2\Lambda(\theta)\,v$ at a fixed `params`, linearised once.
 
     For many products at one point (Lanczos, conjugate gradients): each repeats neither the objective nor its gradient.

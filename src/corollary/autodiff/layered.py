@@ -7,11 +7,15 @@ derivatives by $B^\ell$ and $W^\ell$ are $\delta^\ell$ and $H^{\ell-1}(\delta^\e
 differentiation.
 """
 
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+from jaxtyping import ArrayLike, Float, PRNGKeyArray
 
 from corollary._show import shown
 from corollary._validate import one_of, real, whole
@@ -56,7 +60,7 @@ class Sensitivities(NamedTuple):
     deltas: tuple
 
 
-def random_layers(widths, scale: float = 1.0, *, key) -> tuple[Layer, ...]:
+def random_layers(widths: Sequence[int], scale: float = 1.0, *, key: PRNGKeyArray) -> tuple[Layer, ...]:
     """Layers with independent weights of variance `scale**2 / inputs` and biases of variance `scale**2`."""
     widths = [whole("widths", width) for width in widths]
     if len(widths) < 2:
@@ -75,7 +79,9 @@ def random_layers(widths, scale: float = 1.0, *, key) -> tuple[Layer, ...]:
 
 
 @implements("M06.05")
-def forward_pass(layers, x, activations="logistic") -> Pass:
+def forward_pass(
+    layers: Sequence[Any], x: Float[ArrayLike, "... _"], activations: str | Sequence[str] = "logistic"
+) -> Pass:
     """The pre-activations and the activations of every layer; `x` is one example or, with leading axes, many."""
     layers = _checked(layers)
     x = real("x", x, f"... {layers[0].weights.shape[0]}")
@@ -87,7 +93,13 @@ def forward_pass(layers, x, activations="logistic") -> Pass:
 
 
 @implements("M06.05", "M06.06", "M06.09")
-def layered_backprop(layers, x, y, activations="logistic", loss="squared") -> Sensitivities:
+def layered_backprop(
+    layers: Sequence[Any],
+    x: Float[ArrayLike, "_"],
+    y: Float[ArrayLike, "_"],
+    activations: str | Sequence[str] = "logistic",
+    loss: str | Callable = "squared",
+) -> Sensitivities:
     """The gradient of the loss of one example `x`, `y`.
 
     `activations` is one name for all layers or one for each; `loss` is a name of `LOSSES` or a function of output and
@@ -107,7 +119,13 @@ def layered_backprop(layers, x, y, activations="logistic", loss="squared") -> Se
 
 
 @implements("M06.07")
-def backprop_rows(layers, x, y, activations="logistic", loss="squared") -> Sensitivities:
+def backprop_rows(
+    layers: Sequence[Any],
+    x: Float[ArrayLike, "n _"],
+    y: Float[ArrayLike, "n _"],
+    activations: str = "logistic",
+    loss: str | Callable = "squared",
+) -> Sensitivities:
     """The gradient of the average loss over a batch stored as rows (n, d): one matrix product a layer.
 
     The sensitivities are rows too, (n, width), not yet averaged.
@@ -127,7 +145,13 @@ def backprop_rows(layers, x, y, activations="logistic", loss="squared") -> Sensi
 
 
 @implements("M06.07")
-def backprop_columns(layers, x, y, activations="logistic", loss="squared") -> Sensitivities:
+def backprop_columns(
+    layers: Sequence[Any],
+    x: Float[ArrayLike, "d n"],
+    y: Float[ArrayLike, "_ _"],
+    activations: str = "logistic",
+    loss: str | Callable = "squared",
+) -> Sensitivities:
     r"""The same with everything transposed: data as columns (d, n), weights of shape (outputs, inputs), $Z=WH+B$.
 
     The gradient has the shapes of these layers.

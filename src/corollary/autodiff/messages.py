@@ -5,13 +5,17 @@ edge. Beside it the naive algorithm that derives every node by every earlier one
 themselves a program: its graph is a constant times larger, and can be differentiated again.
 """
 
+from __future__ import annotations
+
 import functools
 import operator
-from typing import NamedTuple
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import ArrayLike, Float
 
 from corollary._show import shown
 from corollary.autodiff.dual import Dual, Tally
@@ -26,13 +30,13 @@ class Backward(NamedTuple):
     messages: int
     additions: int
 
-    def at(self, indices) -> list:
+    def at(self, indices: Sequence[int]) -> list:
         """The derivatives by these nodes, as by `graph.leaves`."""
         return [self.derivatives[i] for i in indices]
 
 
 @implements("T04.06", "T04.08", "M06.01")
-def backprop(graph: Graph, values, order=None) -> Backward:
+def backprop(graph: Graph, values: Sequence[Any], order: Sequence[int] | None = None) -> Backward:
     """Backpropagation as message passing, from the `values` of all nodes (see `evaluate`).
 
     `order` is the order in which nodes take their turn; anything but users before the used is wrong, and the default
@@ -81,7 +85,7 @@ class AllPairs(NamedTuple):
 
 
 @implements("T04.05")
-def all_pairs(graph: Graph, values) -> AllPairs:
+def all_pairs(graph: Graph, values: Sequence[Any]) -> AllPairs:
     """The naive algorithm: derive every node by every earlier node, forwards.
 
     A node's derivative by an earlier one is the sum over its inputs of local derivative times the input's derivative:
@@ -118,7 +122,7 @@ class GradientGraph(NamedTuple):
     def size(self) -> int:
         return len(self.nodes) + sum(len(node.inputs) for node in self.nodes)
 
-    def paired(self, vector) -> Graph:
+    def paired(self, vector: Float[ArrayLike, "..."]) -> Graph:
         r"""The graph of $g(z)=\langle\nabla f(z),v\rangle$, `vector` being the numbers $v$."""
         vector = list(vector)
         if len(vector) != len(self.gradient):
@@ -152,7 +156,9 @@ def gradient_graph(graph: Graph) -> GradientGraph:
 
 
 @implements("T04.16")
-def graph_hessian_vector(graph: Graph, leaves, vector) -> tuple[list, Tally]:
+def graph_hessian_vector(
+    graph: Graph, leaves: Float[ArrayLike, "..."], vector: Float[ArrayLike, "..."]
+) -> tuple[list, Tally]:
     r"""$\nabla^2f(z)\,v$ forward over reverse: backpropagation, run on dual numbers with the tangent $v$.
 
     Returns the product and the tally of operations, which is linear in the size of the graph.

@@ -4,10 +4,14 @@ A recurrent network unrolled over $T$ steps is an acyclic network with $T$ copie
 is the sum over the copies. Nothing here calls automatic differentiation.
 """
 
+from __future__ import annotations
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+from jaxtyping import Array, ArrayLike, Float, PRNGKeyArray, PyTree
 
+from corollary._types import Scalar
 from corollary._validate import positive, real, whole
 from corollary.catalog import implements
 
@@ -22,7 +26,7 @@ class RNN(eqx.Module):
     readout: jax.Array
     offset: jax.Array
 
-    def __init__(self, inputs: int, units: int, outputs: int, *, key):
+    def __init__(self, inputs: int, units: int, outputs: int, *, key: PRNGKeyArray):
         inputs, units, outputs = whole("inputs", inputs), whole("units", units), whole("outputs", outputs)
         k1, k2, k3 = jax.random.split(key, 3)
         self.recurrent = jax.random.orthogonal(k1, units)
@@ -30,7 +34,7 @@ class RNN(eqx.Module):
         self.readout = jax.random.normal(k3, (outputs, units)) / jnp.sqrt(units)
         self.bias, self.offset = jnp.zeros(units), jnp.zeros(outputs)
 
-    def hidden(self, xs):
+    def hidden(self, xs: Float[ArrayLike, "T _"]) -> Float[Array, "T _"]:
         """The states of all steps, (T, units)."""
         xs = real("xs", xs, f"T {self.inputs.shape[1]}")
 
@@ -41,12 +45,12 @@ class RNN(eqx.Module):
         start = jnp.zeros(self.bias.shape, jnp.result_type(xs, self.recurrent))
         return jax.lax.scan(advance, start, xs)[1]
 
-    def __call__(self, xs):
+    def __call__(self, xs: Float[ArrayLike, "..."]) -> Float[Array, "..."]:
         """The outputs of all steps, (T, outputs)."""
         return self.hidden(xs) @ self.readout.T + self.offset
 
 
-def sequence_loss(rnn: RNN, xs, targets):
+def sequence_loss(rnn: RNN, xs: Float[ArrayLike, "..."], targets: Float[ArrayLike, "_ _"]) -> Float[Array, ""]:
     r"""$\frac1{2T}\sum_t\|Vh_t+c-y_t\|^2$."""
     outputs = rnn(xs)
     targets = real("targets", targets, f"{outputs.shape[0]} {outputs.shape[1]}")
@@ -54,7 +58,9 @@ def sequence_loss(rnn: RNN, xs, targets):
 
 
 @implements("T04.12")
-def bptt_by_hand(rnn: RNN, xs, targets, window: int | None = None) -> RNN:
+def bptt_by_hand(
+    rnn: RNN, xs: Float[ArrayLike, "..."], targets: Float[ArrayLike, "steps _"], window: int | None = None
+) -> RNN:
     r"""The gradient of `sequence_loss`, in the form of the network.
 
     With a `window` $k$ (truncated back-propagation) the error of a step is sent back through that step and the
@@ -90,7 +96,7 @@ def bptt_by_hand(rnn: RNN, xs, targets, window: int | None = None) -> RNN:
 
 
 @implements("T04.13")
-def clip_gradient(gradient, most):
+def clip_gradient(gradient: PyTree, most: Scalar) -> PyTree:
     r"""$g\min(1,c/\|g\|)$ for a pytree $g$ with its Euclidean norm over all leaves: the direction stays."""
     leaves = [real("gradient", leaf) for leaf in jax.tree.leaves(gradient)]
     if not leaves:

@@ -6,10 +6,15 @@ it. Nothing is declared beforehand: a Python `if` or a loop of any length record
 so a program that records and walks back can itself be compiled with `jax.jit`.
 """
 
+from __future__ import annotations
+
 import contextlib
 import contextvars
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import jax.numpy as jnp
+from jaxtyping import ArrayLike, Float
 
 from corollary._validate import real
 from corollary.autodiff import elementary
@@ -21,7 +26,7 @@ _RECORDING = contextvars.ContextVar("recording", default=True)
 class Step:
     """One recorded operation. `next` are the steps that made its inputs; constants have none."""
 
-    def __init__(self, name: str, next: tuple = (), pull=None, leaf=None):
+    def __init__(self, name: str, next: tuple = (), pull: Callable | None = None, leaf: Tensor | None = None):
         self.name, self.next, self.pull, self.leaf = name, next, pull, leaf
 
     def __repr__(self):
@@ -34,7 +39,7 @@ class Tensor:
 
     __array_ufunc__ = None  # NumPy numbers leave the operation to us
 
-    def __init__(self, data, requires_grad: bool = False):
+    def __init__(self, data: Float[ArrayLike, "..."], requires_grad: bool = False):
         self.data = real("data", data, finite=False)
         self.grad, self.grad_fn = None, None
         self._sink = Step("AccumulateGrad", leaf=self) if requires_grad else None
@@ -60,7 +65,7 @@ class Tensor:
         slope = power * x ** (power - 1) if power != 0 else jnp.zeros_like(x)
         return _record("PowBackward0", x**power, (self, lambda s: s * slope))
 
-    def __matmul__(self, other):
+    def __matmul__(self, other: "Tensor") -> Tensor:
         other = _tensor(other, self)
         a, b = self.data, other.data
         if a.ndim != 2 or b.ndim != 2 or a.shape[1] != b.shape[0]:
@@ -72,26 +77,26 @@ class Tensor:
         zeros = jnp.zeros_like(self.data)
         return _record("IndexBackward0", self.data[index], (self, lambda s: zeros.at[index].add(s)))
 
-    def sum(self):
+    def sum(self) -> "Tensor":
         return _record("SumBackward0", self.data.sum(), (self, lambda s: jnp.broadcast_to(s, self.data.shape)))
 
-    def exp(self):
+    def exp(self) -> "Tensor":
         u = jnp.exp(self.data)
         return _record("ExpBackward0", u, (self, lambda s: s * u))
 
-    def log(self):
+    def log(self) -> "Tensor":
         x = self.data  # not self.data in the lambda: it may be another array when the message comes
         return _record("LogBackward0", jnp.log(x), (self, lambda s: s / x))
 
-    def tanh(self):
+    def tanh(self) -> "Tensor":
         u = jnp.tanh(self.data)
         return _record("TanhBackward0", u, (self, lambda s: s * (1 - u * u)))
 
-    def sigmoid(self):
+    def sigmoid(self) -> "Tensor":
         u = elementary.sigmoid(self.data)
         return _record("SigmoidBackward0", u, (self, lambda s: s * u * (1 - u)))
 
-    def relu(self):
+    def relu(self) -> "Tensor":
         on = self.data > 0
         return _record("ReluBackward0", jnp.where(on, self.data, 0), (self, lambda s: jnp.where(on, s, 0)))
 
@@ -148,7 +153,7 @@ def recorded(tensor: Tensor) -> int:
 
 @implements("M24.15")
 @contextlib.contextmanager
-def no_grad():
+def no_grad() -> Iterator[Any]:
     """Inside, operations are not recorded: no memory is spent, and there is no way back."""
     token = _RECORDING.set(False)
     try:

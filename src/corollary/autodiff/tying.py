@@ -4,24 +4,31 @@ A layer with tied weights is a dense matrix filled from a short vector $u$ accor
 $u_{p(i,j)}$, or zero where $p(i,j)=-1$.
 """
 
+from __future__ import annotations
+
+from collections.abc import Sequence
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array, ArrayLike, Float, Int, PRNGKeyArray
 
 from corollary._validate import real, whole
 from corollary.catalog import implements
 
 
 @implements("T04.10", "T04.11")
-def tied_matrix(shared, pattern):
+def tied_matrix(shared: Float[ArrayLike, "k"], pattern: Int[ArrayLike, "..."]) -> Float[Array, "..."]:
     """The dense matrix with `shared[pattern]` where the pattern is 0 or more and zero where it is -1."""
     shared, pattern = real("shared", shared, "k"), _pattern(pattern, np.shape(shared)[0])
     return jnp.where(pattern >= 0, shared[pattern], 0)
 
 
 @implements("T04.10")
-def tied_gradient(dense_gradient, pattern, size: int):
+def tied_gradient(
+    dense_gradient: Float[ArrayLike, "..."], pattern: Int[ArrayLike, "..."], size: int
+) -> Float[Array, "..."]:
     """The gradient by the shared vector: the entries of the dense gradient, added up over the places of each."""
     size = whole("size", size)
     pattern = _pattern(pattern, size)
@@ -44,7 +51,7 @@ class CircularConvolution(eqx.Module):
     kernel: jax.Array
     bias: jax.Array
 
-    def __init__(self, channels: int, outputs: int, window, *, key):
+    def __init__(self, channels: int, outputs: int, window: Sequence[int], *, key: PRNGKeyArray):
         channels, outputs = whole("channels", channels), whole("outputs", outputs)
         window = tuple(whole("window", w) for w in window)
         if not window:
@@ -53,7 +60,7 @@ class CircularConvolution(eqx.Module):
         self.kernel = jax.random.normal(key, (outputs, channels, *window)) / jnp.sqrt(fan_in)
         self.bias = jnp.zeros(outputs)
 
-    def __call__(self, x):
+    def __call__(self, x: Float[ArrayLike, "..."]) -> Float[Array, "..."]:
         """The direct way: slide the window over the input, wrapped around."""
         x, window = self._input(x), self.kernel.shape[2:]
         wrapped = jnp.pad(x, [(0, 0)] + [(0, w - 1) for w in window], mode="wrap")
@@ -62,7 +69,7 @@ class CircularConvolution(eqx.Module):
         )
         return out[0] + self.bias.reshape((-1,) + (1,) * len(window))
 
-    def pattern(self, size) -> np.ndarray:
+    def pattern(self, size: Sequence[int]) -> np.ndarray:
         """Which entry of the kernel (flattened) stands where in the dense matrix for inputs of this size."""
         window = self.kernel.shape[2:]
         size = tuple(whole("size", s) for s in size)
@@ -80,7 +87,7 @@ class CircularConvolution(eqx.Module):
         full = np.where(one >= 0, one + numbers, -1)
         return full.transpose(0, 2, 1, 3).reshape(outputs * positions, channels * positions)
 
-    def dense(self, size):
+    def dense(self, size: Sequence[int]) -> Float[Array, "_ _"]:
         """The same layer as a dense matrix with tied entries, for inputs of this size."""
         return tied_matrix(self.kernel.ravel(), self.pattern(size))
 

@@ -4,13 +4,18 @@ One neuron, two networks with two inputs, two hidden units and one output, the s
 scalar layers. All formulas are written out; nothing calls automatic differentiation.
 """
 
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+from jaxtyping import Array, ArrayLike, Float, PRNGKeyArray
 
 from corollary._show import shown
+from corollary._types import Scalar
 from corollary._validate import positive, real, whole
 from corollary.autodiff.activations import activation_pair
 from corollary.autodiff.elementary import sigmoid
@@ -34,7 +39,9 @@ class OneNeuron(NamedTuple):
 
 
 @implements("M06.03")
-def one_neuron(x, y, c, w, activation: str = "logistic") -> OneNeuron:
+def one_neuron(
+    x: Float[ArrayLike, "d"], y: Scalar, c: Scalar, w: Float[ArrayLike, "d"], activation: str = "logistic"
+) -> OneNeuron:
     r"""$\Lambda=\frac12(y-c\,\sigma(w\cdot x))^2$ forwards and backwards.
 
     $\sigma$ and $\sigma'$ are evaluated once each: what the forward pass found, the backward pass uses again.
@@ -63,18 +70,18 @@ class TwoLayer221(eqx.Module):
     b2: jax.Array
     activation: str = eqx.field(static=True)
 
-    def __init__(self, activation: str = "logistic", *, key):
+    def __init__(self, activation: str = "logistic", *, key: PRNGKeyArray):
         activation_pair(activation)
         k1, k2, k3, k4 = jax.random.split(key, 4)
         self.w1, self.b1 = jax.random.normal(k1, (2, 2)), jax.random.normal(k2, (2,))
         self.w2, self.b2 = jax.random.normal(k3, (2,)), jax.random.normal(k4, ())
         self.activation = activation
 
-    def __call__(self, x):
+    def __call__(self, x: Float[ArrayLike, "2"]) -> Float[Array, ""]:
         value, _ = activation_pair(self.activation)
         return value(self.w2 @ value(self.w1.T @ real("x", x, "2") + self.b1) + self.b2)
 
-    def backprop(self, x, y) -> "TwoLayer221":
+    def backprop(self, x: Float[ArrayLike, "2"], y: Scalar) -> "TwoLayer221":
         r"""The gradient of $\frac12(y-m)^2$, entry by entry, in the form of the network itself."""
         x, y = real("x", x, "2"), real("y", y, "")
         value, slope = activation_pair(self.activation)
@@ -89,7 +96,7 @@ class TwoLayer221(eqx.Module):
         parts = (w1, jnp.array([delta11, delta12]), jnp.array([delta21 * h1, delta21 * h2]), delta21)
         return eqx.tree_at(lambda net: (net.w1, net.b1, net.w2, net.b2), self, parts)
 
-    def step(self, x, y, step) -> "TwoLayer221":
+    def step(self, x: Float[ArrayLike, "2"], y: Scalar, step: Scalar) -> "TwoLayer221":
         r"""One step of stochastic gradient descent on the example $(x,y)$."""
         step = positive("step", real("step", step, ""))
         return jax.tree.map(lambda p, g: p - step * g, self, self.backprop(x, y))
@@ -112,7 +119,9 @@ class Backprop221(NamedTuple):
 
 
 @implements("B02.20")
-def backprop_221(w, v, x, y) -> Backprop221:
+def backprop_221(
+    w: Float[ArrayLike, "2 2"], v: Float[ArrayLike, "2"], x: Float[ArrayLike, "2"], y: Scalar
+) -> Backprop221:
     r"""The 2-2-1 sigmoid network without biases, $L=\frac12(y-\hat y)^2$.
 
     `w[i, j]` leads from input i to hidden unit j, `v[j]` (printed $w_{3j}$) from hidden unit j to the output.
@@ -139,17 +148,17 @@ class WorkedMLP(eqx.Module):
     beta: jax.Array
     w: jax.Array
 
-    def __init__(self, inputs: int, units: int, *, key):
+    def __init__(self, inputs: int, units: int, *, key: PRNGKeyArray):
         beta_key, w_key = jax.random.split(key)
         self.beta = jax.random.normal(beta_key, (whole("units", units),)) / jnp.sqrt(units)
         self.w = jax.random.normal(w_key, (units, whole("inputs", inputs)))
 
-    def __call__(self, x):
+    def __call__(self, x: Float[ArrayLike, "_"]) -> Float[Array, ""]:
         return self.beta @ sigmoid(self.w @ real("x", x, f"{self.w.shape[1]}"))
 
 
 @implements("B02.18")
-def mlp_gradient(network: WorkedMLP, x, y) -> WorkedMLP:
+def mlp_gradient(network: WorkedMLP, x: Float[ArrayLike, "_"], y: Scalar) -> WorkedMLP:
     r"""The gradient of $\frac12(f(x)-y)^2$ in closed form, in the form of the network."""
     x, y = real("x", x, f"{network.w.shape[1]}"), real("y", y, "")
     pre = network.w @ x
@@ -159,7 +168,7 @@ def mlp_gradient(network: WorkedMLP, x, y) -> WorkedMLP:
 
 
 @implements("B02.19")
-def sgd_step(network: WorkedMLP, x, y, step) -> WorkedMLP:
+def sgd_step(network: WorkedMLP, x: Float[ArrayLike, "_"], y: Scalar, step: Scalar) -> WorkedMLP:
     """One step of stochastic gradient descent on one example."""
     step = positive("step", real("step", step, ""))
     return jax.tree.map(lambda p, g: p - step * g, network, mlp_gradient(network, x, y))
@@ -177,7 +186,13 @@ class ScalarChain(NamedTuple):
 
 
 @implements("M06.11", "M06.12", "M06.13")
-def scalar_chain(x, weights, biases, activations, head) -> ScalarChain:
+def scalar_chain(
+    x: Scalar,
+    weights: Float[ArrayLike, "L"],
+    biases: Float[ArrayLike, "L"],
+    activations: Sequence[tuple[Callable, Callable]],
+    head: Sequence[Callable],
+) -> ScalarChain:
     r"""$g(\sigma_L(w_L\cdots\sigma_1(w_1x+b_1)\cdots+b_L))$ and its derivatives by the recursion of the $\delta$.
 
     `activations` holds a pair (function, derivative) for each layer, `head` the pair of $g$; all of scalars.

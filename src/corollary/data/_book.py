@@ -7,10 +7,14 @@ draw stand-in labels with the printed statistics in mind, and nothing printed ab
 After these, random data of the same three kinds, drawn with a key.
 """
 
+from __future__ import annotations
+
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array, ArrayLike, Float, PRNGKeyArray
 
+from corollary._types import Scalar
 from corollary._validate import one_of, real, whole, within
 from corollary.catalog import implements
 from corollary.data._types import Data
@@ -67,13 +71,13 @@ def book_multiclass_table() -> Data:
 
 
 @implements("M02.01")
-def book_linear_features():
+def book_linear_features() -> Float[Array, "_"]:
     """The 100 features behind Table 2.1."""
     return jnp.asarray(np.exp(np.random.RandomState(0).randn(100)))
 
 
 @implements("M03.01")
-def book_logistic_features():
+def book_logistic_features() -> Float[Array, "_"]:
     """The 50 features behind Table 3.1."""
     return jnp.asarray(5 + np.exp(np.random.RandomState(0).randn(50)))
 
@@ -86,7 +90,7 @@ def book_perfect_data() -> Data:
 
 
 @implements("M03.21")
-def book_multiclass_features(n: int = 100):
+def book_multiclass_features(n: int = 100) -> Float[Array, "_ _"]:
     """The first `n` features behind Table 3.5; how many the text drew is not known."""
     z = np.random.RandomState(0).randn(whole("n", n), 2)
     return jnp.asarray(z * [2, 3] + [0.2, 0.1])
@@ -117,7 +121,9 @@ def book_multiclass_surrogate(n: int = 100) -> Data:
     return _data(x, np.argmax(logits + np.random.RandomState(7).gumbel(size=(n, 3)), axis=1))
 
 
-def linear_data(theta, n: int, *, key, noise=1.0, law: str = "normal") -> Data:
+def linear_data(
+    theta: Float[ArrayLike, "p"], n: int, *, key: PRNGKeyArray, noise: Scalar = 1.0, law: str = "normal"
+) -> Data:
     r"""$y=w\cdot x+b+\mathrm{noise}\cdot\xi$ with normal $\xi$ and `theta` $=(w_1,\dots,w_d,b)$.
 
     The features are independent with the given `law`; `x` has shape (n,) if there is one, else (n, d).
@@ -133,7 +139,7 @@ def linear_data(theta, n: int, *, key, noise=1.0, law: str = "normal") -> Data:
     return Data(_squeeze(x), y)
 
 
-def logistic_data(theta, n: int, *, key, law: str = "normal") -> Data:
+def logistic_data(theta: Float[ArrayLike, "p"], n: int, *, key: PRNGKeyArray, law: str = "normal") -> Data:
     r"""$y\sim\mathrm{Bernoulli}(S(w\cdot x+b))$ with `theta` $=(w_1,\dots,w_d,b)$; features as in `linear_data`."""
     theta = _theta(theta)
     feature_key, label_key = jax.random.split(key)
@@ -142,7 +148,7 @@ def logistic_data(theta, n: int, *, key, law: str = "normal") -> Data:
     return Data(_squeeze(x), jax.random.bernoulli(label_key, p).astype(int))
 
 
-def softmax_data(theta, n: int, *, key, law: str = "normal") -> Data:
+def softmax_data(theta: Float[ArrayLike, "J p"], n: int, *, key: PRNGKeyArray, law: str = "normal") -> Data:
     r"""Classes $y\in\{0,\dots,J-1\}$ with probabilities $S_{softmax}(Wx+b)$.
 
     `theta` is $(W\mid b)$ of shape (J, d + 1); `x` has shape (n, d) also for one feature.

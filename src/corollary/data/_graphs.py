@@ -4,12 +4,17 @@ Fixed graphs are NumPy arrays; random ones are drawn with a key and can be batch
 numbered from 0; no vertex is joined to itself.
 """
 
+from __future__ import annotations
+
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array, ArrayLike, Float, Int, Num, PRNGKeyArray
 
+from corollary._types import Scalar
 from corollary._validate import labels as as_labels
 from corollary._validate import one_of, real, whole, within
 from corollary.catalog import implements
@@ -74,7 +79,7 @@ class GraphData(NamedTuple):
 
 
 @implements("E07.09")
-def adjacency(edges, nodes: int) -> np.ndarray:
+def adjacency(edges: Int[ArrayLike, "m 2"] | Sequence[tuple[int, int]], nodes: int) -> np.ndarray:
     r"""$a_{ij}=1$ where $\{v_i,v_j\}$ is one of the `edges` (pairs of vertices, either way round), else 0."""
     nodes = whole("nodes", nodes)
     pairs = np.asarray(edges)
@@ -144,7 +149,7 @@ def grid_graph(rows: int, columns: int) -> np.ndarray:
 
 
 @implements("E07.09")
-def disjoint_union(*graphs) -> np.ndarray:
+def disjoint_union(*graphs: Num[ArrayLike, "n n"]) -> np.ndarray:
     """The graphs beside each other, no edge between them."""
     sizes = [np.shape(g)[0] if np.ndim(g) == 2 and np.shape(g)[0] == np.shape(g)[1] else None for g in graphs]
     if not graphs or None in sizes:
@@ -157,7 +162,7 @@ def disjoint_union(*graphs) -> np.ndarray:
 
 
 @implements("E07.09")
-def erdos_renyi(nodes: int, probability, *, key) -> jax.Array:
+def erdos_renyi(nodes: int, probability: Scalar, *, key: PRNGKeyArray) -> jax.Array:
     """Every pair of vertices is joined with this probability, independently."""
     nodes, probability = whole("nodes", nodes), real("probability", probability, "")
     within("probability", probability, 0.0, 1.0)
@@ -165,7 +170,9 @@ def erdos_renyi(nodes: int, probability, *, key) -> jax.Array:
 
 
 @implements("E07.09")
-def stochastic_block_model(labels, probabilities, *, key) -> GraphData:
+def stochastic_block_model(
+    labels: Int[ArrayLike, "n"], probabilities: Float[ArrayLike, "k k"], *, key: PRNGKeyArray
+) -> GraphData:
     r"""Vertices $i,j$ are joined with probability $p_{y_iy_j}$, independently.
 
     `labels` gives the block of every vertex, `probabilities` is a symmetric matrix (blocks, blocks).
@@ -179,7 +186,7 @@ def stochastic_block_model(labels, probabilities, *, key) -> GraphData:
     return GraphData(_bernoulli(key, probabilities[labels[:, None], labels[None, :]]), labels)
 
 
-def two_blocks(nodes: int, inside, outside, *, key) -> GraphData:
+def two_blocks(nodes: int, inside: Scalar, outside: Scalar, *, key: PRNGKeyArray) -> GraphData:
     r"""Two blocks of half of the vertices each; a vertex has `inside`$/2$ neighbours in its own block on average
     and `outside`$/2$ in the other: probabilities $c_{in}/m$ and $c_{out}/m$."""
     nodes = whole("nodes", nodes, 2)
@@ -190,7 +197,7 @@ def two_blocks(nodes: int, inside, outside, *, key) -> GraphData:
     return stochastic_block_model(jnp.arange(nodes) * 2 // nodes, chances, key=key)
 
 
-def two_blocks_signal(inside, outside):
+def two_blocks_signal(inside: Float[ArrayLike, "..."], outside: Float[ArrayLike, "..."]) -> Float[Array, "..."]:
     r"""$\frac{(c_{in}-c_{out})^2}{2(c_{in}+c_{out})}$: below 1 no method whatever finds two blocks in a large graph.
 
     Above 1 there are some that do better than guessing (Decelle et al. 2011; Mossel, Neeman and Sly; Massoulié).

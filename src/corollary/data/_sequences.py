@@ -4,11 +4,15 @@ Both tasks of memory have a network without memory to compare with: it can do no
 `copy_baseline` say.
 """
 
+from __future__ import annotations
+
 import math
 
 import jax
 import jax.numpy as jnp
+from jaxtyping import PRNGKeyArray
 
+from corollary._types import Scalar
 from corollary._validate import positive, real, whole, within
 from corollary.catalog import implements
 from corollary.data._types import Data
@@ -30,7 +34,9 @@ def book_sequence_table() -> Data:
 
 
 @implements("M13.01")
-def plant_series(length: int, *, key, memory=0.9, noise=0.07, start=-0.05) -> Data:
+def plant_series(
+    length: int, *, key: PRNGKeyArray, memory: Scalar = 0.9, noise: Scalar = 0.07, start: Scalar = -0.05
+) -> Data:
     r"""A longer series of the look of Table 13.1: inputs near 1, and outputs that follow them slowly.
 
     $X_t=1+$ `noise` $\xi_t$ with normal $\xi$; the hidden $Z_t=\rho Z_{t-1}+(1-\rho)(X_t-1)$, with $\rho=$ `memory`,
@@ -48,7 +54,7 @@ def plant_series(length: int, *, key, memory=0.9, noise=0.07, start=-0.05) -> Da
     return Data(1 + pull, jnp.tanh(states))
 
 
-def adding_problem(n: int, length: int, *, key) -> Data:
+def adding_problem(n: int, length: int, *, key: PRNGKeyArray) -> Data:
     r"""`n` sequences of `length` pairs (number, mark): the answer is the sum of the two marked numbers.
 
     The numbers are uniform on $[0,1]$; one mark is in the first half and one in the second, each uniformly placed.
@@ -72,7 +78,7 @@ def adding_baseline() -> float:
     return 1 / 6
 
 
-def copy_problem(n: int, length: int, symbols: int = 8, remembered: int = 10, *, key) -> Data:
+def copy_problem(n: int, length: int, symbols: int = 8, remembered: int = 10, *, key: PRNGKeyArray) -> Data:
     r"""`n` sequences of `remembered` symbols to be repeated after `length` steps.
 
     The alphabet is the blank 0, the symbols $1,\dots,s$ and the signal $s+1$, so `symbols + 2` tokens. Over

@@ -1,10 +1,14 @@
 """Point clouds: points on the surfaces of solids, turned and stretched, with the part that each lies on."""
 
+from __future__ import annotations
+
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+from jaxtyping import PRNGKeyArray
 
+from corollary._types import Scalar
 from corollary._validate import real, whole, within
 
 SOLIDS = ("sphere", "cube", "cylinder", "torus")
@@ -29,7 +33,7 @@ class Clouds(NamedTuple):
     parts: jax.Array
 
 
-def point_clouds(count: int, points: int = 128, *, key, noise=0.02) -> Clouds:
+def point_clouds(count: int, points: int = 128, *, key: PRNGKeyArray, noise: Scalar = 0.02) -> Clouds:
     """Clouds of `points` points on the surface of a sphere, a cube, a cylinder or a torus, each as often as drawn.
 
     Every cloud is stretched by a factor between 0.8 and 1.2 along each axis, turned about the vertical axis by any

@@ -5,19 +5,30 @@ each layer) and a remainder. The drift becomes the limit $\dot h=\frac\eta MK(y-
 `flow_predictions`; the martingales are of order $N^{-1/2}$, the remainder is smaller.
 """
 
+from __future__ import annotations
+
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array, ArrayLike, Float, Int
 
 from corollary._show import shown
+from corollary._types import Scalar
 from corollary._validate import labels, positive, real, whole, within
 from corollary.catalog import implements
 
 
 @implements("M19.18", "M19.16")
-def kernel_sgd(k, y, step, order, *, start=None):
+def kernel_sgd(
+    k: Float[ArrayLike, "n n"],
+    y: Float[ArrayLike, "n"],
+    step: Scalar,
+    order: Int[ArrayLike, "n"],
+    *,
+    start: Float[ArrayLike, "n"] | None = None,
+) -> Float[Array, "_ _"]:
     r"""$h\leftarrow h+\text{step}\,(y_i-h_i)K(\cdot,x_i)$ with $i$ = `order[t]` at step $t$: (steps + 1, n).
 
     SGD on outputs that a constant kernel drives: the limit equation before time is made continuous, exact for
@@ -48,7 +59,14 @@ class PathParts(NamedTuple):
 
 
 @implements("M19.30", "M19.26")
-def path_parts(outputs, outer_parts, inner_parts, y, order, step) -> PathParts:
+def path_parts(
+    outputs: Float[ArrayLike, "t n"],
+    outer_parts: Float[ArrayLike, "..."],
+    inner_parts: Float[ArrayLike, "..."],
+    y: Float[ArrayLike, "n"],
+    order: Int[ArrayLike, "s"],
+    step: Scalar,
+) -> PathParts:
     r"""Drift, martingales and remainder of a path of SGD.
 
     `outputs` (steps + 1, n) at the training points, `outer_parts` and `inner_parts` (steps + 1, n, n) the two parts of
@@ -74,7 +92,9 @@ def path_parts(outputs, outer_parts, inner_parts, y, order, step) -> PathParts:
 
 
 @implements("M19.30")
-def predictable_variation(outputs, part, y, step):
+def predictable_variation(
+    outputs: Float[ArrayLike, "t n"], part: Float[ArrayLike, "t n n"], y: Float[ArrayLike, "n"], step: Scalar
+) -> Float[Array, "t _"]:
     r"""$\sum_k\text{step}^2\operatorname{Var}_\pi[(y-h_k(x'))K_k(\cdot,x')]$ along a path of SGD: (steps + 1, n).
 
     What the square of the martingale of this `part` (steps + 1, n, n) of the kernel grows by in the mean, given the
@@ -88,7 +108,16 @@ def predictable_variation(outputs, part, y, step):
 
 
 @implements("M19.30")
-def martingale_variance(k, covariance, y, eta, time, *, part=None, nodes: int = 40):
+def martingale_variance(
+    k: Float[ArrayLike, "n n"],
+    covariance: Float[ArrayLike, "n n"],
+    y: Float[ArrayLike, "n"],
+    eta: Scalar,
+    time: Scalar,
+    *,
+    part: Float[ArrayLike, "n n"] | None = None,
+    nodes: int = 40,
+) -> Float[Array, "_"]:
     r"""$\lim N\,\mathbb E[(M_t)^2]=\eta^2\int_0^t\mathbb E\operatorname{Var}_\pi[(y-h_s(x'))K(\cdot,x')]ds$ of every
     point's output, (n,).
 
@@ -114,7 +143,15 @@ def martingale_variance(k, covariance, y, eta, time, *, part=None, nodes: int = 
 
 
 @implements("M19.24")
-def outer_weight_bound(start, width, eta, time, *, activation_bound=1.0, label_bound=1.0):
+def outer_weight_bound(
+    start: Float[ArrayLike, "n"],
+    width: int,
+    eta: Scalar,
+    time: Scalar,
+    *,
+    activation_bound: Scalar = 1.0,
+    label_bound: Scalar = 1.0,
+) -> Float[Array, "_"]:
     r"""A bound on $|C^n_k|$ for all $k\le N\,$`time` under SGD with $\gamma=\frac12$, for every unit: like `start`.
 
     With $|\sigma|\le s$, $|y|\le B$, $\gamma_0=\frac1N\sum|C_0^n|$ and $a=\eta sBt/\sqrt N$:
@@ -137,7 +174,7 @@ def outer_weight_bound(start, width, eta, time, *, activation_bound=1.0, label_b
 
 
 @implements("M19.29")
-def cadlag_modulus(path, gap: int):
+def cadlag_modulus(path: Float[ArrayLike, "t"], gap: int) -> Float[Array, ""]:
     r"""How far a path (steps,) is from a step function whose steps last longer than `gap`: the modulus $w'$ of $D$.
 
     The least, over partitions of the time into intervals $[t_{i-1},t_i)$ longer than `gap` steps (the last may be cut
@@ -171,7 +208,13 @@ class StochasticOrder(NamedTuple):
 
 
 @implements("M19.23")
-def stochastic_order(samples, widths, beta, *, levels=(0.5, 0.75, 0.95)) -> StochasticOrder:
+def stochastic_order(
+    samples: Float[ArrayLike, "w r"],
+    widths: Int[ArrayLike, "..."],
+    beta: Float[ArrayLike, "..."],
+    *,
+    levels: Float[ArrayLike, "q"] = (0.5, 0.75, 0.95),
+) -> StochasticOrder:
     r"""Whether $A_N=\mathcal O_p(\beta_N)$, as far as samples tell: `samples` (widths, repetitions), `beta` (widths,).
 
     It is if the quantiles stay bounded: a `slope` not above 0.

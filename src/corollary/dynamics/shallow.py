@@ -6,15 +6,20 @@ $\eta N^{-2(1-\gamma)}$ of a step moves the outputs by the order $1/N$ for every
 time is steps over $N$.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable
+from typing import Any
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
+from jaxtyping import Array, ArrayLike, Float, Int, PRNGKeyArray
 
 from corollary._engine.runge_kutta import flow
+from corollary._types import Scalar
 from corollary._validate import concrete, labels, one_of, positive, real, whole, within
 from corollary.catalog import implements
 from corollary.kernels.dual import activation as resolved
@@ -42,14 +47,14 @@ class UnitMeasure(eqx.Module):
     inner: jax.Array
     width: jax.Array
 
-    def pair(self, f):
+    def pair(self, f: Callable) -> Float[Array, "..."]:
         r"""$\langle f,\mu\rangle=\frac1N\sum_nf(C^n,W^n)$ for a function of the two weights of one unit."""
         if not callable(f):
             raise TypeError(f"f must be a function of the weights (c, w) of a unit, got {type(f).__name__}.")
         values = jax.vmap(f)(self.outer, self.inner)
         return jnp.tensordot(_present(self), values, 1) / self.width
 
-    def wasserstein(self, other: "UnitMeasure"):
+    def wasserstein(self, other: "UnitMeasure") -> Float[Array, ""]:
         r"""$W_2(\mu,\nu)$ between measures of equally many units: the best of all ways to pair them up."""
         if not isinstance(other, UnitMeasure) or other.inner.shape != self.inner.shape:
             raise TypeError("other must be a UnitMeasure with the same numbers of units and inputs.")
@@ -78,7 +83,16 @@ class ScaledNetwork(eqx.Module):
     activation: Callable = eqx.field(static=True)
     bias: bool = eqx.field(static=True)
 
-    def __init__(self, outer, inner, *, gamma=0.5, activation="erf", bias: bool = False, width=None):
+    def __init__(
+        self,
+        outer: Float[ArrayLike, "n"],
+        inner: Float[ArrayLike, "n d"],
+        *,
+        gamma: Scalar = 0.5,
+        activation: str | Callable = "erf",
+        bias: bool = False,
+        width: Scalar | None = None,
+    ):
         dims = {}
         self.outer, self.inner = real("outer", outer, "n", dims), real("inner", inner, "n d", dims)
         self.width = real("width", dims["n"] if width is None else width, "").astype(self.outer.dtype)
@@ -88,12 +102,12 @@ class ScaledNetwork(eqx.Module):
         if self.bias and dims["d"] < 2:
             raise ValueError("inner must have a column for the bias and one for each input, got 1 column.")
 
-    def __call__(self, x):
+    def __call__(self, x: Float[ArrayLike, "..."]) -> Float[Array, "..."]:
         """The outputs at `x` (..., d): shape (...)."""
         x = self.inputs(x)
         return self.width**-self.gamma * (self.activation(x @ self.inner.T) @ (self.outer * _present(self)))
 
-    def inputs(self, x):
+    def inputs(self, x: Float[ArrayLike, "... d"]) -> Float[Array, "..."]:
         """What the units see of `x`: with a bias, a first coordinate 1."""
         x = real("x", x, "... d", {"d": self.inner.shape[1] - self.bias}).astype(self.inner.dtype)
         return jnp.concatenate([jnp.ones_like(x[..., :1]), x], -1) if self.bias else x
@@ -103,7 +117,9 @@ class ScaledNetwork(eqx.Module):
         return UnitMeasure(self.outer, self.inner, self.width)
 
 
-def draw_shallow(units: int, features: int, *, key, outer: str = "uniform", bias: bool = False, **options):
+def draw_shallow(
+    units: int, features: int, *, key: PRNGKeyArray, outer: str = "uniform", bias: bool = False, **options: Any
+) -> ScaledNetwork:
     r"""A `ScaledNetwork` with independent $W\sim\mathcal N(0,I)$ and $C$ of mean 0 and variance 1.
 
     `outer` is the law of $C$: "uniform", "signs", "skewed" (two values, the larger half as likely) or "normal".
@@ -118,7 +134,9 @@ def draw_shallow(units: int, features: int, *, key, outer: str = "uniform", bias
 
 
 @implements("M19.11")
-def tangent_parts(network: ScaledNetwork, x, x2=None):
+def tangent_parts(
+    network: ScaledNetwork, x: Float[ArrayLike, "n d"], x2: Float[ArrayLike, "_ d"] | None = None
+) -> tuple[Float[Array, "n _"], Float[Array, "n _"]]:
     r"""The two parts of the kernel $K(x,x';\mu)$: $\langle\sigma(w\cdot x)\sigma(w\cdot x'),\mu\rangle$ and
     $\langle c^2\sigma'(w\cdot x)\sigma'(w\cdot x'),\mu\rangle\,x\cdot x'$, each (n, n2).
 
@@ -135,13 +153,15 @@ def tangent_parts(network: ScaledNetwork, x, x2=None):
 
 
 @implements("M19.11")
-def tangent_kernel(network: ScaledNetwork, x, x2=None):
+def tangent_kernel(
+    network: ScaledNetwork, x: Float[ArrayLike, "n d"], x2: Float[ArrayLike, "n d"] | None = None
+) -> Float[Array, "_ _"]:
     r"""$K(x,x';\mu)$ of the network's units, (n, n2): the sum of `tangent_parts`."""
     return sum(tangent_parts(network, x, x2))
 
 
 @implements("M19.16")
-def shallow_step(network: ScaledNetwork, x, y, eta) -> ScaledNetwork:
+def shallow_step(network: ScaledNetwork, x: Float[ArrayLike, "d"], y: Scalar, eta: Scalar) -> ScaledNetwork:
     r"""One step of SGD on $\frac12(y-m(x))^2$ at one example, of the rate $\eta N^{-2(1-\gamma)}$.
 
     $C\leftarrow C+\eta^NN^{-\gamma}(y-m(x))\sigma(W\cdot x)$ and
@@ -154,7 +174,16 @@ def shallow_step(network: ScaledNetwork, x, y, eta) -> ScaledNetwork:
 
 
 @implements("M19.16", "M19.35")
-def shallow_sgd(network: ScaledNetwork, x, y, eta, order, checkpoints=None, *, observe=None):
+def shallow_sgd(
+    network: ScaledNetwork,
+    x: Float[ArrayLike, "..."],
+    y: Float[ArrayLike, "n"],
+    eta: Scalar,
+    order: Int[ArrayLike, "_"],
+    checkpoints: Int[ArrayLike, "t"] | None = None,
+    *,
+    observe: Callable | None = None,
+) -> tuple[Float[Array, "..."], Any]:
     r"""SGD in which step $k$ sees the example `order[k]`: what `observe(network)` gives after each of `checkpoints`.
 
     The rate is $\eta N^{-2(1-\gamma)}$, for $\gamma=\frac12$ the $\eta/N$ of M, Theorem 19.3. `checkpoints` are
@@ -183,7 +212,9 @@ def shallow_sgd(network: ScaledNetwork, x, y, eta, order, checkpoints=None, *, o
 
 
 @implements("M19.09", "M19.36")
-def shallow_velocity(network: ScaledNetwork, x, y, eta):
+def shallow_velocity(
+    network: ScaledNetwork, x: Float[ArrayLike, "..."], y: Float[ArrayLike, "n"], eta: Scalar
+) -> tuple[Float[Array, "..."], Float[Array, "..."]]:
     r"""$(\dot C,\dot W)$ of the flow $\dot\theta=-\eta N^{2\gamma-1}\nabla\Lambda$ of the loss
     $\Lambda=\frac1{2M}\sum_m(y_m-m(x_m))^2$.
     """
@@ -193,7 +224,16 @@ def shallow_velocity(network: ScaledNetwork, x, y, eta):
 
 
 @implements("M19.09")
-def shallow_flow(network: ScaledNetwork, x, y, eta, times, *, substeps: int = 20, observe=None):
+def shallow_flow(
+    network: ScaledNetwork,
+    x: Float[ArrayLike, "..."],
+    y: Float[ArrayLike, "n"],
+    eta: Scalar,
+    times: Float[ArrayLike, "t"],
+    *,
+    substeps: int = 20,
+    observe: Callable | None = None,
+) -> tuple[Float[Array, "..."], Any]:
     r"""The gradient flow of the mean squared loss: what `observe(network)` gives at each of the increasing `times`.
 
     Runge and Kutta's method of fourth order, `substeps` equal steps to each time from the one before. `observe` is the

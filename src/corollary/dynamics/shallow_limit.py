@@ -3,12 +3,17 @@ r"""What the shallow network is at infinite width: Gaussian outputs at the start
 For independent $W\sim\mathcal N(0,I)$ and $C$ of mean 0 all of it is in the dual kernels of the activation.
 """
 
+from __future__ import annotations
+
+from collections.abc import Callable
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array, ArrayLike, Float
 
+from corollary._types import Scalar
 from corollary._validate import one_of, positive, real, whole
 from corollary.catalog import implements
 from corollary.dynamics.shallow import OUTER
@@ -17,7 +22,14 @@ from corollary.kernels.dual import activation as resolved
 
 
 @implements("M19.11", "M19.22", "M19.34")
-def limit_parts(x, x2=None, *, activation="erf", outer_variance=1.0, bias: bool = False):
+def limit_parts(
+    x: Float[ArrayLike, "n d"],
+    x2: Float[ArrayLike, "m d"] | None = None,
+    *,
+    activation: str | Callable = "erf",
+    outer_variance: Scalar = 1.0,
+    bias: bool = False,
+) -> tuple[Float[Array, "_ _"], Float[Array, "_ _"]]:
     r"""$\mathbb E[\sigma(W\cdot x)\sigma(W\cdot x')]$ and $\mathbb E[C^2]\,\mathbb E[\sigma'(W\cdot x)\sigma'(W\cdot
     x')]\,x\cdot x'$, each (n, n2): the limits of `tangent_parts`.
     """
@@ -28,7 +40,14 @@ def limit_parts(x, x2=None, *, activation="erf", outer_variance=1.0, bias: bool 
 
 
 @implements("M19.11", "M19.18")
-def limit_kernel(x, x2=None, *, activation="erf", outer_variance=1.0, bias: bool = False):
+def limit_kernel(
+    x: Float[ArrayLike, "n d"],
+    x2: Float[ArrayLike, "m d"] | None = None,
+    *,
+    activation: str | Callable = "erf",
+    outer_variance: Scalar = 1.0,
+    bias: bool = False,
+) -> Float[Array, "_ _"]:
     r"""The kernel $K$ of the limit, (n, n2): the sum of `limit_parts`.
 
     M's matrix $A$ is $\frac\eta MK$ in section 19.4, and $K$ itself in section 19.3.
@@ -37,7 +56,14 @@ def limit_kernel(x, x2=None, *, activation="erf", outer_variance=1.0, bias: bool
 
 
 @implements("M19.13")
-def start_covariance(x, x2=None, *, activation="erf", outer_variance=1.0, bias: bool = False):
+def start_covariance(
+    x: Float[ArrayLike, "n d"],
+    x2: Float[ArrayLike, "m d"] | None = None,
+    *,
+    activation: str | Callable = "erf",
+    outer_variance: Scalar = 1.0,
+    bias: bool = False,
+) -> Float[Array, "_ _"]:
     r"""$\mathbb E[C^2]\,\mathbb E[\sigma(W\cdot x)\sigma(W\cdot x')]$: the covariance of the outputs at the start.
 
     For $\gamma=\frac12$ at every width; they are Gaussian in the limit.
@@ -47,7 +73,7 @@ def start_covariance(x, x2=None, *, activation="erf", outer_variance=1.0, bias: 
 
 
 @implements("M19.20")
-def distinct_directions(x, tolerance=1e-9) -> bool | jax.Array:
+def distinct_directions(x: Float[ArrayLike, "n d"], tolerance: Scalar = 1e-9) -> bool | jax.Array:
     r"""Whether no two of the points `x` (n, d) lie on one line through the origin, and none is the origin.
 
     Two lines are one if the sine of their angle is at most `tolerance`.
@@ -78,7 +104,9 @@ class LimitPremises(NamedTuple):
 
 
 @implements("M19.17")
-def limit_premises(activation="erf", outer: str = "uniform", *, reach=50.0) -> LimitPremises:
+def limit_premises(
+    activation: str | Callable = "erf", outer: str = "uniform", *, reach: Scalar = 50.0
+) -> LimitPremises:
     r"""What of the assumptions of the limit holds for this activation and this law of the outer weights.
 
     Measured on a grid over $\pm$ `reach`, not proved: bounded, if the outer half of the interval has nothing larger
@@ -110,7 +138,14 @@ def limit_premises(activation="erf", outer: str = "uniform", *, reach=50.0) -> L
 
 
 @implements("M19.33")
-def gaussian_output_variance(outer, slopes, offsets, *, activation="logistic", nodes: int = 200):
+def gaussian_output_variance(
+    outer: Float[ArrayLike, "..."],
+    slopes: Float[ArrayLike, "..."],
+    offsets: Float[ArrayLike, "..."],
+    *,
+    activation: str | Callable = "logistic",
+    nodes: int = 200,
+) -> Float[Array, ""]:
     r"""$\operatorname{Var}Y$ of $Y=\sum_nc^n\sigma(w^nX+b^n)$, $X\sim\mathcal N(0,1)$, by quadrature."""
     outer, slopes, offsets, phi = _units(outer, slopes, offsets, activation)
     z, weights = normal_rule(whole("nodes", nodes, 2), outer.dtype)
@@ -120,7 +155,13 @@ def gaussian_output_variance(outer, slopes, offsets, *, activation="logistic", n
 
 
 @implements("M19.33")
-def linearised_output_variance(outer, slopes, offsets, *, activation="logistic"):
+def linearised_output_variance(
+    outer: Float[ArrayLike, "..."],
+    slopes: Float[ArrayLike, "..."],
+    offsets: Float[ArrayLike, "..."],
+    *,
+    activation: str | Callable = "logistic",
+) -> Float[Array, ""]:
     r"""The first-order answer $(\sum_nc^nw^n\sigma'(b^n))^2$ to the same, up to fourth order in the slopes."""
     outer, slopes, offsets, phi = _units(outer, slopes, offsets, activation)
     return (outer * slopes @ jax.jvp(phi, (offsets,), (jnp.ones_like(offsets),))[1]) ** 2

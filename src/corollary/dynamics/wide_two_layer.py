@@ -4,18 +4,27 @@ It is a `ShallowNetwork` whose outer weights are signs; what training the $w_r$ 
 `tangent_parts`, $H_{ij}=x_i\cdot x_j\frac1m\sum_r\sigma'(w_r\cdot x_i)\sigma'(w_r\cdot x_j)$.
 """
 
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array, ArrayLike, Float, Int, PRNGKeyArray
 
+from corollary._types import Scalar
 from corollary._validate import concrete, labels, positive, real, whole
 from corollary.catalog import implements
 from corollary.dynamics.shallow import ScaledNetwork, shallow_velocity
 
 
 @implements("T09.07", "E09.12")
-def draw_signed(units: int, features: int, *, key, antisymmetric: bool = False, **options) -> ScaledNetwork:
+def draw_signed(
+    units: int, features: int, *, key: PRNGKeyArray, antisymmetric: bool = False, **options: Any
+) -> ScaledNetwork:
     r"""$w_r\sim\mathcal N(0,I)$ and $a_r$ uniform on $\pm1$. `options` are those of `ShallowNetwork`.
 
     `antisymmetric` draws half of the units and pairs each $(a,w)$ with $(-a,w)$, so that the outputs are zero before
@@ -38,7 +47,16 @@ def draw_signed(units: int, features: int, *, key, antisymmetric: bool = False, 
 
 
 @implements("T09.03", "T09.07")
-def wide_descent(network: ScaledNetwork, x, y, step, checkpoints, *, outer: bool = False, observe=None):
+def wide_descent(
+    network: ScaledNetwork,
+    x: Float[ArrayLike, "n d"],
+    y: Float[ArrayLike, "n"],
+    step: Scalar,
+    checkpoints: Int[ArrayLike, "t"],
+    *,
+    outer: bool = False,
+    observe: Callable | None = None,
+) -> tuple[Float[Array, "_ _"], Any]:
     r"""Gradient descent on $\frac12\sum_i(f(x_i)-y_i)^2$: what `observe(network)` gives after each of `checkpoints`.
 
     `checkpoints` are increasing numbers of steps, of which the last is the end; they may be traced. The inner weights

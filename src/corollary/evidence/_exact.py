@@ -1,6 +1,9 @@
 """Checks of identities, inequalities and order: every entry is compared, the worst one is named."""
 
+from __future__ import annotations
+
 import numpy as np
+from numpy.typing import ArrayLike
 
 from corollary.evidence._check import Check, abscissa, aligned, lines, numbers, place, unusable
 
@@ -10,7 +13,14 @@ RTOL = 1e-9
 
 
 def equal(
-    name: str, measured, predicted, *, rtol: float = RTOL, atol: float = 1e-12, x=None, along: str | None = None
+    name: str,
+    measured: ArrayLike,
+    predicted: ArrayLike,
+    *,
+    rtol: float = RTOL,
+    atol: float = 1e-12,
+    x: ArrayLike | None = None,
+    along: str | None = None,
 ) -> Check:
     """`|measured - predicted| <= atol + rtol |predicted|` in every entry.
 
@@ -45,7 +55,14 @@ def equal(
 
 
 def at_most(
-    name: str, measured, bound, *, rtol: float = RTOL, atol: float = 0.0, x=None, along: str | None = None
+    name: str,
+    measured: ArrayLike,
+    bound: ArrayLike,
+    *,
+    rtol: float = RTOL,
+    atol: float = 0.0,
+    x: ArrayLike | None = None,
+    along: str | None = None,
 ) -> Check:
     """`measured <= bound` in every entry, up to rounding (`atol + rtol |bound|`).
 
@@ -58,7 +75,14 @@ def at_most(
 
 
 def at_least(
-    name: str, measured, bound, *, rtol: float = RTOL, atol: float = 0.0, x=None, along: str | None = None
+    name: str,
+    measured: ArrayLike,
+    bound: ArrayLike,
+    *,
+    rtol: float = RTOL,
+    atol: float = 0.0,
+    x: ArrayLike | None = None,
+    along: str | None = None,
 ) -> Check:
     """`measured >= bound` in every entry, up to rounding (`atol + rtol |bound|`).
 
@@ -69,12 +93,12 @@ def at_least(
 
 def monotone(
     name: str,
-    values,
+    values: ArrayLike,
     direction: str = "increasing",
     *,
     strict: bool = False,
     atol: float = 0.0,
-    x=None,
+    x: ArrayLike | None = None,
     along: str | None = None,
 ) -> Check:
     """`values` never turn back along the last axis (by more than `atol`); `strict`: and never stand still.

@@ -1,6 +1,7 @@
 """Every check draws itself: prediction and measurement in one picture, as Vega-Lite."""
 
 from pathlib import Path
+from typing import Any
 
 from corollary._charts import (
     CONFIG,
@@ -30,7 +31,7 @@ WORDS = {"at_most": "at most", "at_least": "at least"}
 APART = {"scale": {"color": "independent", "strokeDash": "independent"}}
 
 
-def picture(name: str, chart) -> Figure:
+def picture(name: str, chart: Any) -> Figure:
     """A figure of a claim's own, from an Altair chart."""
     # Altair's validation visits every value of the data, a second for a few thousand of them
     return Figure(name, chart.to_dict(validate=False))
@@ -279,7 +280,7 @@ def _interval(check: Check) -> dict:
     layers = [bar, at("measured", type="point", size=60), at(other, type="tick", thickness=3, size=26)]
     if "wrong" in s:
         layers.append(at("wrong", type="point", shape="cross", size=70))
-    return {"width": WIDTH, "height": HEIGHT, "data": {"values": rows}, "layer": layers}
+    return {"width": WIDTH, "height": min(HEIGHT, 50 + 35 * len(rows)), "data": {"values": rows}, "layer": layers}
 
 
 def _titled(spec: dict, title: str, said: list[str] = (), color: str = INK) -> dict:

@@ -1,11 +1,14 @@
 """Run one claim in this process."""
 
+from __future__ import annotations
+
 import time
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import replace
 from datetime import UTC, datetime
+from typing import Any
 
 from corollary.evidence._check import Check, Figure
 from corollary.evidence._claim import Claim
@@ -21,7 +24,7 @@ def run(
     *,
     scale: str = "quick",
     report: Callable[[Check | Figure], None] = lambda item: None,
-    **overrides,
+    **overrides: Any,
 ) -> Evidence:
     """Measure a claim: its checks in a float64 scope, with the key of `seed`; `report` hears of each as it comes."""
     return measure(claim, seed, scale, claim.values(scale, overrides), report)

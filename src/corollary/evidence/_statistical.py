@@ -4,14 +4,19 @@ Each declares how often it fails a true statement (`false_alarm`) and shows that
 an interval that is too wide, or too few trials, end as "inconclusive", which does not pass.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from corollary.evidence._check import FALSE_ALARM, Check, aligned, numbers, unusable
 
 
-def estimate(name: str, samples, predicted, *, wrong, false_alarm: float = FALSE_ALARM) -> Check:
+def estimate(
+    name: str, samples: ArrayLike, predicted: ArrayLike, *, wrong: ArrayLike, false_alarm: float = FALSE_ALARM
+) -> Check:
     """The mean of `samples` (first axis) is `predicted`, measured well enough to exclude `wrong`.
 
     Student's interval about the sample mean, at level `false_alarm` over all entries together, must cover the
@@ -62,7 +67,7 @@ def estimate(name: str, samples, predicted, *, wrong, false_alarm: float = FALSE
     return Check(name, "estimate", outcome, slack, sentence, series=series)
 
 
-def frequency_at_most(name: str, events, probability: float, *, false_alarm: float = FALSE_ALARM) -> Check:
+def frequency_at_most(name: str, events: ArrayLike, probability: float, *, false_alarm: float = FALSE_ALARM) -> Check:
     """Events of which each has at most this `probability` happened no more often than that allows.
 
     Exact binomial test at level `false_alarm`; there must be trials enough to notice twice the allowed rate with
@@ -101,7 +106,9 @@ def frequency_at_most(name: str, events, probability: float, *, false_alarm: flo
     return Check(name, "frequency_at_most", outcome, slack, sentence, tightness=tightness, series=series)
 
 
-def same_law(name: str, samples, law, *, wrong, false_alarm: float = FALSE_ALARM) -> Check:
+def same_law(
+    name: str, samples: ArrayLike, law: Callable, *, wrong: Callable, false_alarm: float = FALSE_ALARM
+) -> Check:
     """`samples` follow `law` and not `wrong`; each is a continuous distribution function or
     an array of samples.
 
@@ -133,8 +140,8 @@ def same_law(name: str, samples, law, *, wrong, false_alarm: float = FALSE_ALARM
 
 def rate(
     name: str,
-    x,
-    y,
+    x: ArrayLike,
+    y: ArrayLike,
     slope: float,
     *,
     tolerance: float,

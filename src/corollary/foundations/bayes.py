@@ -4,9 +4,12 @@ A law of $(X,Y)$ is a table `joint` of shape (k, j): entry $(a,b)$ is the probab
 label. A predictor is a vector, its prediction for each feature.
 """
 
+from __future__ import annotations
+
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array, ArrayLike, Float, Int
 
 from corollary._validate import concrete, labels, real
 from corollary.catalog import implements
@@ -14,21 +17,23 @@ from corollary.foundations._laws import probabilities
 
 
 @implements("M01.17", "M01.18")
-def conditional_mean(joint, values):
+def conditional_mean(joint: Float[ArrayLike, "..."], values: Float[ArrayLike, "j"]) -> Float[Array, "..."]:
     r"""$m_{opt}(x)=E[Y|X=x]$ for each feature, `values` being what the labels are worth: (k,)."""
     joint, values = _law(joint, values)
     return joint @ values / joint.sum(1)
 
 
 @implements("M01.17")
-def bayes_error(joint, values):
+def bayes_error(joint: Float[ArrayLike, "..."], values: Float[ArrayLike, "j"]) -> Float[Array, ""]:
     r"""$E[(Y-E[Y|X])^2]=E[\mathrm{Var}(Y|X)]$: no predictor of $Y$ from $X$ has a smaller mean squared error."""
     joint, values = _law(joint, values)
     return jnp.sum(joint * (values - (joint @ values / joint.sum(1))[:, None]) ** 2)
 
 
 @implements("M01.18")
-def mean_squared_error(joint, values, predictor):
+def mean_squared_error(
+    joint: Float[ArrayLike, "..."], values: Float[ArrayLike, "j"], predictor: Float[ArrayLike, "_"]
+) -> Float[Array, ""]:
     r"""$E[(Y-g(X))^2]$ for the predictor $g$, one prediction a feature."""
     joint, values = _law(joint, values)
     predictor = real("predictor", predictor, str(joint.shape[0]))
@@ -36,13 +41,13 @@ def mean_squared_error(joint, values, predictor):
 
 
 @implements("M01.14")
-def bayes_classifier(joint):
+def bayes_classifier(joint: Float[ArrayLike, "..."]) -> Int[Array, "_"]:
     r"""The most probable label of each feature, the first of several: with two labels, the vote at 1/2."""
     return jnp.argmax(_table(joint), axis=1)
 
 
 @implements("M01.14")
-def error_probability(joint, rule):
+def error_probability(joint: Float[ArrayLike, "..."], rule: Int[ArrayLike, "_"]) -> Float[Array, ""]:
     r"""$P\{Y\ne h(X)\}$ for the classifier $h$, one label per feature."""
     joint = _table(joint)
     rule = labels("rule", rule, joint.shape[1], str(joint.shape[0]))

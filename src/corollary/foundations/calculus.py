@@ -1,18 +1,25 @@
 """Derivatives as limits, the chain rule, Taylor's theorem, and the mean value theorems with their integrals."""
 
+from __future__ import annotations
+
+from collections.abc import Callable
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+from jaxtyping import Array, ArrayLike, Float
 
 from corollary._show import shown
+from corollary._types import Scalar
 from corollary._validate import one_of, positive, real, whole
 from corollary.catalog import implements
 from corollary.foundations.quadrature import gauss_legendre
 
 
 @implements("B01.07")
-def difference_quotient(f, x, v, step, scheme: str = "forward"):
+def difference_quotient(
+    f: Callable, x: Float[ArrayLike, "..."], v: Float[ArrayLike, "..."], step: Scalar, scheme: str = "forward"
+) -> Float[Array, ""]:
     r"""$(f(x+\epsilon v)-f(x))/\epsilon$, or $(f(x+\epsilon v)-f(x-\epsilon v))/2\epsilon$ for `scheme="central"`."""
     f, x, v = _function("f", f), real("x", x), real("v", v)
     if x.shape != v.shape:
@@ -24,14 +31,16 @@ def difference_quotient(f, x, v, step, scheme: str = "forward"):
 
 
 @implements("B01.07", "M07.22")
-def finite_difference_gradient(f, x, step, scheme: str = "central"):
+def finite_difference_gradient(
+    f: Callable, x: Float[ArrayLike, "d"], step: Scalar, scheme: str = "central"
+) -> Float[Array, "..."]:
     r"""All partial derivatives of a real function of a vector as difference quotients along the unit vectors."""
     x = real("x", x, "d")
     return jax.vmap(lambda e: difference_quotient(f, x, e, step, scheme))(jnp.eye(x.size, dtype=x.dtype))
 
 
 @implements("B01.07")
-def directional_derivative(f, x, v):
+def directional_derivative(f: Callable, x: Float[ArrayLike, "..."], v: Float[ArrayLike, "..."]) -> Float[Array, ""]:
     r"""$D_vf(x)=\lim_{\epsilon\to0}(f(x+\epsilon v)-f(x))/\epsilon=\nabla f(x)\cdot v$, exactly."""
     f, x, v = _function("f", f), real("x", x), real("v", v)
     if x.shape != v.shape:
@@ -41,7 +50,7 @@ def directional_derivative(f, x, v):
 
 
 @implements("B01.08")
-def chain_jacobian(f, g, x):
+def chain_jacobian(f: Callable, g: Callable, x: Float[ArrayLike, "k"]) -> Float[Array, "..."]:
     r"""$J_{f\circ g}(x)=J_f(g(x))\,J_g(x)$ as a product of two matrices, for maps of vectors to vectors."""
     f, g, x = _function("f", f), _function("g", g), real("x", x, "k")
     inner = g(x)
@@ -51,7 +60,7 @@ def chain_jacobian(f, g, x):
 
 
 @implements("B01.09")
-def taylor_coefficients(f, a, order: int):
+def taylor_coefficients(f: Callable, a: Scalar, order: int) -> Float[Array, "_"]:
     r"""$f^{(j)}(a)/j!$ for $j=0,\dots,k$, by differentiating `order` times."""
     f, a, order = _function("f", f), real("a", a, ""), whole("order", order, 0, 20)
     derivatives, factorial, current = [f(a)], 1.0, f
@@ -62,14 +71,16 @@ def taylor_coefficients(f, a, order: int):
 
 
 @implements("B01.09")
-def taylor_polynomial(coefficients, a, x):
+def taylor_polynomial(
+    coefficients: Float[ArrayLike, "k"], a: Scalar, x: Float[ArrayLike, "..."]
+) -> Float[Array, "..."]:
     r"""$\sum_jc_j(x-a)^j$ at every entry of `x`."""
     coefficients, a, x = real("coefficients", coefficients, "k"), real("a", a, ""), real("x", x)
     return jnp.polyval(coefficients[::-1], x - a)
 
 
 @implements("B01.09")
-def taylor_remainder(f, a, order: int, x):
+def taylor_remainder(f: Callable, a: Scalar, order: int, x: Float[ArrayLike, "..."]) -> Float[Array, "..."]:
     r"""$R_k(x)=f(x)-\sum_{j\le k}\frac{f^{(j)}(a)}{j!}(x-a)^j$ at every entry of `x`."""
     x = real("x", x)
     return jax.vmap(f)(x.ravel()).reshape(x.shape) - taylor_polynomial(taylor_coefficients(f, a, order), a, x)
@@ -89,7 +100,7 @@ class MeanValue(NamedTuple):
 
 
 @implements("B01.10")
-def mean_value_point(f, x, y, grid: int = 200) -> MeanValue:
+def mean_value_point(f: Callable, x: Float[ArrayLike, "..."], y: Float[ArrayLike, "..."], grid: int = 200) -> MeanValue:
     r"""Where the slope along the segment from $x$ to $x+y$ equals the mean slope (1.14), (1.15).
 
     For numbers, $a=x$ and $b=x+y$. The difference of the two slopes has mean zero over the segment, so that it
@@ -127,21 +138,32 @@ def mean_value_point(f, x, y, grid: int = 200) -> MeanValue:
 
 
 @implements("B01.11")
-def integral_increment(f, x, y, nodes: int = 40):
+def integral_increment(
+    f: Callable, x: Float[ArrayLike, "..."], y: Float[ArrayLike, "..."], nodes: int = 40
+) -> Float[Array, ""]:
     r"""$\int_0^1\nabla f(x+ty)^\top y\,dt$, which is $f(x+y)-f(x)$ for $f\in C^1$ (1.16). By Gauss-Legendre."""
     f, x, y, t, w = _segment(f, x, y, nodes)
     return w @ jax.vmap(lambda t: jax.jvp(f, (x + t * y,), (y,))[1])(t)
 
 
 @implements("B01.11")
-def integral_gradient_increment(f, x, y, nodes: int = 40):
+def integral_gradient_increment(
+    f: Callable, x: Float[ArrayLike, "..."], y: Float[ArrayLike, "..."], nodes: int = 40
+) -> Float[Array, "..."]:
     r"""$\int_0^1\nabla^2f(x+ty)\,y\,dt$, which is $\nabla f(x+y)-\nabla f(x)$ for $f\in C^2$ (1.18)."""
     f, x, y, t, w = _segment(f, x, y, nodes)
     return jnp.tensordot(w, jax.vmap(lambda t: jax.jvp(jax.grad(f), (x + t * y,), (y,))[1])(t), 1)
 
 
 @implements("B01.12")
-def integral_second_remainder(f, x, y, nodes: int = 40, *, weight=lambda t: 1 - t):
+def integral_second_remainder(
+    f: Callable,
+    x: Float[ArrayLike, "..."],
+    y: Float[ArrayLike, "..."],
+    nodes: int = 40,
+    *,
+    weight: Callable = lambda t: 1 - t,
+) -> Float[Array, ""]:
     r"""$\int_0^1(1-t)\,y^\top\nabla^2f(x+ty)\,y\,dt=f(x+y)-f(x)-\nabla f(x)^\top y$ for $f\in C^2$.
 
     (1.17) prints the `weight` as the constant 1/2, which is right for quadratics only.

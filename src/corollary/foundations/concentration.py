@@ -6,8 +6,11 @@ inverse where one is of use: `..._deviation(delta, ...)` is the deviation that i
 `delta`. Independence, which no argument can carry, is the caller's to know.
 """
 
+from __future__ import annotations
+
 import jax.numpy as jnp
 from jax.scipy.special import rel_entr
+from jaxtyping import Array, ArrayLike, Float
 
 from corollary._validate import one_of, positive, real, whole, within
 from corollary.catalog import implements
@@ -18,7 +21,7 @@ CHERNOFF_RANGE = 1.81696053553651
 
 
 @implements("T01.06")
-def markov(mean, t):
+def markov(mean: Float[ArrayLike, "..."], t: Float[ArrayLike, "..."]) -> Float[Array, "..."]:
     r"""$P\{X\ge t\}\le E[X]/t$ for $X\ge0$ and $t>0$ (Markov). Attained by the law on $\{0,t\}$."""
     mean, t = within("mean", real("mean", mean), 0.0), positive("t", real("t", t))
     together(mean=mean, t=t)
@@ -26,7 +29,7 @@ def markov(mean, t):
 
 
 @implements("T01.07")
-def chebyshev(variance, t):
+def chebyshev(variance: Float[ArrayLike, "..."], t: Float[ArrayLike, "..."]) -> Float[Array, "..."]:
     r"""$P\{|X-E[X]|\ge t\}\le\mathrm{Var}[X]/t^2$ for $t>0$ (Chebyshev); $X$ may take any sign.
 
     Attained by the law on $\{-t,0,t\}$ with masses $p/2,1-p,p/2$.
@@ -37,7 +40,9 @@ def chebyshev(variance, t):
 
 
 @implements("T01.09")
-def chernoff_upper(mu, delta, form: str = "exact"):
+def chernoff_upper(
+    mu: Float[ArrayLike, "..."], delta: Float[ArrayLike, "..."], form: str = "exact"
+) -> Float[Array, "..."]:
     r"""A bound of $P\{X\ge(1+\delta)\mu\}$ for a sum $X$ of independent 0-1 variables with mean $\mu$.
 
     `form` chooses the exponent:
@@ -55,7 +60,9 @@ def chernoff_upper(mu, delta, form: str = "exact"):
 
 
 @implements("T01.09")
-def chernoff_lower(mu, delta, form: str = "exact"):
+def chernoff_lower(
+    mu: Float[ArrayLike, "..."], delta: Float[ArrayLike, "..."], form: str = "exact"
+) -> Float[Array, "..."]:
     r"""A bound of $P\{X\le(1-\delta)\mu\}$ for a sum $X$ of independent 0-1 variables with mean $\mu$, $0<\delta<1$.
 
     `form` chooses the exponent: `"exact"`: $\mu\{(1-\delta)\ln(1-\delta)+\delta\}$, or `"half"`: $\mu\delta^2/2$.
@@ -68,7 +75,9 @@ def chernoff_lower(mu, delta, form: str = "exact"):
     return jnp.exp(-mu * delta**2 / 2)
 
 
-def binomial_tail(q, p, n):
+def binomial_tail(
+    q: Float[ArrayLike, "..."], p: Float[ArrayLike, "..."], n: Float[ArrayLike, "..."]
+) -> Float[Array, "..."]:
     r"""$e^{-n\,H(q,p)}$, $H(q,p)=q\ln\frac qp+(1-q)\ln\frac{1-q}{1-p}$: bounds the mean of $n$ independent variables.
 
     They take values in $[0,1]$ and $p$ is the mean of their means. For $q\ge p$ it bounds $P\{\bar X\ge q\}$, for
@@ -82,7 +91,7 @@ def binomial_tail(q, p, n):
 
 
 @implements("T01.10")
-def hoeffding(t, widths, sides: int = 2):
+def hoeffding(t: Float[ArrayLike, "..."], widths: Float[ArrayLike, "... n"], sides: int = 2) -> Float[Array, "..."]:
     r"""$P\{|X-E[X]|\ge t\}\le2\exp\big(-2t^2/\sum_i(b_i-a_i)^2\big)$ for independent $X_i\in[a_i,b_i]$, $X=\sum X_i$.
 
     `widths` holds the $b_i-a_i$ along its last axis. `sides=1` bounds $P\{X-E[X]\ge t\}$, without the factor 2.
@@ -92,7 +101,9 @@ def hoeffding(t, widths, sides: int = 2):
     return sides * jnp.exp(-2 * t**2 / square)
 
 
-def hoeffding_deviation(delta, widths, sides: int = 2):
+def hoeffding_deviation(
+    delta: Float[ArrayLike, "..."], widths: Float[ArrayLike, "... n"], sides: int = 2
+) -> Float[Array, "..."]:
     r"""The $t$ at which `hoeffding` is `delta`: $\sqrt{\frac12\ln(2/\delta)\sum_i(b_i-a_i)^2}$."""
     delta, square, sides = _confidence(delta), _squares(widths), whole("sides", sides, 1, 2)
     together(delta=delta, widths=square)
@@ -100,7 +111,9 @@ def hoeffding_deviation(delta, widths, sides: int = 2):
 
 
 @implements("T01.14")
-def average_tail(epsilon, m, width, sides: int = 2):
+def average_tail(
+    epsilon: Float[ArrayLike, "..."], m: Float[ArrayLike, "..."], width: Float[ArrayLike, "..."], sides: int = 2
+) -> Float[Array, "..."]:
     r"""$P\{|\bar y-E[\bar y]|\ge\epsilon\}\le2\exp(-2m\epsilon^2/w^2)$, $\bar y$ an average of $m$ independent ones.
 
     Each variable takes values in an interval of length $w$, the `width`.
@@ -112,7 +125,9 @@ def average_tail(epsilon, m, width, sides: int = 2):
     return sides * jnp.exp(-2 * m * (epsilon / width) ** 2)
 
 
-def average_deviation(delta, m, width, sides: int = 2):
+def average_deviation(
+    delta: Float[ArrayLike, "..."], m: Float[ArrayLike, "..."], width: Float[ArrayLike, "..."], sides: int = 2
+) -> Float[Array, "..."]:
     r"""The $\epsilon$ at which `average_tail` is `delta`: $w\sqrt{\ln(2/\delta)/(2m)}$."""
     delta, m = _confidence(delta), within("m", real("m", m), 1.0)
     width, sides = positive("width", real("width", width)), whole("sides", sides, 1, 2)
@@ -120,7 +135,9 @@ def average_deviation(delta, m, width, sides: int = 2):
     return width * jnp.sqrt(jnp.log(sides / delta) / (2 * m))
 
 
-def samples_needed(epsilon, delta, width, sides: int = 2):
+def samples_needed(
+    epsilon: Float[ArrayLike, "..."], delta: Float[ArrayLike, "..."], width: Float[ArrayLike, "..."], sides: int = 2
+) -> Float[Array, "..."]:
     r"""The least $m$ at which `average_tail` is at most `delta`: $\lceil w^2\ln(2/\delta)/(2\epsilon^2)\rceil$.
 
     >>> int(samples_needed(0.1, 0.05, 1.0))
@@ -133,7 +150,9 @@ def samples_needed(epsilon, delta, width, sides: int = 2):
 
 
 @implements("T01.11")
-def bernstein(t, variance, bound):
+def bernstein(
+    t: Float[ArrayLike, "..."], variance: Float[ArrayLike, "..."], bound: Float[ArrayLike, "..."]
+) -> Float[Array, "..."]:
     r"""$P\{\sum X_i>t\}\le\exp\Big(-\frac{t^2/2}{V+Mt/3}\Big)$ for independent $X_i$ of mean 0 with $|X_i|\le M$.
 
     `variance` is $V=\sum E[X_i^2]$, `bound` is $M$ ($X_i\le M$ is enough). Near the mean it is the tail of a normal
@@ -144,7 +163,9 @@ def bernstein(t, variance, bound):
     return jnp.exp(-(t**2) / 2 / (variance + bound * t / 3))
 
 
-def bernstein_deviation(delta, variance, bound):
+def bernstein_deviation(
+    delta: Float[ArrayLike, "..."], variance: Float[ArrayLike, "..."], bound: Float[ArrayLike, "..."]
+) -> Float[Array, "..."]:
     r"""The $t$ at which `bernstein` is `delta`: $\frac{LM}3+\sqrt{(\frac{LM}3)^2+2LV}$ with $L=\ln(1/\delta)$."""
     delta, variance, bound = _confidence(delta), _variance(variance), _bound(bound)
     together(delta=delta, variance=variance, bound=bound)

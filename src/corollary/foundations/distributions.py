@@ -1,10 +1,16 @@
 """Distributions on the line by mass or by density, the expectation as an integral of the tail, and Gaussians."""
 
+from __future__ import annotations
+
+from collections.abc import Callable
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array, ArrayLike, Complex, Float, PRNGKeyArray
 
+from corollary._types import Scalar
 from corollary._validate import concrete, real, whole, within
 from corollary.catalog import implements
 from corollary.foundations.quadrature import half_line, panels
@@ -17,27 +23,27 @@ class Discrete(eqx.Module):
     values: jax.Array
     masses: jax.Array
 
-    def __init__(self, values, masses):
+    def __init__(self, values: Float[ArrayLike, "k"], masses: Float[ArrayLike, "k"]):
         dims = {}
         self.values = real("values", values, "k", dims)
         self.masses = within("masses", real("masses", masses, "k", dims), 0.0)
         if concrete(self.masses) and abs(total := float(np.sum(np.asarray(self.masses, float))) - 1) > 1e-5:
             raise ValueError(f"masses must add up to 1, got {total + 1:g}.")
 
-    def pmf(self, x):
+    def pmf(self, x: Float[ArrayLike, "..."]) -> Float[Array, "..."]:
         r"""$\Pr(X=x)$."""
         return jnp.sum(jnp.where(self.values == real("x", x)[..., None], self.masses, 0), axis=-1)
 
-    def cdf(self, x):
+    def cdf(self, x: Float[ArrayLike, "..."]) -> Float[Array, "..."]:
         r"""$\Pr(X\le x)$."""
         return jnp.sum(jnp.where(self.values <= real("x", x)[..., None], self.masses, 0), axis=-1)
 
-    def probability(self, a, b):
+    def probability(self, a: Float[ArrayLike, "..."], b: Float[ArrayLike, "..."]) -> Float[Array, "..."]:
         r"""$\Pr(a\le X\le b)$, both ends included."""
         a, b = real("a", a)[..., None], real("b", b)[..., None]
         return jnp.sum(jnp.where((a <= self.values) & (self.values <= b), self.masses, 0), axis=-1)
 
-    def expectation(self, g=lambda x: x):
+    def expectation(self, g: Callable = lambda x: x) -> Float[Array, ""]:
         r"""$\mathbb E\,g(X)=\sum_ig(x_i)p_i$."""
         return jnp.sum(self.masses * jax.vmap(g)(self.values))
 
@@ -51,7 +57,7 @@ class Continuous(eqx.Module):
     high: jax.Array
     cells: int = eqx.field(static=True)
 
-    def __init__(self, density, low, high, *, cells: int = 100):
+    def __init__(self, density: Callable, low: Scalar, high: Scalar, *, cells: int = 100):
         if not callable(density):
             raise TypeError(f"density must be a function of a number, got {type(density).__name__}.")
         self.density, self.cells = density, whole("cells", cells)
@@ -62,21 +68,21 @@ class Continuous(eqx.Module):
         if concrete(mass) and abs(float(mass) - 1) > 1e-4:
             raise ValueError(f"density must have the integral 1 from low to high, got {float(mass):.6g}.")
 
-    def pdf(self, x):
+    def pdf(self, x: Float[ArrayLike, "..."]) -> Float[Array, "..."]:
         x = real("x", x)
         inside = (self.low <= x) & (x <= self.high)
         return jnp.where(inside, jnp.vectorize(self.density)(jnp.clip(x, self.low, self.high)), 0)
 
-    def probability(self, a, b):
+    def probability(self, a: Scalar, b: Scalar) -> Float[Array, "..."]:
         r"""$\Pr(a\le X\le b)=\int_a^bf$ (1.29); zero for a single point."""
         a, b = (jnp.clip(real(name, end, ""), self.low, self.high) for name, end in (("a", a), ("b", b)))
         return self._integral(lambda x: 1.0, a, jnp.maximum(a, b))
 
-    def cdf(self, x):
+    def cdf(self, x: Scalar) -> Float[Array, ""]:
         r"""$F(x)=\int_{-\infty}^xf$ (1.30) at one point; its derivative is the density."""
         return self.probability(self.low, x)
 
-    def expectation(self, g=lambda x: x):
+    def expectation(self, g: Callable = lambda x: x) -> Float[Array, ""]:
         r"""$\mathbb E\,g(X)=\int g(x)f(x)\,dx$."""
         return self._integral(g, self.low, self.high)
 
@@ -86,7 +92,7 @@ class Continuous(eqx.Module):
 
 
 @implements("B01.29")
-def expectation_from_tail(survival, breaks=(0.0,)):
+def expectation_from_tail(survival: Callable, breaks: Float[ArrayLike, "k"] = (0.0,)) -> Float[Array, ""]:
     r"""$\mathbb EX=\int_0^\infty\Pr(X\ge t)\,dt$ for $X\ge0$, from `survival`, the function $t\mapsto\Pr(X\ge t)$.
 
     `breaks` are the points from 0 on where the function has a kink or a jump, in increasing order: between them it
@@ -111,7 +117,7 @@ class Gaussian(eqx.Module):
     mean: jax.Array
     covariance: jax.Array
 
-    def __init__(self, mean, covariance):
+    def __init__(self, mean: Float[ArrayLike, "k"], covariance: Float[ArrayLike, "k k"]):
         dims = {}
         self.mean, self.covariance = real("mean", mean, "k", dims), real("covariance", covariance, "k k", dims)
         if concrete(self.covariance):
@@ -120,7 +126,7 @@ class Gaussian(eqx.Module):
             if (np.abs(c - c.T) > scale).any() or np.linalg.eigvalsh(c)[0] < -scale:
                 raise ValueError("covariance must be symmetric and positive semi-definite.")
 
-    def density(self, x):
+    def density(self, x: Float[ArrayLike, "_"]) -> Float[Array, ""]:
         r"""$(2\pi)^{-k/2}\det(\Sigma)^{-1/2}\exp(-\frac12(x-\mu)^\top\Sigma^{-1}(x-\mu))$ at one point."""
         x = real("x", x, str(self.mean.size)) - self.mean
         _, logdet = jnp.linalg.slogdet(2 * jnp.pi * self.covariance)
@@ -128,19 +134,19 @@ class Gaussian(eqx.Module):
             raise ValueError("covariance is singular: this Gaussian has no density.")
         return jnp.exp(-0.5 * (logdet + x @ jnp.linalg.solve(self.covariance, x)))
 
-    def characteristic(self, t):
+    def characteristic(self, t: Float[ArrayLike, "_"]) -> Complex[Array, ""]:
         r"""$\mathbb E\,e^{it^\top X}=\exp(it^\top\mu-\frac12t^\top\Sigma t)$, which determines the law."""
         t = real("t", t, str(self.mean.size))
         return jnp.exp(1j * (t @ self.mean) - 0.5 * t @ self.covariance @ t)
 
-    def affine(self, a, b) -> "Gaussian":
+    def affine(self, a: Float[ArrayLike, "p k"], b: Float[ArrayLike, "p"]) -> "Gaussian":
         r"""The law of $AX+b$: $\mathcal N(A\mu+b,A\Sigma A^\top)$, also where that has no density."""
         dims = {"k": self.mean.size}
         a, b = real("a", a, "p k", dims), real("b", b, "p", dims)
         spread = a @ self.covariance @ a.T
         return Gaussian(a @ self.mean + b, (spread + spread.T) / 2)
 
-    def sample(self, count: int, *, key):
+    def sample(self, count: int, *, key: PRNGKeyArray) -> Float[Array, "_ _"]:
         """Independent samples, of shape (count, k)."""
         values, basis = jnp.linalg.eigh(self.covariance)
         noise = jax.random.normal(key, (whole("count", count), self.mean.size), self.mean.dtype)

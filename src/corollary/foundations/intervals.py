@@ -1,15 +1,21 @@
 """Intervals of confidence: where a probability lies after so many trials."""
 
+from __future__ import annotations
+
 import jax.numpy as jnp
 import numpy as np
 from jax.scipy.special import ndtri
+from jaxtyping import Array, ArrayLike, Float
 
+from corollary._types import Scalar
 from corollary._validate import concrete, real, within
 from corollary.catalog import implements
 
 
 @implements("M03.03")
-def wilson_interval(successes, trials, level=0.95):
+def wilson_interval(
+    successes: Float[ArrayLike, "..."], trials: Float[ArrayLike, "..."], level: Scalar = 0.95
+) -> tuple[Float[Array, "..."], Float[Array, "..."]]:
     """Wilson's score interval for a binomial probability; [0, 1] when nothing was tried.
 
     >>> [round(float(end), 3) for end in wilson_interval(8, 10)]

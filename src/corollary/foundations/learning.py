@@ -5,6 +5,8 @@ model and an error function. Averages are taken under a `Dataset` (the empirical
 where it has finitely many values): both know how to take an expectation.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -12,8 +14,10 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array, ArrayLike, Float, Int, PRNGKeyArray, PyTree
 
 from corollary._show import shown
+from corollary._types import Scalar
 from corollary._validate import labels, real, whole, within
 from corollary.catalog import implements
 from corollary.foundations._laws import probabilities
@@ -29,7 +33,7 @@ class Dataset(eqx.Module):
     x: jax.Array
     y: jax.Array
 
-    def __init__(self, x, y):
+    def __init__(self, x: PyTree, y: PyTree):
         self.x, self.y = _rows("x", x), _rows("y", y)
         if self.x.shape[0] != self.y.shape[0]:
             raise ValueError(
@@ -39,11 +43,11 @@ class Dataset(eqx.Module):
     def __len__(self) -> int:
         return self.x.shape[0]
 
-    def expectation(self, g: Callable):
+    def expectation(self, g: Callable) -> PyTree:
         r"""$E_{\mathcal D}[g]=\frac1{|\mathcal D|}\sum g(x,y)$; `g` may return any pytree of arrays."""
         return jax.tree.map(lambda v: (1.0 * v).mean(0), jax.vmap(_function("g", g))(self.x, self.y))
 
-    def sample(self, size: int, *, key, replace: bool = True) -> "Dataset":
+    def sample(self, size: int, *, key: PRNGKeyArray, replace: bool = True) -> "Dataset":
         r"""`size` datapoints drawn from $P_{\mathcal D}$, or from the multiset without putting back."""
         size = whole("size", size, 1, None if replace else len(self))
         at = jax.random.choice(key, len(self), (size,), replace=replace)
@@ -58,22 +62,22 @@ class FiniteLaw(eqx.Module):
     y: jax.Array
     probability: jax.Array
 
-    def __init__(self, x, y, probability):
+    def __init__(self, x: PyTree, y: PyTree, probability: Float[ArrayLike, "..."]):
         points = Dataset(x, y)
         self.x, self.y = points.x, points.y
         self.probability = probabilities("probability", probability, "k", {"k": len(points)})
 
-    def expectation(self, g: Callable):
+    def expectation(self, g: Callable) -> PyTree:
         r"""$E_{(x,y)\sim\mathcal D}[g(x,y)]$, as the exact sum."""
         values = jax.vmap(_function("g", g))(self.x, self.y)
         return jax.tree.map(lambda v: jnp.tensordot(self.probability, 1.0 * v, 1), values)
 
-    def sample(self, size: int, *, key) -> Dataset:
+    def sample(self, size: int, *, key: PRNGKeyArray) -> Dataset:
         """`size` independent draws."""
         at = jax.random.choice(key, self.x.shape[0], (whole("size", size),), p=self.probability)
         return Dataset(self.x[at], self.y[at])
 
-    def samples(self, size: int):
+    def samples(self, size: int) -> tuple[Int[Array, "_ _"], Float[Array, "_"]]:
         """Every sample of this size: the rows drawn, (k^size, size), and the probability of drawing them so."""
         k, size = self.x.shape[0], whole("size", size)
         if k**size > 2**22:
@@ -90,21 +94,21 @@ def point_loss(model: Callable, error: Callable) -> Callable:
 
 
 @implements("T01.01", "M01.04", "M01.16", "B05.02")
-def training_loss(loss: Callable, theta, data: Dataset):
+def training_loss(loss: Callable, theta: PyTree, data: Dataset) -> Float[Array, ""]:
     r"""$\hat L(\theta)=\frac1n\sum_i\ell((x_i,y_i),\theta)$; on data that were not trained on, the test loss."""
     _function("loss", loss), _of_kind("data", data, Dataset)
     return data.expectation(lambda x, y: loss(theta, x, y))
 
 
 @implements("T01.01", "M00.02", "B05.02")
-def expected_loss(loss: Callable, theta, law: FiniteLaw):
+def expected_loss(loss: Callable, theta: PyTree, law: FiniteLaw) -> Float[Array, ""]:
     r"""$L(\theta)=E_{(x,y)\sim\mathcal D}[\ell((x,y),\theta)]$, the population loss, exactly."""
     _function("loss", loss), _of_kind("law", law, FiniteLaw)
     return law.expectation(lambda x, y: loss(theta, x, y))
 
 
 @implements("M01.16")
-def generalisation_gap(loss: Callable, theta, train: Dataset, test: Dataset | FiniteLaw):
+def generalisation_gap(loss: Callable, theta: PyTree, train: Dataset, test: Dataset | FiniteLaw) -> Float[Array, ""]:
     r"""What `theta` loses on `test`, new data or the law itself, beyond what it loses on `train`."""
     _of_kind("test", test, (Dataset, FiniteLaw))
     outside = training_loss if isinstance(test, Dataset) else expected_loss
@@ -112,7 +116,7 @@ def generalisation_gap(loss: Callable, theta, train: Dataset, test: Dataset | Fi
 
 
 @implements("T01.04")
-def regularised(loss: Callable, regulariser: Callable, penalty) -> Callable:
+def regularised(loss: Callable, regulariser: Callable, penalty: Scalar) -> Callable:
     r"""$\theta\mapsto\hat L(\theta)+\lambda R(\theta)$ from two functions of the parameter and $\lambda\ge0$."""
     _function("loss", loss), _function("regulariser", regulariser)
     penalty = within("penalty", real("penalty", penalty, ""), 0.0)
@@ -131,7 +135,7 @@ class Minimisers(NamedTuple):
 
 
 @implements("T01.03", "M01.08", "B05.02")
-def erm(loss: Callable, hypotheses, data: Dataset) -> Minimisers:
+def erm(loss: Callable, hypotheses: Float[ArrayLike, "..."], data: Dataset) -> Minimisers:
     r"""$\hat h\in\arg\min_{h\in\mathcal H}\hat L(h)$ over a finite class: `hypotheses` is a pytree with one per row.
 
     Of several minimisers the first is taken; `attained` marks all of them.
@@ -156,7 +160,7 @@ class Threshold(NamedTuple):
 
 
 @implements("T01.03")
-def erm_threshold(x, y) -> Threshold:
+def erm_threshold(x: Float[ArrayLike, "n"], y: Int[ArrayLike, "n"]) -> Threshold:
     r"""The best $h_c(x)=\mathbf 1\{x>c\}$ for labels 0 and 1, by one sort: $c$ is $-\infty$ or one of the $x$."""
     dims = {}
     x, y = real("x", x, "n", dims), labels("y", y, 2, "n", dims)
@@ -172,7 +176,7 @@ def erm_threshold(x, y) -> Threshold:
 
 
 @implements("T01.04", "M01.08")
-def ridge(x, y, penalty=0.0):
+def ridge(x: Float[ArrayLike, "n d"], y: Float[ArrayLike, "n"], penalty: Scalar = 0.0) -> Float[Array, "d"]:
     r"""The minimiser $(X^\top X/n+\lambda I)^{-1}X^\top y/n$ of $\frac1{2n}\|Xw-y\|^2+\frac\lambda2\|w\|^2$.
 
     With `penalty` 0 the least squares solution of least norm.

@@ -1,12 +1,16 @@
 """Matrices: span, product, inverse, orthogonality."""
 
+from __future__ import annotations
+
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array, ArrayLike, Bool, Float
 
 from corollary._show import shown
+from corollary._types import Scalar
 from corollary._validate import concrete, real, within
 from corollary.catalog import implements
 
@@ -22,7 +26,7 @@ class Membership(NamedTuple):
 
 
 @implements("B01.01")
-def in_span(vectors, b, tolerance=None) -> Membership:
+def in_span(vectors: Float[ArrayLike, "d k"], b: Float[ArrayLike, "d"], tolerance: Scalar | None = None) -> Membership:
     r"""Whether $b=\sum_ic_iv_i$ for some $c$, where the $v_i$ are the columns of `vectors` (d, k).
 
     `tolerance` is the largest distance that counts as zero; by default what rounding can leave.
@@ -49,7 +53,7 @@ class ColumnSpace(NamedTuple):
 
 
 @implements("B01.01")
-def column_space(a) -> ColumnSpace:
+def column_space(a: Float[ArrayLike, "m n"]) -> ColumnSpace:
     r"""The span of the columns of `a` (m, n): the left singular vectors with nonzero singular values."""
     a = real("a", a, "m n")
     u, s, _ = jnp.linalg.svd(a)
@@ -57,7 +61,7 @@ def column_space(a) -> ColumnSpace:
 
 
 @implements("B01.02")
-def matrix_product(a, b):
+def matrix_product(a: Float[ArrayLike, "m n"], b: Float[ArrayLike, "n d"]) -> Float[Array, "_ _"]:
     r"""$C_{ij}=\sum_kA_{ik}B_{kj}$ as the definition has it: all products first, then the sums over $k$.
 
     For reading and for checking; `a @ b` needs neither the memory nor the time.
@@ -68,7 +72,7 @@ def matrix_product(a, b):
 
 
 @implements("B01.02")
-def commutator(a, b):
+def commutator(a: Float[ArrayLike, "n n"], b: Float[ArrayLike, "n n"]) -> Float[Array, "_ _"]:
     r"""$AB-BA$: zero exactly if the two matrices commute."""
     dims = {}
     a, b = real("a", a, "n n", dims), real("b", b, "n n", dims)
@@ -76,7 +80,7 @@ def commutator(a, b):
 
 
 @implements("B01.02")
-def inverse(a):
+def inverse(a: Float[ArrayLike, "n n"]) -> Float[Array, "n n"]:
     r"""$A^{-1}$ with $AA^{-1}=A^{-1}A=I$, by elimination with pivots on $(A\mid I)$; a singular matrix is refused."""
     a = real("a", a, "n n")
     n = a.shape[0]
@@ -96,7 +100,7 @@ def inverse(a):
 
 
 @implements("B01.22")
-def orthogonality_defect(a):
+def orthogonality_defect(a: Float[ArrayLike, "n n"]) -> Float[Array, ""]:
     r"""The largest entry of $|A^\top A-I|$ and $|AA^\top-I|$: zero exactly for orthogonal matrices."""
     a = real("a", a, "n n")
     eye = jnp.eye(a.shape[0], dtype=a.dtype)
@@ -104,7 +108,7 @@ def orthogonality_defect(a):
 
 
 @implements("B01.22")
-def is_orthogonal(a, tolerance=None):
+def is_orthogonal(a: Float[ArrayLike, "n n"], tolerance: Scalar | None = None) -> Bool[Array, ""]:
     """Whether rows and columns are orthonormal, up to `tolerance` in every inner product (by default, rounding)."""
     defect = orthogonality_defect(a)
     if tolerance is None:

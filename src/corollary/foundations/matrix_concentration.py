@@ -4,7 +4,10 @@ $Z=\sum_iX_i$ in $\mathbb R^{n_1\times n_2}$, $E[X_i]=0$, $\|X_i\|\le M$ in the 
 governed by the variance $V=\max\{\|\sum E[X_iX_i^\top]\|,\|\sum E[X_i^\top X_i]\|\}$ and by the logarithm of $n_1+n_2$.
 """
 
+from __future__ import annotations
+
 import jax.numpy as jnp
+from jaxtyping import Array, ArrayLike, Float
 
 from corollary._validate import positive, real, whole, within
 from corollary.catalog import implements
@@ -12,7 +15,9 @@ from corollary.foundations._laws import together
 
 
 @implements("T01.13")
-def matrix_variance(matrices, weights=None):
+def matrix_variance(
+    matrices: Float[ArrayLike, "j a b"], weights: Float[ArrayLike, "j"] | None = None
+) -> Float[Array, ""]:
     r"""$\max\{\|\sum_jw_jA_jA_j^\top\|,\|\sum_jw_jA_j^\top A_j\|\}$ for `matrices` $A_j$ of shape (j, n1, n2).
 
     Without weights: the variance of $\sum_j\epsilon_jA_j$ with independent signs, or any coefficients of mean 0 and
@@ -30,7 +35,9 @@ def matrix_variance(matrices, weights=None):
 
 
 @implements("T01.13")
-def matrix_bernstein_mean(variance, bound, shape: tuple[int, int]):
+def matrix_bernstein_mean(
+    variance: Float[ArrayLike, "..."], bound: Float[ArrayLike, "..."], shape: tuple[int, int]
+) -> Float[Array, "..."]:
     r"""$E\|Z\|\le\sqrt{2V\ln(n_1+n_2)}+\frac M3\ln(n_1+n_2)$, `shape` being $(n_1,n_2)$."""
     variance, bound = _premises(variance, bound)
     size = jnp.log(_size(shape))
@@ -38,7 +45,12 @@ def matrix_bernstein_mean(variance, bound, shape: tuple[int, int]):
 
 
 @implements("T01.13")
-def matrix_bernstein(t, variance, bound, shape: tuple[int, int]):
+def matrix_bernstein(
+    t: Float[ArrayLike, "..."],
+    variance: Float[ArrayLike, "..."],
+    bound: Float[ArrayLike, "..."],
+    shape: tuple[int, int],
+) -> Float[Array, "..."]:
     r"""$P\{\|Z\|\ge t\}\le(n_1+n_2)\exp\Big(-\frac{t^2/2}{V+Mt/3}\Big)$, `shape` being $(n_1,n_2)$.
 
     For $n_1=n_2=1$ it is the scalar inequality for both tails.
@@ -49,7 +61,12 @@ def matrix_bernstein(t, variance, bound, shape: tuple[int, int]):
     return _size(shape) * jnp.exp(-(t**2) / 2 / (variance + bound * t / 3))
 
 
-def matrix_bernstein_deviation(delta, variance, bound, shape: tuple[int, int]):
+def matrix_bernstein_deviation(
+    delta: Float[ArrayLike, "..."],
+    variance: Float[ArrayLike, "..."],
+    bound: Float[ArrayLike, "..."],
+    shape: tuple[int, int],
+) -> Float[Array, "..."]:
     r"""The $t$ at which `matrix_bernstein` is `delta`: as for scalars, with $L=\ln\frac{n_1+n_2}\delta$."""
     variance, bound = _premises(variance, bound)
     delta = within("delta", real("delta", delta), 0.0, 1.0, open="both")

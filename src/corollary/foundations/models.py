@@ -1,10 +1,14 @@
 r"""Models that are linear in their parameters: $\theta^\top x$, the quadratic form $x^\top\theta x$, a parabola."""
 
+from __future__ import annotations
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array, ArrayLike, Float, PRNGKeyArray
 
+from corollary._types import Scalar
 from corollary._validate import real, whole
 from corollary.catalog import implements
 
@@ -15,16 +19,16 @@ class LinearModel(eqx.Module):
 
     theta: jax.Array
 
-    def __init__(self, features: int, *, key):
+    def __init__(self, features: int, *, key: PRNGKeyArray):
         self.theta = jax.random.normal(key, (whole("features", features),)) / features**0.5
 
     @classmethod
-    def of(cls, theta) -> "LinearModel":
+    def of(cls, theta: Float[ArrayLike, "d"]) -> "LinearModel":
         """The model with this parameter vector."""
         theta = real("theta", theta, "d")
         return eqx.tree_at(lambda m: m.theta, cls(theta.shape[0], key=jax.random.key(0)), theta)
 
-    def __call__(self, x):
+    def __call__(self, x: Float[ArrayLike, "_"]) -> Float[Array, ""]:
         return self.theta @ real("x", x, str(self.theta.shape[0]), finite=False)
 
 
@@ -37,11 +41,11 @@ class QuadraticForm(eqx.Module):
 
     theta: jax.Array
 
-    def __init__(self, features: int, *, key):
+    def __init__(self, features: int, *, key: PRNGKeyArray):
         self.theta = jax.random.normal(key, (whole("features", features), features)) / features
 
     @classmethod
-    def of(cls, theta) -> "QuadraticForm":
+    def of(cls, theta: Float[ArrayLike, "d d"]) -> "QuadraticForm":
         """The model with this square parameter matrix."""
         theta = real("theta", theta, "d d")
         return eqx.tree_at(lambda m: m.theta, cls(theta.shape[0], key=jax.random.key(0)), theta)
@@ -51,13 +55,13 @@ class QuadraticForm(eqx.Module):
         d = self.theta.shape[0]
         return d * (d + 1) // 2
 
-    def __call__(self, x):
+    def __call__(self, x: Float[ArrayLike, "_"]) -> Float[Array, ""]:
         x = real("x", x, str(self.theta.shape[0]), finite=False)
         return x @ self.theta @ x
 
 
 @implements("M01.06", "M01.07")
-def quadratic_features(x):
+def quadratic_features(x: Float[ArrayLike, "n d"]) -> Float[Array, "n _"]:
     r"""The products $x_i^2$ and $\sqrt2x_ix_j$, $i<j$, of each row: shape (n, d(d+1)/2).
 
     The quadratic form of a symmetric $\theta$ is linear in them, with coefficients $\theta_{ii}$ and
@@ -69,7 +73,7 @@ def quadratic_features(x):
 
 
 @implements("M01.07")
-def fit_quadratic_form(x, y) -> QuadraticForm:
+def fit_quadratic_form(x: Float[ArrayLike, "n d"], y: Float[ArrayLike, "n"]) -> QuadraticForm:
     r"""The symmetric quadratic form of least squared error; of several, the one of least Frobenius norm."""
     dims = {}
     x, y = real("x", x, "n d", dims), real("y", y, "n", dims)
@@ -82,7 +86,7 @@ def fit_quadratic_form(x, y) -> QuadraticForm:
 
 
 @implements("M01.15")
-def parabola_through(x0, y0, a):
+def parabola_through(x0: Scalar, y0: Scalar, a: Float[ArrayLike, "..."]) -> Float[Array, "..."]:
     r"""$(a,b,c)$ with $b=-ax_0$ and $c=y_0$: for any $a$, $ax^2+bx+c$ passes through $(x_0,y_0)$."""
     x0, y0, a = real("x0", x0, ""), real("y0", y0, ""), real("a", a)
     return jnp.stack(jnp.broadcast_arrays(a, -a * x0, y0), axis=-1)

@@ -1,7 +1,10 @@
 """The normal law: how near a sum comes to it, and how much of it lies near its mean."""
 
+from __future__ import annotations
+
 import jax
 import jax.numpy as jnp
+from jaxtyping import Array, ArrayLike, Float
 
 from corollary._validate import positive, real, within
 from corollary.catalog import implements
@@ -13,7 +16,7 @@ BERRY_ESSEEN, BERRY_ESSEEN_IDENTICAL, ESSEEN = 0.56, 0.4748, 0.4097321837023964
 
 
 @implements("T01.08")
-def normal_gap(values, probability):
+def normal_gap(values: Float[ArrayLike, "k"], probability: Float[ArrayLike, "..."]) -> Float[Array, ""]:
     r"""$\sup_x|P\{X\le x\}-\Phi((x-\mu)/\sigma)|$ for a law on finitely many `values`, with its own $\mu$ and $\sigma$.
 
     The Kolmogorov distance of the standardised law from the normal one. The supremum is reached at an atom, before or
@@ -35,7 +38,9 @@ def normal_gap(values, probability):
 
 
 @implements("T01.08")
-def berry_esseen(third, variance, *, identical: bool = False):
+def berry_esseen(
+    third: Float[ArrayLike, "..."], variance: Float[ArrayLike, "..."], *, identical: bool = False
+) -> Float[Array, "..."]:
     r"""$C\sum E|X_i-\mu_i|^3\,/\,(\sum\sigma_i^2)^{3/2}$: no sum of independent variables is further from normal.
 
     `third` is the sum of the absolute third central moments, `variance` that of the variances; $C$ is 0.56, or 0.4748
@@ -47,7 +52,7 @@ def berry_esseen(third, variance, *, identical: bool = False):
 
 
 @implements("T01.12")
-def normal_small_ball(t, sigma):
+def normal_small_ball(t: Float[ArrayLike, "..."], sigma: Float[ArrayLike, "..."]) -> Float[Array, "..."]:
     r"""$P\{|X|\le t\}=\mathrm{erf}\big(t/(\sigma\sqrt2)\big)$ for $X\sim N(0,\sigma^2)$ and $t\ge0$."""
     t, sigma = within("t", real("t", t), 0.0), positive("sigma", real("sigma", sigma))
     together(t=t, sigma=sigma)
@@ -55,7 +60,9 @@ def normal_small_ball(t, sigma):
 
 
 @implements("T01.12")
-def small_ball_bounds(t, sigma):
+def small_ball_bounds(
+    t: Float[ArrayLike, "..."], sigma: Float[ArrayLike, "..."]
+) -> tuple[Float[Array, "..."], Float[Array, "..."]]:
     r"""$\frac23\frac t\sigma<P\{|X|\le t\}<\frac45\frac t\sigma$ for $X\sim N(0,\sigma^2)$, $0<t\le\sigma$: a pair."""
     t, sigma = positive("t", real("t", t)), positive("sigma", real("sigma", sigma))
     together(t=t, sigma=sigma)

@@ -1,19 +1,24 @@
 r"""Norms of vectors, sequences, functions and matrices, and the axioms that make a norm."""
 
+from __future__ import annotations
+
+from collections.abc import Callable
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array, ArrayLike, Float
 
 from corollary._show import shown
+from corollary._types import Scalar
 from corollary._validate import concrete, one_of, positive, real, whole
 from corollary.catalog import implements
 from corollary.foundations.quadrature import panels as _panels
 
 
 @implements("B01.04", "M00.01")
-def vector_norm(x, p=2.0):
+def vector_norm(x: Float[ArrayLike, "... d"], p: Scalar = 2.0) -> Float[Array, "..."]:
     r"""$\|x\|_p=(\sum_i|x_i|^p)^{1/p}$ over the last axis, $\max_i|x_i|$ for $p=\infty$; a norm exactly for $p\ge1$."""
     x = real("x", x, "... d")
     p = _exponent(p).astype(x.dtype)
@@ -27,7 +32,7 @@ def vector_norm(x, p=2.0):
 
 
 @implements("B01.03")
-def sequence_norms(a, p=2.0):
+def sequence_norms(a: Float[ArrayLike, "n"], p: Scalar = 2.0) -> Float[Array, "_"]:
     r"""$\|(a_1,\dots,a_N)\|_p$ for every $N$: bounded in $N$ exactly if the sequence is in $\ell^p$."""
     a = real("a", a, "n")
     p = _exponent(p).astype(a.dtype)
@@ -37,7 +42,15 @@ def sequence_norms(a, p=2.0):
 
 
 @implements("B01.03", "M00.01")
-def function_norm(f, p, low, high, *, panels: int = 64, nodes: int = 8):
+def function_norm(
+    f: Callable,
+    p: Scalar,
+    low: Float[ArrayLike, "..."],
+    high: Float[ArrayLike, "..."],
+    *,
+    panels: int = 64,
+    nodes: int = 8,
+) -> Float[Array, ""]:
     r"""$\|f\|_p=(\int|f|^p)^{1/p}$ over the box from `low` to `high`, by Gauss-Legendre on panels along each axis.
 
     `f` takes one point, of the shape of `low`: () or (d,). For $p=\infty$ the largest value at the nodes, which is
@@ -65,7 +78,7 @@ def function_norm(f, p, low, high, *, panels: int = 64, nodes: int = 8):
 
 
 @implements("B01.05", "B01.32")
-def operator_norm(a, p=2.0):
+def operator_norm(a: Float[ArrayLike, "m n"], p: Scalar = 2.0) -> Float[Array, ""]:
     r"""$\sup_{x\ne0}\|Ax\|_p/\|x\|_p$ for $p=1$ (largest column sum), $2$ ($\sigma_1$), $\infty$ (largest row sum)."""
     a, p = real("a", a, "m n"), one_of("p", p, (1, 2, np.inf))
     if p == 2:
@@ -84,7 +97,7 @@ class PowerIteration(NamedTuple):
 
 
 @implements("B01.05")
-def power_iteration(a, start, steps: int) -> PowerIteration:
+def power_iteration(a: Float[ArrayLike, "m n"], start: Float[ArrayLike, "n"], steps: int) -> PowerIteration:
     r"""$v\leftarrow A^\top Av/\|A^\top Av\|$ from `start`, with $\|Av\|$ before each step as estimate of $\sigma_1$.
 
     The angle to the top right singular vector shrinks by $(\sigma_2/\sigma_1)^2$ a step and the error of the
@@ -123,7 +136,9 @@ class NormAxioms(NamedTuple):
 
 
 @implements("B01.04")
-def norm_axioms(norm, u, v, scalars) -> NormAxioms:
+def norm_axioms(
+    norm: Callable, u: Float[ArrayLike, "..."], v: Float[ArrayLike, "..."], scalars: Float[ArrayLike, "n"]
+) -> NormAxioms:
     """Test the axioms on pairs `u`, `v` (n, ...) and `scalars` (n,); the unit vectors of the space join the pairs."""
     if not callable(norm):
         raise TypeError(f"norm must be a function of a vector, got {type(norm).__name__}.")
@@ -148,7 +163,9 @@ def norm_axioms(norm, u, v, scalars) -> NormAxioms:
 
 
 @implements("B01.02")
-def inner(x, y, gram=None):
+def inner(
+    x: Float[ArrayLike, "d"], y: Float[ArrayLike, "d"], gram: Float[ArrayLike, "d d"] | None = None
+) -> Float[Array, ""]:
     r"""$x^\top My$; $M$ is the identity unless `gram` is given."""
     dims = {}
     x, y = real("x", x, "d", dims), real("y", y, "d", dims)
@@ -156,13 +173,15 @@ def inner(x, y, gram=None):
 
 
 @implements("B01.06")
-def cauchy_schwarz_gap(x, y, gram=None):
+def cauchy_schwarz_gap(
+    x: Float[ArrayLike, "d"], y: Float[ArrayLike, "d"], gram: Float[ArrayLike, "d d"] | None = None
+) -> Float[Array, ""]:
     r"""$\langle x,x\rangle\langle y,y\rangle-\langle x,y\rangle^2$: zero or more in every inner product."""
     return inner(x, x, gram) * inner(y, y, gram) - inner(x, y, gram) ** 2
 
 
 @implements("B01.06")
-def lagrange_gap(x, y):
+def lagrange_gap(x: Float[ArrayLike, "d"], y: Float[ArrayLike, "d"]) -> Float[Array, ""]:
     r"""$\sum_{i<j}(x_iy_j-x_jy_i)^2$: the gap as a sum of squares (Lagrange), zero exactly for parallel vectors."""
     dims = {}
     x, y = real("x", x, "d", dims), real("y", y, "d", dims)

@@ -1,14 +1,20 @@
 r"""Small words that every text uses: indicator, entrywise product, and the set of all minimisers."""
 
+from __future__ import annotations
+
+from collections.abc import Callable
+
 import jax
 import jax.numpy as jnp
+from jaxtyping import Array, ArrayLike, Bool, Float
 
+from corollary._types import Scalar
 from corollary._validate import real, within
 from corollary.catalog import implements
 
 
 @implements("M00.03")
-def indicator(contains, z):
+def indicator(contains: Callable, z: Float[ArrayLike, "..."]) -> Float[Array, "..."]:
     r"""$\mathbf 1_A(z)$, where the function `contains` says whether a point is in $A$."""
     if not callable(contains):
         raise TypeError(f"contains must be a function of a point, got {type(contains).__name__}.")
@@ -16,7 +22,7 @@ def indicator(contains, z):
 
 
 @implements("M00.03")
-def hadamard(x, y):
+def hadamard(x: Float[ArrayLike, "..."], y: Float[ArrayLike, "..."]) -> Float[Array, "..."]:
     r"""$(x\odot y)_d=x_dy_d$: entry by entry, for arrays of one shape (where `*` would also stretch them)."""
     x, y = real("x", x), real("y", y)
     if x.shape != y.shape:
@@ -25,7 +31,7 @@ def hadamard(x, y):
 
 
 @implements("M00.03")
-def entrywise(phi, x):
+def entrywise(phi: Callable, x: Float[ArrayLike, "..."]) -> Float[Array, "..."]:
     r"""$\phi(x)$ for a function $\phi$ of a number and an array $x$: $\phi$ at every entry."""
     if not callable(phi):
         raise TypeError(f"phi must be a function of a number, got {type(phi).__name__}.")
@@ -34,7 +40,7 @@ def entrywise(phi, x):
 
 
 @implements("M00.03")
-def argmin_set(g, candidates, tolerance=0.0):
+def argmin_set(g: Callable, candidates: Float[ArrayLike, "..."], tolerance: Scalar = 0.0) -> Bool[Array, "..."]:
     r"""Which of `candidates` (n, ...) are in $\arg\min g=\{z:g(z)\le g(z')\ \forall z'\}$: all of them, not only one.
 
     Values within `tolerance` of the least count as least.

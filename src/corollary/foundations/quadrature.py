@@ -1,9 +1,13 @@
 """Rules of quadrature: Gauss and Legendre's on panels, one for a half-line, one for means over a normal variable."""
 
+from __future__ import annotations
+
 from functools import cache
 
 import jax.numpy as jnp
 import numpy as np
+from jax.typing import DTypeLike
+from jaxtyping import Array, ArrayLike, Float
 
 from corollary._validate import real, whole
 
@@ -15,7 +19,7 @@ def gauss_legendre(nodes: int) -> tuple[np.ndarray, np.ndarray]:
     return (x + 1) / 2, w / 2
 
 
-def panels(breaks, nodes: int):
+def panels(breaks: Float[ArrayLike, "n"], nodes: int) -> tuple[Float[Array, "_"], Float[Array, "_"]]:
     """Points and weights, of shape (panels * nodes,), of the rule repeated between successive `breaks`."""
     breaks = real("breaks", breaks, "n")
     x, w = (jnp.asarray(a, breaks.dtype) for a in gauss_legendre(nodes))
@@ -35,7 +39,7 @@ def half_line(points: int = 200, reach: float = 4.5) -> tuple[np.ndarray, np.nda
     return t, t * np.pi / 2 * np.cosh(s) * (s[1] - s[0])
 
 
-def normal_rule(nodes: int, dtype) -> tuple[np.ndarray, np.ndarray]:
+def normal_rule(nodes: int, dtype: DTypeLike) -> tuple[np.ndarray, np.ndarray]:
     r"""Nodes and weights of a mean over $\mathcal N(0,1)$: equidistant points, weighted by the density.
 
     For functions that are smooth in a strip about the real line the error falls as $e^{-2\pi\cdot\text{strip}/h}$ in

@@ -1,18 +1,22 @@
 r"""Lipschitz and smoothness constants: bounded from below by samples, from above by certificates."""
 
-from collections.abc import Sequence
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array, ArrayLike, Float
 
+from corollary._types import Scalar
 from corollary._validate import concrete, positive, real, whole, within
 from corollary.catalog import implements
 
 
 @implements("B01.14")
-def pair_slopes(f, x, y):
+def pair_slopes(f: Callable, x: Float[ArrayLike, "..."], y: Float[ArrayLike, "..."]) -> Float[Array, "..."]:
     r"""$\|f(x)-f(y)\|/\|x-y\|$ of every pair of rows of `x` and `y` (n, ...): each is at most the Lipschitz constant.
 
     Pairs that coincide get slope 0: they say nothing.
@@ -26,7 +30,9 @@ def pair_slopes(f, x, y):
 
 
 @implements("B01.14")
-def lipschitz_lower_bound(f, x, y, rounds: int = 0):
+def lipschitz_lower_bound(
+    f: Callable, x: Float[ArrayLike, "..."], y: Float[ArrayLike, "..."], rounds: int = 0
+) -> Float[Array, ""]:
     r"""The largest slope over the pairs of `x` and `y`: a lower bound of the Lipschitz constant.
 
     In each of `rounds` every pair moves to that half of its segment over which the slope is larger. That never
@@ -47,7 +53,9 @@ def lipschitz_lower_bound(f, x, y, rounds: int = 0):
 
 
 @implements("B01.14", "B01.15")
-def lipschitz_upper_bound(f, low, high, smoothness, cells: int = 100):
+def lipschitz_upper_bound(
+    f: Callable, low: Float[ArrayLike, "..."], high: Float[ArrayLike, "..."], smoothness: Scalar, cells: int = 100
+) -> Float[Array, ""]:
     r"""$\max_c\|\nabla f(c)\|+Mr$ over the centres $c$ of a grid of cells of half-diagonal $r$: a certificate.
 
     For a real `f` on the box from `low` to `high` (numbers, or vectors of at most a few entries) whose gradient is
@@ -70,7 +78,7 @@ def lipschitz_upper_bound(f, low, high, smoothness, cells: int = 100):
 
 
 @implements("B01.14")
-def network_lipschitz_bound(weights: Sequence, slope=1.0):
+def network_lipschitz_bound(weights: Sequence, slope: Scalar = 1.0) -> Float[Array, ""]:
     r"""$s^{k-1}\prod_i\|W_i\|_2$: a Lipschitz constant of $W_k\phi(\cdots\phi(W_1x))$ for an $s$-Lipschitz $\phi$."""
     if not isinstance(weights, Sequence) or not weights:
         raise ValueError("weights must be a sequence of at least one matrix.")
@@ -84,13 +92,13 @@ def network_lipschitz_bound(weights: Sequence, slope=1.0):
 
 
 @implements("B01.16", "E03.04", "M17.06", "T02.06", "T07.01")
-def smoothness_lower_bound(f, x, y):
+def smoothness_lower_bound(f: Callable, x: Float[ArrayLike, "..."], y: Float[ArrayLike, "..."]) -> Float[Array, ""]:
     r"""$\max\|\nabla f(x)-\nabla f(y)\|/\|x-y\|$ over the pairs of rows: a lower bound of the smoothness constant."""
     return jnp.max(pair_slopes(jax.grad(_function(f)), x, y))
 
 
 @implements("B01.16", "E03.04", "M17.06", "T02.06")
-def quadratic_smoothness(hessian):
+def quadratic_smoothness(hessian: Float[ArrayLike, "d d"]) -> Float[Array, ""]:
     r"""$\max_i|\lambda_i(H)|$: the smoothness constant of $\frac12x^\top Hx$, exactly; 2 for $x^2$."""
     hessian = real("hessian", hessian, "d d")
     return jnp.max(jnp.abs(jnp.linalg.eigvalsh((hessian + hessian.T) / 2)))

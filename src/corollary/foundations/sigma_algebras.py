@@ -4,16 +4,20 @@ Outcomes are numbered $0,\dots,n-1$. An event is a row of $n$ truth values, a fa
 many events there are depends on the values, so these functions work on NumPy arrays, outside `jit`.
 """
 
+from __future__ import annotations
+
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
+from jaxtyping import ArrayLike, Bool, Float
 
 from corollary._validate import concrete, real
 from corollary.catalog import implements
 
 
 @implements("B01.26")
-def atoms(events) -> np.ndarray:
+def atoms(events: Bool[ArrayLike, "m n"] | Sequence[Sequence[bool]]) -> np.ndarray:
     """The number of the atom of each outcome: outcomes that no event of the family tells apart share an atom."""
     events = _family("events", events)
     _, first, atom = np.unique(events.T, axis=0, return_index=True, return_inverse=True)
@@ -23,7 +27,7 @@ def atoms(events) -> np.ndarray:
 
 
 @implements("B01.26")
-def generate_sigma_algebra(events) -> np.ndarray:
+def generate_sigma_algebra(events: Bool[ArrayLike, "m n"] | Sequence[Sequence[bool]]) -> np.ndarray:
     r"""The smallest sigma-algebra that contains `events`: all unions of its $k$ atoms, $2^k$ events as rows."""
     atom = atoms(events)
     count = int(atom.max()) + 1
@@ -34,7 +38,7 @@ def generate_sigma_algebra(events) -> np.ndarray:
 
 
 @implements("B01.26")
-def is_sigma_algebra(events) -> bool:
+def is_sigma_algebra(events: Bool[ArrayLike, "m n"] | Sequence[Sequence[bool]]) -> bool:
     r"""Whether the family holds the empty and the full set, and with its events their complements and unions.
 
     Every event is a union of the $k$ atoms of the family, so it is closed exactly if it has $2^k$ different events.
@@ -51,7 +55,9 @@ class Measurability(NamedTuple):
 
 
 @implements("B01.27")
-def is_measurable(values, generators) -> Measurability:
+def is_measurable(
+    values: Float[ArrayLike, "n"], generators: Bool[ArrayLike, "m n"] | Sequence[Sequence[bool]]
+) -> Measurability:
     r"""Whether $\{\omega:X(\omega)\in B\}$ is in the sigma-algebra that `generators` (m, n) generate, for every $B$.
 
     It is if $X$ is constant on every atom: then each of these sets is a union of atoms. The sigma-algebra itself
@@ -71,7 +77,7 @@ def is_measurable(values, generators) -> Measurability:
 class ProbabilitySpace:
     r"""$(\Omega,\mathcal F,\Pr)$: a sigma-algebra, and a probability for each of its events, checked to be additive."""
 
-    def __init__(self, events, probabilities):
+    def __init__(self, events: Bool[ArrayLike, "m n"] | Sequence[Sequence[bool]], probabilities: Float[ArrayLike, "_"]):
         events, p = _family("events", events), np.asarray(real("probabilities", probabilities, "m"), float)
         if not is_sigma_algebra(events):
             raise ValueError("events must be a sigma-algebra; generate_sigma_algebra makes one.")
@@ -91,7 +97,9 @@ class ProbabilitySpace:
         self.events, self.probabilities = events, p
 
     @classmethod
-    def of_weights(cls, weights, generators=None) -> "ProbabilitySpace":
+    def of_weights(
+        cls, weights: Float[ArrayLike, "n"], generators: Bool[ArrayLike, "m _"] | Sequence[Sequence[bool]] | None = None
+    ) -> "ProbabilitySpace":
         """The space with these probabilities of the outcomes; with all subsets as events unless told otherwise."""
         weights = np.asarray(real("weights", weights, "n"), float)
         events = generate_sigma_algebra(np.eye(weights.size, dtype=bool) if generators is None else generators)
@@ -99,7 +107,7 @@ class ProbabilitySpace:
             raise ValueError(f"generators must have {weights.size} truth values per row, got {events.shape[1]}.")
         return cls(events, events @ weights)
 
-    def probability(self, event) -> float:
+    def probability(self, event: Bool[ArrayLike, "n"] | Sequence[bool]) -> float:
         """The probability of an event, given as n truth values; a set that is not an event is refused."""
         event = _family("event", np.asarray(event)[None])
         if event.shape[1] != self.events.shape[1]:

@@ -1,25 +1,29 @@
 """Eigenvalues, the Loewner order, and the singular value decomposition."""
 
+from __future__ import annotations
+
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array, ArrayLike, Bool, Float, Int
 
 from corollary._show import shown
+from corollary._types import Scalar
 from corollary._validate import concrete, real, whole, within
 from corollary.catalog import implements
 
 
 @implements("B01.17")
-def sorted_eigen(a):
+def sorted_eigen(a: Float[ArrayLike, "n n"]) -> tuple[Float[Array, "_"], Float[Array, "_ _"]]:
     r"""Eigenvalues $\lambda_1\ge\dots\ge\lambda_n$ of a symmetric matrix, and its eigenvectors as columns."""
     values, vectors = jnp.linalg.eigh(_symmetric("a", a))
     return values[::-1], vectors[:, ::-1]
 
 
 @implements("B01.17")
-def characteristic_polynomial(a):
+def characteristic_polynomial(a: Float[ArrayLike, "n n"]) -> Float[Array, "_"]:
     r"""Coefficients of $\det(\lambda I-A)$, highest power first, by the recursion of Faddeev and Le Verrier.
 
     $M_k=AM_{k-1}+c_{k-1}I$ and $c_k=-\frac1k\mathrm{tr}(AM_k)$ from $M_0=0$, $c_0=1$. Exact in exact arithmetic; in
@@ -40,7 +44,7 @@ def characteristic_polynomial(a):
 
 
 @implements("B01.19")
-def is_psd(a, tolerance=None):
+def is_psd(a: Float[ArrayLike, "n n"], tolerance: Scalar | None = None) -> Bool[Array, ""]:
     r"""Whether $u^\top Au\ge0$ for all $u$: no negative eigenvalue of the symmetric part $(A+A^\top)/2$.
 
     Of a matrix that is not symmetric the eigenvalues of `a` itself decide nothing. `tolerance` is the size of a
@@ -56,7 +60,9 @@ def is_psd(a, tolerance=None):
 
 
 @implements("B01.19")
-def loewner_geq(a, b, tolerance=None):
+def loewner_geq(
+    a: Float[ArrayLike, "n n"], b: Float[ArrayLike, "n n"], tolerance: Scalar | None = None
+) -> Bool[Array, ""]:
     r"""$A\succcurlyeq B$: $A-B$ is positive semi-definite. A partial order on symmetric matrices."""
     a, b = _symmetric("a", a), _symmetric("b", b)
     if a.shape != b.shape:
@@ -68,13 +74,13 @@ def loewner_geq(a, b, tolerance=None):
 
 
 @implements("B01.20")
-def singular_values(a):
+def singular_values(a: Float[ArrayLike, "m n"]) -> Float[Array, "_"]:
     r"""$\sigma_i(A)=\sqrt{\lambda_i(A^\top A)}=\sqrt{\lambda_i(AA^\top)}$ for $i\le\min(m,n)$, in decreasing order."""
     return jnp.linalg.svd(real("a", a, "m n"), compute_uv=False)
 
 
 @implements("B01.20")
-def numerical_rank(a, tolerance=None):
+def numerical_rank(a: Float[ArrayLike, "m n"], tolerance: Scalar | None = None) -> Int[Array, ""]:
     """The number of singular values above `tolerance`, by default what rounding makes of zero."""
     s = singular_values(a)
     if tolerance is None:
@@ -94,21 +100,21 @@ class SVD(NamedTuple):
     __repr__ = shown
 
     @property
-    def d(self):
+    def d(self) -> Float[Array, "_ _"]:
         """The diagonal as an (m, n) matrix, padded with zeros."""
         m, n = self.u.shape[0], self.v.shape[0]
         return jnp.zeros((m, n), self.s.dtype).at[jnp.arange(self.s.size), jnp.arange(self.s.size)].set(self.s)
 
 
 @implements("B01.21")
-def svd(a) -> SVD:
+def svd(a: Float[ArrayLike, "m n"]) -> SVD:
     """The full singular value decomposition of a real matrix."""
     u, s, vh = jnp.linalg.svd(real("a", a, "m n"), full_matrices=True)
     return SVD(u, s, vh.T)
 
 
 @implements("B01.21")
-def jacobi_svd(a, sweeps: int = 12) -> SVD:
+def jacobi_svd(a: Float[ArrayLike, "m n"], sweeps: int = 12) -> SVD:
     r"""The thin decomposition of a tall matrix (m >= n) from scratch, by one-sided Jacobi rotations.
 
     Each rotation of two columns makes them orthogonal; after a few sweeps over all pairs all are, and they are the
@@ -148,14 +154,14 @@ def jacobi_svd(a, sweeps: int = 12) -> SVD:
 
 
 @implements("B01.23")
-def rank_one_terms(a):
+def rank_one_terms(a: Float[ArrayLike, "m n"]) -> Float[Array, "_ m n"]:
     r"""The terms $\sigma_iu_iv_i^\top$ of $A=\sum_i\sigma_iu_iv_i^\top$, largest first: shape (min(m, n), m, n)."""
     u, s, vh = jnp.linalg.svd(real("a", a, "m n"), full_matrices=False)
     return s[:, None, None] * u.T[:, :, None] * vh[:, None, :]
 
 
 @implements("B01.23")
-def truncation_errors(a):
+def truncation_errors(a: Float[ArrayLike, "m n"]) -> Float[Array, "_"]:
     r"""$\|A-A_k\|_F=(\sum_{i>k}\sigma_i^2)^{1/2}$ of the sum of the first $k$ terms, for $k=0,\dots,\min(m,n)$."""
     s = singular_values(a)
     tail = jnp.cumsum((s**2)[::-1])[::-1]
@@ -174,7 +180,7 @@ class Geometry(NamedTuple):
 
 
 @implements("B01.24")
-def svd_geometry(a, points: int = 360) -> Geometry:
+def svd_geometry(a: Float[ArrayLike, "2 2"], points: int = 360) -> Geometry:
     """What each factor of a 2 x 2 matrix does to the unit circle; the first point is (1, 0)."""
     parts = svd(real("a", a, "2 2"))
     phi = 2 * jnp.pi * jnp.arange(whole("points", points, 4)) / points

@@ -4,13 +4,16 @@ Every entry is a sum of products of probabilities, without a subtraction: the sm
 relatively, as the largest.
 """
 
+from __future__ import annotations
+
 import jax
 import jax.numpy as jnp
+from jaxtyping import Array, ArrayLike, Float
 
 from corollary._validate import real, within
 
 
-def poisson_binomial(p):
+def poisson_binomial(p: Float[ArrayLike, "n"]) -> Float[Array, "_"]:
     r"""The probabilities of $0,\dots,n$ for the sum of independent 0-1 variables with $P\{X_i=1\}=p_i$: (n + 1,)."""
     p = within("p", real("p", p, "n"), 0.0, 1.0)
     start = jnp.zeros(p.shape[0] + 1, p.dtype).at[0].set(1)
@@ -21,13 +24,13 @@ def poisson_binomial(p):
     return jax.lax.scan(add, start, p)[0]
 
 
-def upper_tail(law):
+def upper_tail(law: Float[ArrayLike, "... k"]) -> Float[Array, "..."]:
     r"""$P\{X\ge k\}$ for $k=0,\dots,n$ from the probabilities of $0,\dots,n$, summed from the far end."""
     law = within("law", real("law", law, "... k"), 0.0)
     return jnp.flip(jnp.cumsum(jnp.flip(law, -1), -1), -1)
 
 
-def signed_sums(weights):
+def signed_sums(weights: Float[ArrayLike, "n"]) -> Float[Array, "_"]:
     r"""All $2^n$ values of $\sum_i\pm w_i$, each of probability $2^{-n}$, for $n\le24$ weights."""
     weights = real("weights", weights, "n")
     if weights.shape[0] > 24:

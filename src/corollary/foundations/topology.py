@@ -1,5 +1,7 @@
 """Open, closed, compact: exact on finite unions of intervals; finite subcovers; rationals between any two numbers."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from fractions import Fraction
 from math import floor, inf, isfinite, isnan
@@ -7,8 +9,10 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+from jaxtyping import ArrayLike, Float
 
 from corollary._show import shown
+from corollary._types import Scalar
 from corollary._validate import real
 from corollary.catalog import implements
 
@@ -37,15 +41,15 @@ class IntervalSet:
         object.__setattr__(self, "parts", _joined([p for p in checked if p is not None]))
 
     @classmethod
-    def open(cls, low, high) -> "IntervalSet":
+    def open(cls, low: float, high: float) -> "IntervalSet":
         return cls((Interval(low, high, False, False),))
 
     @classmethod
-    def closed(cls, low, high) -> "IntervalSet":
+    def closed(cls, low: float, high: float) -> "IntervalSet":
         return cls((Interval(low, high, True, True),))
 
     @classmethod
-    def point(cls, x) -> "IntervalSet":
+    def point(cls, x: float) -> "IntervalSet":
         return cls.closed(x, x)
 
     def __or__(self, other: "IntervalSet") -> "IntervalSet":
@@ -115,7 +119,7 @@ class Subcover(NamedTuple):
 
 
 @implements("B01.30")
-def finite_subcover(low, high, lefts, rights) -> Subcover:
+def finite_subcover(low: Scalar, high: Scalar, lefts: Float[ArrayLike, "n"], rights: Float[ArrayLike, "n"]) -> Subcover:
     r"""As few of the open intervals $(l_i,r_i)$ as cover $[a,b]$: always the one that reaches farthest."""
     dims = {}
     low, high = real("low", low, ""), real("high", high, "")
@@ -134,7 +138,7 @@ def finite_subcover(low, high, lefts, rights) -> Subcover:
 
 
 @implements("B01.31")
-def rational_between(a, b) -> Fraction:
+def rational_between(a: Fraction, b: Fraction) -> Fraction:
     r"""A rational strictly between $a<b$: $p/q$ with $q=\lfloor1/(b-a)\rfloor+1$ and $p=\lfloor qa\rfloor+1$. Exact."""
     a, b = _ends(a, b)
     q = floor(1 / (b - a)) + 1
@@ -142,7 +146,7 @@ def rational_between(a, b) -> Fraction:
 
 
 @implements("B01.31")
-def simplest_between(a, b) -> Fraction:
+def simplest_between(a: Fraction, b: Fraction) -> Fraction:
     r"""The rational strictly between $a<b$ with the smallest denominator, along the continued fraction of the two."""
     a, b = _ends(a, b)
     steps = []

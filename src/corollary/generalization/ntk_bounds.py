@@ -5,12 +5,16 @@ $H^*=$ `first_layer_ntk`. For ReLU and unit vectors $H^*_{ij}=\sum_kc_k\langle x
 `relu_ntk_coefficients`, whose values are those of the norms of polynomials in the space of the kernel.
 """
 
+from __future__ import annotations
+
 import math
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array, ArrayLike, Float
 
+from corollary._types import Scalar
 from corollary._validate import concrete, one_of, positive, real, whole, within
 from corollary.catalog import implements
 from corollary.foundations import average_deviation
@@ -18,7 +22,7 @@ from corollary.kernels.dynamics import flow_filter, spectrum
 
 
 @implements("T09.14", "T09.26")
-def label_energy(h, y):
+def label_energy(h: Float[ArrayLike, "n n"], y: Float[ArrayLike, "..."]) -> Float[Array, "..."]:
     r"""$y^\top H^{-1}y$, the squared norm of the interpolant of the labels; infinite if no function interpolates them.
 
     That is if $H$ is singular and $y$ not in its range. `y` is (n,), or (n, k) for k sets of labels.
@@ -35,7 +39,7 @@ def label_energy(h, y):
 
 
 @implements("T09.14", "B07.23")
-def ntk_complexity(h, y):
+def ntk_complexity(h: Float[ArrayLike, "n n"], y: Float[ArrayLike, "..."]) -> Float[Array, ""]:
     r"""$\frac1n\sqrt{2\,y^\top H^{-1}y\,\operatorname{tr}H}$; unchanged if $H$ is scaled.
 
     For ReLU and unit vectors $\operatorname{tr}H=n/2$, and this is $\sqrt{y^\top H^{-1}y/n}$.
@@ -45,7 +49,7 @@ def ntk_complexity(h, y):
 
 
 @implements("T09.14")
-def ball_complexity(h, radius):
+def ball_complexity(h: Float[ArrayLike, "n n"], radius: Float[ArrayLike, "..."]) -> Float[Array, "..."]:
     r"""$\frac Bn\sqrt{\operatorname{tr}H}$, which bounds the empirical Rademacher complexity
     $\frac Bn\mathbb E\sqrt{\sigma^\top H\sigma}$ of the functions of norm at most $B$ = `radius`.
     """
@@ -54,7 +58,7 @@ def ball_complexity(h, radius):
 
 
 @implements("T09.14")
-def ntk_generalisation_bound(h, y, delta):
+def ntk_generalisation_bound(h: Float[ArrayLike, "n n"], y: Float[ArrayLike, "..."], delta: Scalar) -> Float[Array, ""]:
     r"""A bound on the expected loss of the interpolant, true with probability $1-\delta$, all terms included.
 
     For a loss in [0, 1] that is 1-Lipschitz in the prediction and zero at the label, such as $\min(|f-y|,1)$. With
@@ -71,7 +75,13 @@ def ntk_generalisation_bound(h, y, delta):
 
 
 @implements("T09.26")
-def flow_movement(h, y, times, *, start=None):
+def flow_movement(
+    h: Float[ArrayLike, "n n"],
+    y: Float[ArrayLike, "n"],
+    times: Float[ArrayLike, "t"],
+    *,
+    start: Float[ArrayLike, "n"] | None = None,
+) -> Float[Array, "_"]:
     r"""$\|\theta(t)-\theta(0)\|^2$ of a linear model with the kernel `h` under gradient flow, at each of `times`.
 
     $r^\top(I-e^{-tH})H^{-1}(I-e^{-tH})r$ with $r=y-u(0)$; it rises to $r^\top H^{-1}r$.
@@ -85,7 +95,7 @@ def flow_movement(h, y, times, *, start=None):
 
 
 @implements("T09.10")
-def kernel_deviation(n: int, width: int, delta, *, spread: float = 2.0):
+def kernel_deviation(n: int, width: int, delta: Scalar, *, spread: float = 2.0) -> Float[Array, ""]:
     r"""With probability $1-\delta$ no entry of $H(0)$ is further than this from $H^*$, for $n$ unit vectors.
 
     $\sqrt{\frac{s^2}{2m}\log\frac{2n^2}\delta}$ by Hoeffding's inequality for each of $n^2$ averages of $m$ numbers in
@@ -99,7 +109,7 @@ def kernel_deviation(n: int, width: int, delta, *, spread: float = 2.0):
 
 
 @implements("T09.10")
-def sufficient_width(n: int, epsilon, delta) -> int:
+def sufficient_width(n: int, epsilon: Scalar, delta: Scalar) -> int:
     r"""$\lceil16n^2\log(n/\delta)/\epsilon^2\rceil$: with probability $1-\delta$, $\|H(0)-H^*\|_2\le\epsilon$.
 
     For $n\ge2$ unit vectors and $|\sigma'|\le1$.
@@ -111,7 +121,7 @@ def sufficient_width(n: int, epsilon, delta) -> int:
 
 
 @implements("T09.11")
-def weight_movement_bound(residuals, step, width):
+def weight_movement_bound(residuals: Float[ArrayLike, "t n"], step: Scalar, width: int) -> Float[Array, "_"]:
     r"""$\|w_r(k)-w_r(0)\|\le\frac\eta{\sqrt m}\sum_{j<k}\|u(j)-y\|_1$ for every unit: (steps + 1,), from the residuals
     (steps + 1, n) before each step of gradient descent. For $|\sigma'|\le1$, $|a_r|=1$ and unit vectors.
 
@@ -124,7 +134,7 @@ def weight_movement_bound(residuals, step, width):
 
 
 @implements("T09.11")
-def kernel_change_bound(movement, width=None):
+def kernel_change_bound(movement: Float[ArrayLike, "... m"], width: Scalar | None = None) -> Float[Array, "..."]:
     r"""$\max_{ij}|H(t)-H(0)|_{ij}\le\frac2m\sum_r\|w_r(t)-w_r(0)\|$, from the `movement` (..., m) of the units.
 
     For $|\sigma'|,|\sigma''|\le1$ and unit vectors. `width` is $m$, where some of the units are absent.
@@ -149,7 +159,7 @@ def relu_ntk_coefficients(terms: int) -> np.ndarray:
 
 
 @implements("T09.27", "B07.23")
-def relu_ntk_series(z, terms: int):
+def relu_ntk_series(z: Float[ArrayLike, "..."], terms: int) -> Float[Array, "..."]:
     r"""The partial sum up to $z^{2L}$, $L$ = `terms`, of $z\frac{\pi-\arccos z}{2\pi}$ for $|z|\le1$, entrywise.
 
     Its error is geometric in $L$ inside the interval and of the order $L^{-1/2}$ at its ends.
@@ -162,7 +172,7 @@ def relu_ntk_series(z, terms: int):
 
 
 @implements("T09.16")
-def polynomial_teacher_norm(coefficients, size):
+def polynomial_teacher_norm(coefficients: Float[ArrayLike, "k"], size: Scalar) -> Float[Array, ""]:
     r"""$\sqrt{\sum_ka_k^2\|\beta\|^{2k}/c_k}$: at least $\sqrt{y^\top(H^*)^{-1}y}$ for $y_i=g(\beta\cdot x_i)$,
     $g(z)=\sum_ka_kz^k$, and any number of unit vectors $x_i$.
 
@@ -178,7 +188,9 @@ def polynomial_teacher_norm(coefficients, size):
 
 
 @implements("T09.16", "T09.28", "B07.23")
-def teacher_bound(kind: str, alpha, beta, n: int, *, power: int = 2):
+def teacher_bound(
+    kind: str, alpha: Float[ArrayLike, "k"], beta: Float[ArrayLike, "k d"], n: int, *, power: int = 2
+) -> Float[Array, ""]:
     r"""A bound on `ntk_complexity` with ReLU at n unit vectors, for labels $\sum_j\alpha_jg(\beta_j\cdot x)$.
 
     `alpha` is (k,) and `beta` (k, d). `kind` is `"linear"`, $g(z)=z$: $2\sum_j|\alpha_j|\|\beta_j\|/\sqrt n$ (the texts

@@ -5,13 +5,16 @@ has in common for all pairs of points: $\tilde K=HKH$ with $H=I-\frac1n\mathbf 1
 features less their mean.
 """
 
+from __future__ import annotations
+
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array, ArrayLike, Float
 
 from corollary._validate import concrete, real
 
 
-def centred_kernel(k):
+def centred_kernel(k: Float[ArrayLike, "n n"]) -> Float[Array, "n n"]:
     r"""$HKH$, $H=I-\frac1n\mathbf 1\mathbf 1^\top$: inner products of the features less their mean. `k` is (n, n)."""
     k = real("k", k, "n n")
     # twice one side: the same matrix as the usual four terms, and rows that are equal leave exact zeros
@@ -19,7 +22,7 @@ def centred_kernel(k):
     return k - k.mean(1, keepdims=True)
 
 
-def kernel_alignment(k1, k2):
+def kernel_alignment(k1: Float[ArrayLike, "n n"], k2: Float[ArrayLike, "n n"]) -> Float[Array, ""]:
     r"""$\langle K_1,K_2\rangle/\|K_1\|_F\|K_2\|_F$, the cosine of the angle between two matrices (n, n).
 
     1 exactly if one is a positive multiple of the other; of semidefinite matrices never negative. Of centred matrices
@@ -37,7 +40,7 @@ def kernel_alignment(k1, k2):
     return jnp.sum(a * b) / jnp.sqrt(jnp.sum(a * a) * jnp.sum(b * b))
 
 
-def kernel_drift(k1, k2):
+def kernel_drift(k1: Float[ArrayLike, "n n"], k2: Float[ArrayLike, "n n"]) -> Float[Array, ""]:
     r"""$\|K_2-K_1\|_F/\|K_1\|_F$: how far a kernel went from `k1`, (n, n), relative to its size."""
     k1, k2 = _pair(k1, k2)
     _not_zero("k1", k1)
@@ -45,7 +48,7 @@ def kernel_drift(k1, k2):
     return jnp.linalg.norm((k2 - k1) / size) / jnp.linalg.norm(k1 / size)
 
 
-def label_alignment(k, y):
+def label_alignment(k: Float[ArrayLike, "n n"], y: Float[ArrayLike, "..."]) -> Float[Array, ""]:
     r"""$\langle HKH,YY^\top\rangle/\|HKH\|_F\|HYY^\top H\|_F$: whether points with like labels are alike to the kernel.
 
     `y` is (n,) or (n, q), such as one-hot labels. Between 0 and 1 for semidefinite `k`; see `chance_alignment` for what
@@ -55,7 +58,7 @@ def label_alignment(k, y):
     return kernel_alignment(centred_kernel(k), y @ y.T)
 
 
-def chance_alignment(k, y):
+def chance_alignment(k: Float[ArrayLike, "n n"], y: Float[ArrayLike, "..."]) -> Float[Array, ""]:
     r"""The mean of `label_alignment(k, y)` over all orders of the labels: what it is where labels mean nothing.
 
     The mean of $\langle A,PBP^\top\rangle$ over permutations is $\mathrm{tr}A\,\mathrm{tr}B/(n-1)$ for centred $A$
@@ -69,7 +72,7 @@ def chance_alignment(k, y):
     return share[0] * share[1] / (k.shape[0] - 1)
 
 
-def effective_rank(values):
+def effective_rank(values: Float[ArrayLike, "n"]) -> Float[Array, ""]:
     r"""$(\sum_i\lambda_i)^2/\sum_i\lambda_i^2$: how many eigenvalues share the trace. `values` (n,) are not negative.
 
     n if all are equal, 1 if there is but one. What rounding left below zero counts as zero.

@@ -5,12 +5,17 @@ $f^{l+1}=\frac{\sigma_w}{\sqrt{n_l}}W^{l+1}\phi(f^l)+\sigma_bb^{l+1}$, all entri
 $f^{\text{depth}+1}$.
 """
 
+from __future__ import annotations
+
+from collections.abc import Callable
 from functools import partial
 
 import jax
 import jax.numpy as jnp
 from jax import lax
+from jaxtyping import Array, ArrayLike, Float
 
+from corollary._types import Scalar
 from corollary._validate import real, whole, within
 from corollary.catalog import implements
 from corollary.kernels import _covariance
@@ -18,7 +23,15 @@ from corollary.kernels.dual import activation as find_activation
 
 
 @implements("B07.17", "T09.20")
-def nngp(x1, x2=None, *, depth: int, activation="relu", weight_std=2**0.5, bias_std=0.0):
+def nngp(
+    x1: Float[ArrayLike, "n d"],
+    x2: Float[ArrayLike, "m d"] | None = None,
+    *,
+    depth: int,
+    activation: str | Callable = "relu",
+    weight_std: Scalar = 2**0.5,
+    bias_std: Scalar = 0.0,
+) -> Float[Array, "n _"]:
     r"""Covariance of the output over the weights at the rows of `x1` and `x2`, (n1, n2), as the widths grow.
 
     $\Sigma^1=\sigma_w^2\langle x,x'\rangle/d+\sigma_b^2$,
@@ -34,7 +47,15 @@ def nngp(x1, x2=None, *, depth: int, activation="relu", weight_std=2**0.5, bias_
 
 
 @implements("B07.18", "T09.22", "E09.10")
-def ntk(x1, x2=None, *, depth: int, activation="relu", weight_std=2**0.5, bias_std=0.0):
+def ntk(
+    x1: Float[ArrayLike, "n d"],
+    x2: Float[ArrayLike, "m d"] | None = None,
+    *,
+    depth: int,
+    activation: str | Callable = "relu",
+    weight_std: Scalar = 2**0.5,
+    bias_std: Scalar = 0.0,
+) -> Float[Array, "n _"]:
     r"""Tangent kernel at the rows of `x1` and `x2`, (n1, n2), as the widths grow; all parameters are trained.
 
     $\Theta^1=\Sigma^1$, $\Theta^{l+1}=\sigma_w^2\,\mathbb E[\phi'(u)\phi'(v)]\,\Theta^l+\Sigma^{l+1}$. Arguments as in
@@ -48,7 +69,9 @@ def ntk(x1, x2=None, *, depth: int, activation="relu", weight_std=2**0.5, bias_s
 
 
 @implements("B07.22", "T09.07", "T09.08")
-def first_layer_ntk(x1, x2=None, *, activation="relu"):
+def first_layer_ntk(
+    x1: Float[ArrayLike, "n d"], x2: Float[ArrayLike, "m d"] | None = None, *, activation: str | Callable = "relu"
+) -> Float[Array, "_ _"]:
     r"""$H^*(x,x')=x\cdot x'\;\mathbb E_{w\sim\mathcal N(0,I)}[\phi'(w\cdot x)\phi'(w\cdot x')]$, (n1, n2).
 
     The tangent kernel of $f(x)=\frac1{\sqrt m}\sum_ra_r\phi(w_r\cdot x)$ with signs $a_r$, as $m$ grows, where only the

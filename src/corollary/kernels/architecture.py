@@ -12,12 +12,19 @@ All parameters are drawn from N(0, 1) and scaled in the forward pass, weights by
 fan-in, biases by `bias_std`. Images have shape (height, width, channels), sequences (length, channels).
 """
 
+from __future__ import annotations
+
+from collections.abc import Sequence
 from functools import partial
+from typing import Any
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+from jax.typing import DTypeLike
+from jaxtyping import Array, ArrayLike, Float, PRNGKeyArray, PyTree
 
+from corollary._types import Scalar
 from corollary._validate import real, whole
 from corollary.catalog import implements
 from corollary.kernels import _covariance
@@ -48,33 +55,41 @@ class Architecture(eqx.Module):
 
     layers: tuple
 
-    def __init__(self, layers):
+    def __init__(self, layers: Sequence[Any]):
         self.layers = checked("layers", layers)
 
-    def init(self, shape, *, key, dtype=None) -> Network:
+    def init(self, shape: int | Sequence[int], *, key: PRNGKeyArray, dtype: DTypeLike | None = None) -> Network:
         """The finite network for examples of this shape, its parameters drawn from N(0, 1)."""
         shape = tuple(whole("shape", size) for size in (shape if isinstance(shape, tuple | list) else (shape,)))
         dtype = jnp.result_type(float) if dtype is None else dtype
         return Network(self.apply, init_layers(self.layers, key, Flow(shape), dtype), batched=True)
 
-    def apply(self, params, x):
+    def apply(self, params: PyTree, x: Float[ArrayLike, "..."]) -> Float[Array, "..."]:
         """Outputs of the finite network on a batch `x`, one example per row."""
         x = _batch("x", x)
         flow_through(self.layers, Flow(x.shape[1:]))
         return apply_layers(self.layers, params, x)
 
     @implements("B07.17", "T09.20")
-    def nngp(self, x1, x2=None):
+    def nngp(self, x1: Float[ArrayLike, "n ..."], x2: Float[ArrayLike, "m ..."] | None = None) -> Float[Array, "n m"]:
         """Covariance over the weights of an output at x1 and at x2, (n1, n2), in the limit of infinite width."""
         return _limit(self, *self._points(x1, x2), "cross")
 
     @implements("B07.18", "T09.22", "T09.25")
-    def ntk(self, x1, x2=None):
+    def ntk(self, x1: Float[ArrayLike, "n ..."], x2: Float[ArrayLike, "m ..."] | None = None) -> Float[Array, "n m"]:
         """Product of the gradients of an output at x1 and at x2, (n1, n2), in the limit of infinite width."""
         return _limit(self, *self._points(x1, x2), "tangent")
 
     @implements("B07.11")
-    def predict(self, x, y, new, *, time=None, reduction: str = "sum") -> Law:
+    def predict(
+        self,
+        x: Float[ArrayLike, "n ..."],
+        y: Float[ArrayLike, "..."],
+        new: Float[ArrayLike, "m ..."],
+        *,
+        time: Scalar | None = None,
+        reduction: str = "sum",
+    ) -> Law:
         """Mean and covariance over the initialisations of the outputs at `new`, after training on `x` and `y`.
 
         All parameters of an infinitely wide network, trained by gradient flow on the squared loss for a `time`, or to

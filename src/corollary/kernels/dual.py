@@ -6,6 +6,8 @@ over arrays that broadcast. Where two points are parallel the angle is exactly z
 kernels that have a kink there (the derivative kernel of ReLU) get no NaN.
 """
 
+from __future__ import annotations
+
 import math
 from collections.abc import Callable
 
@@ -13,6 +15,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array, ArrayLike, Float
 
 from corollary._validate import concrete, real, whole, within
 from corollary.catalog import implements
@@ -32,10 +35,12 @@ class RectifiedPower(eqx.Module):
     def __check_init__(self):
         whole("order", self.order, 0, 2)
 
-    def __call__(self, z):
+    def __call__(self, z: Float[Array, "..."]) -> Float[Array, "..."]:
         return jnp.where(z > 0, z**self.order, 0.0).astype(z.dtype)
 
-    def pair(self, q11, q12, q22):
+    def pair(
+        self, q11: Float[Array, "..."], q12: Float[Array, "..."], q22: Float[Array, "..."]
+    ) -> tuple[Float[Array, "..."], Float[Array, "..."]]:
         plane = _plane(q11, q12, q22)
         derivative = jnp.zeros_like(plane.angle) if self.order == 0 else _power(plane, q12, self.order - 1)
         return _power(plane, q12, self.order), self.order**2 * derivative
@@ -49,10 +54,12 @@ class LeakyReLU(eqx.Module):
     def __check_init__(self):
         real("slope", self.slope, "")
 
-    def __call__(self, z):
+    def __call__(self, z: Float[Array, "..."]) -> Float[Array, "..."]:
         return jnp.where(z > 0, z, self.slope * z)
 
-    def pair(self, q11, q12, q22):
+    def pair(
+        self, q11: Float[Array, "..."], q12: Float[Array, "..."], q22: Float[Array, "..."]
+    ) -> tuple[Float[Array, "..."], Float[Array, "..."]]:
         plane = _plane(q11, q12, q22)
         rest = (1 - self.slope) ** 2
         return self.slope * q12 + rest * _power(plane, q12, 1), self.slope + rest * _power(plane, q12, 0)
@@ -61,10 +68,12 @@ class LeakyReLU(eqx.Module):
 class Linear(eqx.Module):
     r"""$\phi(z)=z$."""
 
-    def __call__(self, z):
+    def __call__(self, z: Float[Array, "..."]) -> Float[Array, "..."]:
         return z
 
-    def pair(self, q11, q12, q22):
+    def pair(
+        self, q11: Float[Array, "..."], q12: Float[Array, "..."], q22: Float[Array, "..."]
+    ) -> tuple[Float[Array, "..."], Float[Array, "..."]]:
         q12 = q12 + 0 * (q11 + q22)
         return q12, jnp.ones_like(q12)
 
@@ -77,10 +86,12 @@ class Monomial(eqx.Module):
     def __check_init__(self):
         whole("degree", self.degree, 1, 30)
 
-    def __call__(self, z):
+    def __call__(self, z: Float[Array, "..."]) -> Float[Array, "..."]:
         return z**self.degree
 
-    def pair(self, q11, q12, q22):
+    def pair(
+        self, q11: Float[Array, "..."], q12: Float[Array, "..."], q22: Float[Array, "..."]
+    ) -> tuple[Float[Array, "..."], Float[Array, "..."]]:
         return (
             _pairings(self.degree, q11, q12, q22),
             self.degree**2 * _pairings(self.degree - 1, q11, q12, q22),
@@ -90,10 +101,12 @@ class Monomial(eqx.Module):
 class Erf(eqx.Module):
     r"""$\phi(z)=\operatorname{erf}(z)$; the dual is $\frac2\pi\arcsin\frac{2q_{12}}{\sqrt{(1+2q_{11})(1+2q_{22})}}$."""
 
-    def __call__(self, z):
+    def __call__(self, z: Float[Array, "..."]) -> Float[Array, "..."]:
         return jax.scipy.special.erf(z)
 
-    def pair(self, q11, q12, q22):
+    def pair(
+        self, q11: Float[Array, "..."], q12: Float[Array, "..."], q22: Float[Array, "..."]
+    ) -> tuple[Float[Array, "..."], Float[Array, "..."]]:
         arc, root = _arcsine(2 * q11, 2 * q12, 2 * q22)
         return 2 / np.pi * arc, 4 / np.pi / root
 
@@ -101,10 +114,12 @@ class Erf(eqx.Module):
 class GELU(eqx.Module):
     r"""$\phi(z)=z\Phi(z)$ with the distribution function $\Phi$ of $\mathcal N(0,1)$, not its approximation."""
 
-    def __call__(self, z):
+    def __call__(self, z: Float[Array, "..."]) -> Float[Array, "..."]:
         return z * jax.scipy.special.ndtr(z)
 
-    def pair(self, q11, q12, q22):
+    def pair(
+        self, q11: Float[Array, "..."], q12: Float[Array, "..."], q22: Float[Array, "..."]
+    ) -> tuple[Float[Array, "..."], Float[Array, "..."]]:
         # integration by parts, twice; then the derivative in q12, which is the second expectation
         arc, root = _arcsine(q11, q12, q22)
         both = 0.25 + arc / (2 * np.pi)  # E[Φ(u)Φ(v)]
@@ -118,10 +133,12 @@ class GELU(eqx.Module):
 class Sine(eqx.Module):
     r"""$\phi(z)=\sin z$; the dual is $e^{-(q_{11}+q_{22})/2}\sinh q_{12}$."""
 
-    def __call__(self, z):
+    def __call__(self, z: Float[Array, "..."]) -> Float[Array, "..."]:
         return jnp.sin(z)
 
-    def pair(self, q11, q12, q22):
+    def pair(
+        self, q11: Float[Array, "..."], q12: Float[Array, "..."], q22: Float[Array, "..."]
+    ) -> tuple[Float[Array, "..."], Float[Array, "..."]]:
         odd, even = _waves(q11, q12, q22)
         return odd, even
 
@@ -129,10 +146,12 @@ class Sine(eqx.Module):
 class Cosine(eqx.Module):
     r"""$\phi(z)=\cos z$; the dual is $e^{-(q_{11}+q_{22})/2}\cosh q_{12}$."""
 
-    def __call__(self, z):
+    def __call__(self, z: Float[Array, "..."]) -> Float[Array, "..."]:
         return jnp.cos(z)
 
-    def pair(self, q11, q12, q22):
+    def pair(
+        self, q11: Float[Array, "..."], q12: Float[Array, "..."], q22: Float[Array, "..."]
+    ) -> tuple[Float[Array, "..."], Float[Array, "..."]]:
         odd, even = _waves(q11, q12, q22)
         return even, odd
 
@@ -140,10 +159,12 @@ class Cosine(eqx.Module):
 class GaussianBump(eqx.Module):
     r"""$\phi(z)=e^{-z^2}$; the dual is $\det(I+2Q)^{-1/2}$."""
 
-    def __call__(self, z):
+    def __call__(self, z: Float[Array, "..."]) -> Float[Array, "..."]:
         return jnp.exp(-(z**2))
 
-    def pair(self, q11, q12, q22):
+    def pair(
+        self, q11: Float[Array, "..."], q12: Float[Array, "..."], q22: Float[Array, "..."]
+    ) -> tuple[Float[Array, "..."], Float[Array, "..."]]:
         root = _arcsine(2 * q11, 2 * q12, 2 * q22)[1]
         return 1 / root, 4 * q12 / root**3
 
@@ -164,10 +185,12 @@ class Quadrature(eqx.Module):
             raise TypeError(f"function must be a function of an array, got {type(self.function).__name__}.")
         whole("nodes", self.nodes, 2, 1000)
 
-    def __call__(self, z):
+    def __call__(self, z: Float[Array, "..."]) -> Float[Array, "..."]:
         return self.function(z)
 
-    def pair(self, q11, q12, q22):
+    def pair(
+        self, q11: Float[Array, "..."], q12: Float[Array, "..."], q22: Float[Array, "..."]
+    ) -> tuple[Float[Array, "..."], Float[Array, "..."]]:
         q = jnp.broadcast_arrays(q11, q12, q22)
         return tuple(product_mean(f, self.nodes, *q) for f in (self.function, slope_of(self.function)))
 
@@ -216,19 +239,23 @@ def activation(phi):
 
 
 @implements("T09.08", "T09.20")
-def dual_kernel(phi, q11, q12, q22):
+def dual_kernel(
+    phi: str | Callable, q11: Float[ArrayLike, "..."], q12: Float[ArrayLike, "..."], q22: Float[ArrayLike, "..."]
+) -> Float[Array, "..."]:
     r"""$\mathbb E[\phi(u)\phi(v)]$ over centred Gaussian $(u,v)$ of these variances and this covariance, entrywise."""
     return activation(phi).pair(*_covariance(q11, q12, q22))[0]
 
 
 @implements("T09.08", "T09.09")
-def dual_derivative(phi, q11, q12, q22):
+def dual_derivative(
+    phi: str | Callable, q11: Float[ArrayLike, "..."], q12: Float[ArrayLike, "..."], q22: Float[ArrayLike, "..."]
+) -> Float[Array, "..."]:
     r"""$\mathbb E[\phi'(u)\phi'(v)]$, entrywise: also the derivative of `dual_kernel` in the covariance."""
     return activation(phi).pair(*_covariance(q11, q12, q22))[1]
 
 
 @implements("T09.17")
-def normalising_constant(phi, variance=1.0):
+def normalising_constant(phi: str | Callable, variance: Float[ArrayLike, "..."] = 1.0) -> Float[Array, "..."]:
     r"""$c_\sigma=1/\mathbb E[\phi(z)^2]$, $z\sim\mathcal N(0,q)$: the squared weight scale that keeps variance 1."""
     q = within("variance", real("variance", variance), 0.0)
     return 1 / dual_kernel(phi, q, q, q)

@@ -7,13 +7,17 @@ and gradient descent by the same with $(I-\eta K)^t$ in the place of $e^{-tK}$. 
 function of the eigenvalues that has a limit at zero, so that $K$ may be singular.
 """
 
+from __future__ import annotations
+
 from functools import partial
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+from jaxtyping import Array, ArrayLike, Float, Int
 
 from corollary._show import shown
+from corollary._types import Scalar
 from corollary._validate import labels, one_of, positive, real, within
 from corollary.catalog import implements
 from corollary.optimization import gradient_descent
@@ -38,7 +42,16 @@ class Law(NamedTuple):
 
 
 @implements("B07.05", "B07.08", "E09.07", "B07.14", "M19.15")
-def flow_predictions(k, y, times, *, cross=None, start=None, start_cross=None, reduction: str = "sum") -> Predictions:
+def flow_predictions(
+    k: Float[ArrayLike, "n n"],
+    y: Float[ArrayLike, "..."],
+    times: Float[ArrayLike, "t"],
+    *,
+    cross: Float[ArrayLike, "m n"] | None = None,
+    start: Float[ArrayLike, "..."] | None = None,
+    start_cross: Float[ArrayLike, "..."] | None = None,
+    reduction: str = "sum",
+) -> Predictions:
     r"""Predictions after training for each of `times` by gradient flow, in closed form.
 
     `k` is $K(X,X)$ and `cross` is $K(x,X)$, (points, n); `start` and `start_cross` are the predictions before training,
@@ -50,7 +63,17 @@ def flow_predictions(k, y, times, *, cross=None, start=None, start_cross=None, r
 
 
 @implements("E09.07", "T03.13")
-def descent_predictions(k, y, step, steps, *, cross=None, start=None, start_cross=None, reduction: str = "sum"):
+def descent_predictions(
+    k: Float[ArrayLike, "n n"],
+    y: Float[ArrayLike, "..."],
+    step: Scalar,
+    steps: Int[ArrayLike, "t"],
+    *,
+    cross: Float[ArrayLike, "m n"] | None = None,
+    start: Float[ArrayLike, "..."] | None = None,
+    start_cross: Float[ArrayLike, "..."] | None = None,
+    reduction: str = "sum",
+) -> Predictions:
     r"""Predictions after each of these numbers of `steps` of gradient descent, in closed form.
 
     Stable for a `step` below $2/\lambda_{\max}(K)$ (of $K/n$ for the mean loss). Other arguments as in
@@ -63,7 +86,14 @@ def descent_predictions(k, y, step, steps, *, cross=None, start=None, start_cros
 
 
 @implements("B07.08", "T03.14", "E09.04")
-def limit_predictions(k, y, *, cross=None, start=None, start_cross=None) -> Predictions:
+def limit_predictions(
+    k: Float[ArrayLike, "n n"],
+    y: Float[ArrayLike, "..."],
+    *,
+    cross: Float[ArrayLike, "m n"] | None = None,
+    start: Float[ArrayLike, "..."] | None = None,
+    start_cross: Float[ArrayLike, "..."] | None = None,
+) -> Predictions:
     r"""Where both end, $f_\infty(x)=f_0(x)+K(x,X)K^+(y-f_0(X))$: `train` (n,) and `test` (points,).
 
     $K^+$ is $K^{-1}$ where there is one; then the training labels are met.
@@ -74,7 +104,14 @@ def limit_predictions(k, y, *, cross=None, start=None, start_cross=None) -> Pred
 
 
 @implements("B07.11")
-def trained_law(ntk, nngp, y, time=None, *, reduction: str = "sum") -> Law:
+def trained_law(
+    ntk: Float[ArrayLike, "p p"],
+    nngp: Float[ArrayLike, "p p"],
+    y: Float[ArrayLike, "n"],
+    time: Scalar | None = None,
+    *,
+    reduction: str = "sum",
+) -> Law:
     r"""Mean and covariance over the initialisations of the trained network's outputs, at all points.
 
     `ntk` $\Theta$ and `nngp` $\Sigma$ are (points, points), the training points first, as many as there are labels `y`.
@@ -101,7 +138,9 @@ def trained_law(ntk, nngp, y, time=None, *, reduction: str = "sum") -> Law:
 
 
 @implements("T03.13")
-def kernel_descent(g, y, step, steps: int):
+def kernel_descent(
+    g: Float[ArrayLike, "n n"], y: Float[ArrayLike, "n"], step: Scalar, steps: int
+) -> Float[Array, "_ _"]:
     r"""The coefficients $\alpha_{t+1}=\alpha_t-\eta(G\alpha_t-y)$ from 0: (steps + 1, n), by iterating.
 
     Gradient descent on $\frac12\sum_i(w\cdot\phi(x_i)-y_i)^2$ from 0 has $w_t=\sum_i\alpha_t(i)\phi(x_i)$: the features

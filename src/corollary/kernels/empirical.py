@@ -4,6 +4,9 @@ $\hat\Theta(x,x')=\nabla_\theta f(x)^\top\nabla_\theta f(x')$. The Jacobian has 
 times outputs times parameters, and is not made where the program lets us do without: see `_uses` and `_contraction`.
 """
 
+from __future__ import annotations
+
+from collections.abc import Sequence
 from typing import Any
 
 import equinox as eqx
@@ -11,7 +14,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.sharding import Mesh, PartitionSpec
+from jaxtyping import Array, Float, PyTree
 
+from corollary._types import NetworkLike
 from corollary._validate import concrete, whole
 from corollary.catalog import implements
 from corollary.kernels._blocks import kernel_matrix
@@ -22,15 +27,15 @@ from corollary.network.batches import count
 
 @implements("B07.16", "E09.02", "T09.04")
 def empirical_ntk(
-    network,
-    x1,
-    x2=None,
+    network: NetworkLike,
+    x1: PyTree,
+    x2: PyTree | None = None,
     *,
     trace: bool = True,
     batch_size: int | None = None,
-    devices=None,
+    devices: Sequence[Any] | None = None,
     trainable: Any = None,
-):
+) -> Float[Array, "n1 n2"] | Float[Array, "n1 n2 k k"]:
     r"""$\hat\Theta_{ij}=\sum_k\langle\partial_\theta f_k(x_i),\partial_\theta f_k(x'_j)\rangle$, exactly.
 
     `network(x)` takes one example and returns an array of any shape; `x1` and `x2` hold the examples in their first

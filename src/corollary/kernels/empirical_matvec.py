@@ -1,5 +1,7 @@
 r"""Products with an empirical tangent kernel too large to hold: $\hat\Theta v=J(J^\top v)$, batch after batch."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from typing import Any
 
@@ -8,8 +10,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
+from jaxtyping import PyTree
 
 from corollary._engine.program import only_reverse
+from corollary._types import NetworkLike
 from corollary._validate import concrete, whole
 from corollary.catalog import implements
 from corollary.kernels._pairs import Pairs, pairs, switch
@@ -18,7 +22,13 @@ from corollary.network.batches import arrange, count, each, fold
 
 @implements("B07.16", "T09.04")
 def empirical_ntk_matvec(
-    network, x1, x2=None, *, trace: bool = True, batch_size: int = 256, trainable: Any = None
+    network: NetworkLike,
+    x1: PyTree,
+    x2: PyTree | None = None,
+    *,
+    trace: bool = True,
+    batch_size: int = 256,
+    trainable: Any = None,
 ) -> Callable:
     r"""The map $v\mapsto\hat\Theta v$ of the same matrix, without the matrix: one pass back and one forward.
 

@@ -4,15 +4,20 @@ A feature map $\psi$ gives the kernel $\psi(x)\cdot\psi(x')$. Back from the kern
 $K(x,x')=\sum_i\mu_i\psi_i(x)\psi_i(x')$ of Mercer.
 """
 
+from __future__ import annotations
+
 import math
+from collections.abc import Callable
 from itertools import combinations_with_replacement
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array, ArrayLike, Float
 
 from corollary._show import shown
+from corollary._types import Scalar
 from corollary._validate import one_of, positive, real, whole, within
 from corollary.catalog import implements
 from corollary.kernels.gram import gram
@@ -28,14 +33,14 @@ class Expansion(NamedTuple):
 
 
 @implements("M04.08", "B07.01")
-def plane_features(x):
+def plane_features(x: Float[ArrayLike, "2"]) -> Array:
     r"""$\psi(a,b)=(a^2,\sqrt2\,ab,b^2)$ of a point in the plane: $\psi(x)\cdot\psi(x')=(x\cdot x')^2$."""
     a, b = real("x", x, "2")
     return jnp.stack([a * a, 2**0.5 * a * b, b * b])
 
 
 @implements("M04.08")
-def monomial_features(x, degree: int):
+def monomial_features(x: Float[ArrayLike, "d"], degree: int) -> Array:
     r"""All monomials of this degree of one point, each times the root of its multinomial coefficient.
 
     $\psi(x)\cdot\psi(x')=(x\cdot x')^p$ by the multinomial theorem. There are $\binom{d+p-1}p$ of them.
@@ -46,7 +51,7 @@ def monomial_features(x, degree: int):
 
 
 @implements("T03.11")
-def polynomial_features(x, degree: int, offset=1.0):
+def polynomial_features(x: Float[ArrayLike, "d"], degree: int, offset: Scalar = 1.0) -> Float[Array, "_"]:
     r"""Features of $(x\cdot x'+c)^p$ at one point: the monomials of degree $p$ of $(\sqrt c,x)$.
 
     For $p=2$, $c=1$: the constant 1, $\sqrt2x_i$, $\sqrt2x_ix_j$ for $i<j$ and $x_i^2$, in all $\binom{d+2}2$.
@@ -57,7 +62,7 @@ def polynomial_features(x, degree: int, offset=1.0):
 
 
 @implements("T03.12")
-def sphere_series(kernel: str, terms: int):
+def sphere_series(kernel: str, terms: int) -> Array:
     r"""The first coefficients $c_k$ of $K(x,x')=\sum_kc_k(x\cdot x')^k$ on unit vectors.
 
     `"gaussian"`: $e^{-\|x-x'\|^2}$, $c_k=e^{-2}2^k/k!$. `"laplace"`: $g=e^{-\|x-x'\|_2}$ as a function of
@@ -90,7 +95,7 @@ def monomial_count(dim: int, degree: int) -> int:
 
 
 @implements("M04.13")
-def mercer(kernel, nodes, weights, rank: int) -> Expansion:
+def mercer(kernel: Callable, nodes: Float[ArrayLike, "..."], weights: Float[ArrayLike, "n"], rank: int) -> Expansion:
     r"""The expansion of a kernel on the measure with mass `weights`, all positive, at the `nodes`.
 
     The eigenvalues of $\int K(x,x')\psi(x')\,dx'=\mu\psi(x)$ are those of $w_i^{1/2}K(x_i,x_j)w_j^{1/2}$, and the
@@ -108,7 +113,13 @@ def mercer(kernel, nodes, weights, rank: int) -> Expansion:
 
 
 @implements("M04.13")
-def mercer_features(kernel, nodes, weights, expansion: Expansion, x):
+def mercer_features(
+    kernel: Callable,
+    nodes: Float[ArrayLike, "..."],
+    weights: Float[ArrayLike, "n"],
+    expansion: Expansion,
+    x: Float[ArrayLike, "..."],
+) -> Array:
     r"""The features $\sqrt{\mu_i}\psi_i(x)$ at new points, by the eigen-equation.
 
     $\psi_i(x)=\frac1{\mu_i}\int K(x,x')\psi_i(x')\,dx'$. Only functions with $\mu_i>0$ can be extended; the others
@@ -125,7 +136,7 @@ def mercer_features(kernel, nodes, weights, expansion: Expansion, x):
 
 
 @implements("M04.13")
-def truncated(expansion: Expansion):
+def truncated(expansion: Expansion) -> Array:
     r"""$\sum_{i\le r}\mu_i\psi_i(x)\psi_i(x')$ at all pairs of nodes."""
     if not isinstance(expansion, Expansion):
         raise TypeError(f"expansion must be an Expansion, as mercer returns it, got {type(expansion).__name__}.")
@@ -133,13 +144,13 @@ def truncated(expansion: Expansion):
 
 
 @implements("M04.13")
-def brownian_eigenvalues(rank: int):
+def brownian_eigenvalues(rank: int) -> Array:
     r"""$\mu_i=((i-\frac12)\pi)^{-2}$ of $\min(s,t)$ on $[0,1]$."""
     return ((jnp.arange(whole("rank", rank)) + 0.5) * np.pi) ** -2.0
 
 
 @implements("M04.13")
-def brownian_eigenfunctions(t, rank: int):
+def brownian_eigenfunctions(t: Float[ArrayLike, "n"], rank: int) -> Array:
     r"""$\psi_i(t)=\sqrt2\sin((i-\frac12)\pi t)$ at points of $[0,1]$: shape (len(t), rank)."""
     t = within("t", real("t", t, "n"), 0.0, 1.0)
     frequency = (jnp.arange(whole("rank", rank)) + 0.5) * np.pi

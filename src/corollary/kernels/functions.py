@@ -3,11 +3,15 @@ r"""Kernels: functions of two points. Any function of two points fits where a ke
 Each is a frozen module called on two points; `gram` in this room evaluates one on all pairs of two sets.
 """
 
+from __future__ import annotations
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array, ArrayLike, Float
 
+from corollary._types import Scalar
 from corollary._validate import positive, real, whole, within
 from corollary.catalog import implements
 
@@ -16,7 +20,7 @@ from corollary.catalog import implements
 class LinearKernel(eqx.Module):
     r"""$K(x,x')=x\cdot x'$."""
 
-    def __call__(self, x, y):
+    def __call__(self, x: Float[ArrayLike, "d"], y: Float[ArrayLike, "d"]) -> Array:
         x, y = _pair(x, y)
         return x @ y
 
@@ -28,11 +32,11 @@ class PolynomialKernel(eqx.Module):
     degree: int = eqx.field(static=True)
     offset: jax.Array
 
-    def __init__(self, degree: int = 2, offset=0.0):
+    def __init__(self, degree: int = 2, offset: Scalar = 0.0):
         self.degree = whole("degree", degree)
         self.offset = within("offset", real("offset", offset, ""), 0.0)
 
-    def __call__(self, x, y):
+    def __call__(self, x: Float[ArrayLike, "d"], y: Float[ArrayLike, "d"]) -> Array:
         x, y = _pair(x, y)
         return (x @ y + self.offset.astype(x.dtype)) ** self.degree
 
@@ -43,10 +47,10 @@ class GaussianKernel(eqx.Module):
 
     width: jax.Array
 
-    def __init__(self, width=1.0):
+    def __init__(self, width: Scalar = 1.0):
         self.width = positive("width", real("width", width, ""))
 
-    def __call__(self, x, y):
+    def __call__(self, x: Float[ArrayLike, "d"], y: Float[ArrayLike, "d"]) -> Array:
         x, y = _pair(x, y)
         return jnp.exp(-jnp.sum((x - y) ** 2) / (2 * self.width.astype(x.dtype) ** 2))
 
@@ -58,11 +62,11 @@ class LaplaceKernel(eqx.Module):
     width: jax.Array
     order: int = eqx.field(static=True)
 
-    def __init__(self, width=1.0, order: int = 1):
+    def __init__(self, width: Scalar = 1.0, order: int = 1):
         self.width = positive("width", real("width", width, ""))
         self.order = whole("order", order, 1, 2)
 
-    def __call__(self, x, y):
+    def __call__(self, x: Float[ArrayLike, "d"], y: Float[ArrayLike, "d"]) -> Array:
         x, y = _pair(x, y)
         if self.order == 1:
             return jnp.exp(-jnp.sum(jnp.abs(x - y)) / self.width.astype(x.dtype))
@@ -85,7 +89,7 @@ class ArcCosineKernel(eqx.Module):
     def __init__(self, order: int = 1):
         self.order = whole("order", order, 0, 1)
 
-    def __call__(self, x, y):
+    def __call__(self, x: Float[ArrayLike, "d"], y: Float[ArrayLike, "d"]) -> Array:
         x, y = _pair(x, y)
         cross = jnp.sqrt(jnp.maximum((x @ x) * (y @ y) - (x @ y) ** 2, 0))
         theta = jnp.arctan2(cross, x @ y)  # exact at 0 and π, where an arc cosine loses half the digits
@@ -98,7 +102,7 @@ class ArcCosineKernel(eqx.Module):
 class BrownianKernel(eqx.Module):
     r"""$K(s,t)=\min(s,t)$ on the half-line, the covariance of Brownian motion; points have one coordinate."""
 
-    def __call__(self, x, y):
+    def __call__(self, x: Float[ArrayLike, "d"], y: Float[ArrayLike, "d"]) -> Float[Array, ""]:
         x, y = _pair(x, y)
         if x.shape != (1,):
             raise ValueError(f"x must be a point of one coordinate, got shape {x.shape}.")
@@ -115,7 +119,7 @@ class FeatureKernel(eqx.Module):
         if not callable(self.features):
             raise TypeError(f"features must be a function of a point, got {type(self.features).__name__}.")
 
-    def __call__(self, x, y):
+    def __call__(self, x: Float[ArrayLike, "d"], y: Float[ArrayLike, "d"]) -> Array:
         x, y = _pair(x, y)
         return self.features(x) @ self.features(y)
 

@@ -1,11 +1,15 @@
 r"""Gaussian processes: random functions of which any finitely many values are jointly normal."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+from jaxtyping import Array, ArrayLike, Float, PRNGKeyArray
 
+from corollary._types import Scalar
 from corollary._validate import real, whole, within
 from corollary.catalog import implements
 from corollary.kernels.dynamics import Law
@@ -28,18 +32,20 @@ class GaussianProcess(eqx.Module):
         if self.mean is not None and not callable(self.mean):
             raise TypeError(f"mean must be a function of a point, got {type(self.mean).__name__}.")
 
-    def law(self, t) -> Law:
+    def law(self, t: Float[ArrayLike, "..."]) -> Law:
         """Mean and covariance of the values at the points `t`."""
         t = _points("t", t)
         return Law(self._mean(t), gram(self.kernel, t))
 
     @implements("B07.09")
-    def sample(self, t, size: int, *, key):
+    def sample(self, t: Float[ArrayLike, "..."], size: int, *, key: PRNGKeyArray) -> Float[Array, "size n"]:
         """Values at the points `t` of `size` functions drawn from the prior: (size, points)."""
         return sample_law(self.law(t), size, key=key)
 
     @implements("B07.09", "B07.11")
-    def condition(self, x, y, t, noise=0.0) -> Law:
+    def condition(
+        self, x: Float[ArrayLike, "..."], y: Float[ArrayLike, "n"], t: Float[ArrayLike, "..."], noise: Scalar = 0.0
+    ) -> Law:
         r"""The law at the points `t` given values `y` at `x`, seen with normal noise of variance `noise`.
 
         Mean $\mu(t)+\Sigma(t,x)(\Sigma(x,x)+\sigma^2I)^{-1}(y-\mu(x))$ and covariance
@@ -61,7 +67,7 @@ class GaussianProcess(eqx.Module):
 
 
 @implements("B07.09")
-def sample_law(law: Law, size: int, *, key):
+def sample_law(law: Law, size: int, *, key: PRNGKeyArray) -> Float[Array, "size n"]:
     """Draws of a Gaussian vector, (size, points), also where its covariance is singular."""
     if not isinstance(law, Law):
         raise TypeError(f"law must be a Law, as GaussianProcess.law returns it, got {type(law).__name__}.")

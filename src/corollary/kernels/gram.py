@@ -1,10 +1,14 @@
 """Gram matrices: the proof that one is positive semidefinite or is not, and approximation from a few columns."""
 
+from __future__ import annotations
+
+from collections.abc import Callable
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array, ArrayLike, Float, Int, PRNGKeyArray
 
 from corollary._show import shown
 from corollary._validate import concrete, labels, real, whole
@@ -35,7 +39,7 @@ class Cost(NamedTuple):
 
 
 @implements("M04.09", "B07.01", "T03.10")
-def gram(kernel, x, y=None):
+def gram(kernel: Callable, x: Float[ArrayLike, "..."], y: Float[ArrayLike, "..."] | None = None) -> Float[Array, "n m"]:
     r"""$G_{ij}=K(x_i,y_j)$ for the points in the rows; one set with itself unless `y` is given.
 
     `kernel` is any function of two points. One compiled map over all pairs.
@@ -52,7 +56,7 @@ def gram(kernel, x, y=None):
 
 
 @implements("M04.10")
-def definiteness(g) -> Definiteness:
+def definiteness(g: Float[ArrayLike, "n n"]) -> Definiteness:
     r"""The eigenvalue test of a symmetric matrix.
 
     An eigenvalue is computed to within $n\epsilon\|G\|$: what lies above minus that counts as zero.
@@ -70,7 +74,7 @@ def definiteness(g) -> Definiteness:
 
 
 @implements("M04.09")
-def is_kernel(kernel, sampler, *, key, sets: int = 50, n: int = 20):
+def is_kernel(kernel: Callable, sampler: Callable, *, key: PRNGKeyArray, sets: int = 50, n: int = 20) -> Array:
     """Whether `kernel` is symmetric and semidefinite on `sets` random sets of `n` points.
 
     `sampler(key, n)` draws n points. A false answer is certain, a true one means that no counterexample was met.
@@ -88,7 +92,7 @@ def is_kernel(kernel, sampler, *, key, sets: int = 50, n: int = 20):
 
 
 @implements("M04.12")
-def nystrom(kernel, x, landmarks):
+def nystrom(kernel: Callable, x: Float[ArrayLike, "..."], landmarks: Int[ArrayLike, "r"]) -> Array:
     r"""A factor $F$ with $FF^\top=G_{\cdot L}G_{LL}^+G_{L\cdot}$ from the columns of the `landmarks`: (n, r).
 
     Exact where the landmarks span the features of all points. Costs $n$ times as many kernel values as landmarks, where
@@ -104,7 +108,7 @@ def nystrom(kernel, x, landmarks):
 
 
 @implements("M04.12")
-def truncation_error(g):
+def truncation_error(g: Float[ArrayLike, "n n"]) -> Float[Array, "_"]:
     r"""$\|G-G_r\|_F$ of the best approximation of each rank $0,\dots,n$: no other method can do better."""
     g = real("g", g, "n n")
     squares = jnp.sort(jnp.linalg.eigvalsh((g + g.T) / 2) ** 2)

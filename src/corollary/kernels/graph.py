@@ -4,11 +4,16 @@ A graph is its nodes' features (nodes, d) and its adjacency matrix. A batch pads
 features and no edges: without biases such nodes are zero in every layer, and do not count.
 """
 
+from __future__ import annotations
+
+from collections.abc import Callable
 from functools import partial
 
 import jax
 import jax.numpy as jnp
+from jaxtyping import Array, ArrayLike, Float
 
+from corollary._types import Scalar
 from corollary._validate import real, whole, within
 from corollary.catalog import implements
 from corollary.kernels import _covariance
@@ -17,8 +22,16 @@ from corollary.kernels.dual import activation as find_activation
 
 @implements("T09.24")
 def graph_ntk(
-    features, adjacency, others=None, other_adjacency=None, *, blocks=1, layers=1, activation="relu", weight_std=2**0.5
-):
+    features: Float[ArrayLike, "n v d"],
+    adjacency: Float[ArrayLike, "n v v"],
+    others: Float[ArrayLike, "m w d"] | None = None,
+    other_adjacency: Float[ArrayLike, "m w w"] | None = None,
+    *,
+    blocks: int = 1,
+    layers: int = 1,
+    activation: str | Callable = "relu",
+    weight_std: Scalar = 2**0.5,
+) -> Float[Array, "n m"]:
     r"""Tangent kernel between the graphs of two batches, (n1, n2); one batch with itself unless `others` is given.
 
     `features` is (n, nodes, d), `adjacency` (n, nodes, nodes). The network has `blocks` of: every node adds its

@@ -4,13 +4,18 @@
 `kernel` the infinitely wide one.
 """
 
+from __future__ import annotations
+
 import math
-from typing import NamedTuple
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.typing import DTypeLike
+from jaxtyping import Array, Float, PRNGKeyArray, PyTree
 
 from corollary._validate import one_of, real, whole, within
 from corollary.kernels import _covariance
@@ -46,13 +51,13 @@ class Dense(eqx.Module):
             raise ValueError(f"Dense needs vectors: put Flatten or GlobalAveragePool before it, got {flow.shape}.")
         return Flow((self.width,), True, True)
 
-    def init(self, shape, dtype, *, key):
+    def init(self, shape: tuple[int, ...], dtype: DTypeLike, *, key: PRNGKeyArray) -> PyTree:
         return _draw(self, key, (shape[0], self.width), dtype)
 
-    def apply(self, params, x):
+    def apply(self, params: PyTree, x: Float[Array, "..."]) -> Float[Array, "..."]:
         return _affine(self, params, x @ params["weight"] / x.shape[-1] ** 0.5)
 
-    def kernel(self, state):
+    def kernel(self, state: PyTree) -> PyTree:
         return _covariance.affine(state, self.weight_std, self.bias_std)
 
 
@@ -103,10 +108,10 @@ class Conv(eqx.Module):
         window = (self.kernel_size[axis],)
         return tuple(jax.lax.padtype_to_pads((size,), window, (self.stride,), "SAME")[0])
 
-    def init(self, shape, dtype, *, key):
+    def init(self, shape: tuple[int, ...], dtype: DTypeLike, *, key: PRNGKeyArray) -> PyTree:
         return _draw(self, key, (*self.kernel_size, shape[-1], self.channels), dtype)
 
-    def apply(self, params, x):
+    def apply(self, params: PyTree, x: Float[Array, "..."]) -> Float[Array, "..."]:
         axes = len(self.kernel_size)
         for axis in range(axes):
             x = self._padded(x, (1 + axis,), axis)
@@ -116,7 +121,7 @@ class Conv(eqx.Module):
         )
         return _affine(self, params, out / (math.prod(self.kernel_size) * x.shape[-1]) ** 0.5)
 
-    def kernel(self, state):
+    def kernel(self, state: PyTree) -> PyTree:
         return _covariance.affine(_covariance.windows(state, self._window), self.weight_std, self.bias_std)
 
     def _window(self, q, axes, axis):
@@ -150,13 +155,13 @@ class Activation(eqx.Module):
             raise ValueError("Activation needs Gaussian inputs: put a Dense or Conv layer right before it.")
         return Flow(flow.shape, True, False)
 
-    def init(self, shape, dtype, *, key):
+    def init(self, shape: tuple[int, ...], dtype: DTypeLike, *, key: PRNGKeyArray) -> PyTree:
         return {}
 
-    def apply(self, params, x):
+    def apply(self, params: PyTree, x: Float[Array, "..."]) -> Float[Array, "..."]:
         return self.phi(x)
 
-    def kernel(self, state):
+    def kernel(self, state: PyTree) -> PyTree:
         return _covariance.activate(state, self.phi)
 
 
@@ -165,7 +170,7 @@ class Residual(eqx.Module):
 
     branch: tuple
 
-    def __init__(self, branch):
+    def __init__(self, branch: Sequence[Any]):
         self.branch = checked("branch", branch)
         if not isinstance(self.branch[-1], Dense | Conv):
             raise ValueError(f"branch must end in a Dense or Conv layer, got {type(self.branch[-1]).__name__}.")
@@ -180,13 +185,13 @@ class Residual(eqx.Module):
             raise ValueError(f"branch must keep the shape {flow.shape} of its inputs, got {out.shape}.")
         return Flow(flow.shape, True, flow.gaussian)
 
-    def init(self, shape, dtype, *, key):
+    def init(self, shape: tuple[int, ...], dtype: DTypeLike, *, key: PRNGKeyArray) -> PyTree:
         return init_layers(self.branch, key, Flow(shape, True, True), dtype)
 
-    def apply(self, params, x):
+    def apply(self, params: PyTree, x: Float[Array, "..."]) -> Float[Array, "..."]:
         return x + apply_layers(self.branch, params, x)
 
-    def kernel(self, state):
+    def kernel(self, state: PyTree) -> PyTree:
         return _covariance.add(state, kernel_of(self.branch, state, False))
 
 
@@ -196,13 +201,13 @@ class Flatten(eqx.Module):
     def flow(self, flow: Flow) -> Flow:
         return flow._replace(shape=(int(np.prod(flow.shape)),))
 
-    def init(self, shape, dtype, *, key):
+    def init(self, shape: tuple[int, ...], dtype: DTypeLike, *, key: PRNGKeyArray) -> PyTree:
         return {}
 
-    def apply(self, params, x):
+    def apply(self, params: PyTree, x: Float[Array, "..."]) -> Float[Array, "..."]:
         return x.reshape(x.shape[0], -1)
 
-    def kernel(self, state):
+    def kernel(self, state: PyTree) -> PyTree:
         return _covariance.mean_over_places(state, pool=False) if state.pixels else state
 
 
@@ -214,13 +219,13 @@ class GlobalAveragePool(eqx.Module):
             raise ValueError(f"GlobalAveragePool needs axes of pixels and one of channels, got {flow.shape}.")
         return flow._replace(shape=flow.shape[-1:])
 
-    def init(self, shape, dtype, *, key):
+    def init(self, shape: tuple[int, ...], dtype: DTypeLike, *, key: PRNGKeyArray) -> PyTree:
         return {}
 
-    def apply(self, params, x):
+    def apply(self, params: PyTree, x: Float[Array, "..."]) -> Float[Array, "..."]:
         return jnp.mean(x, tuple(range(1, x.ndim - 1)))
 
-    def kernel(self, state):
+    def kernel(self, state: PyTree) -> PyTree:
         return _covariance.mean_over_places(state, pool=True)
 
 

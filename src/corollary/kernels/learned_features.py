@@ -3,14 +3,18 @@ r"""A classifier whose features are learned: $\operatorname{sign}(\sum_nc^n\sigm
 With the features frozen at random it is a linear classifier on random features, a kernel method in disguise.
 """
 
+from __future__ import annotations
+
 from typing import NamedTuple
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import optax
+from jaxtyping import Array, ArrayLike, Float, Int, PRNGKeyArray
 
 from corollary._show import shown
+from corollary._types import NetworkLike
 from corollary._validate import concrete, one_of, positive, real, whole
 from corollary.catalog import implements
 
@@ -29,7 +33,7 @@ class LearnedFeatureClassifier(eqx.Module):
     b: jax.Array | None
     sigma: str = eqx.field(static=True)
 
-    def __init__(self, dim: int, features: int, *, sigma: str = "relu", bias: bool = True, key):
+    def __init__(self, dim: int, features: int, *, sigma: str = "relu", bias: bool = True, key: PRNGKeyArray):
         dim, features = whole("dim", dim), whole("features", features)
         self.sigma = one_of("sigma", sigma, tuple(SIGMA))
         w_key, b_key, c_key = jax.random.split(key, 3)
@@ -37,14 +41,14 @@ class LearnedFeatureClassifier(eqx.Module):
         self.b = 0.5 * jax.random.normal(b_key, (features,)) if bias else None
         self.c = jax.random.normal(c_key, (features,)) / features**0.5
 
-    def features(self, x):
+    def features(self, x: Float[ArrayLike, "d"]) -> Float[Array, "_"]:
         z = self.w @ real("x", x, "d", {"d": self.w.shape[1]})
         return SIGMA[self.sigma](z if self.b is None else z + self.b)
 
-    def score(self, x):
+    def score(self, x: Float[ArrayLike, "d"]) -> Float[Array, ""]:
         return self.c @ self.features(x)
 
-    def __call__(self, x):
+    def __call__(self, x: Float[ArrayLike, "d"]) -> Int[Array, ""]:
         return jnp.where(self.score(x) >= 0, 1, -1)
 
 
@@ -58,7 +62,7 @@ class Training(NamedTuple):
 
 
 @implements("M04.17", "M04.18")
-def learned_feature_loss(network, x, y):
+def learned_feature_loss(network: NetworkLike, x: Float[ArrayLike, "m d"], y: Float[ArrayLike, "m"]) -> Array:
     r"""$\frac1M\sum_m\log(1+e^{-y_m\sum_nc^n\psi^n(x_m)})$: convex in $c$, not in $(c,w)$."""
     dims = {}
     x, y = real("x", x, "m d", dims), real("y", y, "m", dims)
@@ -67,7 +71,13 @@ def learned_feature_loss(network, x, y):
 
 @implements("M04.17")
 def train_classifier(
-    network, x, y, *, steps: int = 1500, step: float = 0.02, freeze_features: bool = False
+    network: NetworkLike,
+    x: Float[ArrayLike, "m d"],
+    y: Float[ArrayLike, "m"],
+    *,
+    steps: int = 1500,
+    step: float = 0.02,
+    freeze_features: bool = False,
 ) -> Training:
     """Full-batch Adam on the logistic loss; with `freeze_features` only the weights `c` are trained."""
     dims = {}

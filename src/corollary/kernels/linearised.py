@@ -5,13 +5,17 @@ its parameters, with features $\nabla_\theta f[\theta_0](x)$ and the tangent ker
 makes the features: products with $\Phi$ and $\Phi^\top$ are one forward and one backward pass.
 """
 
+from __future__ import annotations
+
 from functools import partial
 from typing import Any
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+from jaxtyping import ArrayLike, Float, PyTree
 
+from corollary._types import NetworkLike, Scalar
 from corollary._validate import concrete, one_of, real, within
 from corollary.catalog import implements
 from corollary.kernels.dynamics import Predictions, flow_filter, flow_predictions, limit_filter, spectrum
@@ -23,7 +27,7 @@ from corollary.network.parts import Parts, matched, require_network, split
 
 
 @implements("E09.01", "B07.14")
-def linearise(network, at=None, *, trainable: Any = None) -> Network:
+def linearise(network: NetworkLike, at: NetworkLike | None = None, *, trainable: Any = None) -> Network:
     r"""The network $x\mapsto f[\theta_0](x)+\langle\nabla_\theta f[\theta_0](x),\theta-\theta_0\rangle$ of one example.
 
     $\theta_0$ are the parameters of `network`, which it keeps as buffers. Its own, $\theta$, are those of `at`, a
@@ -47,7 +51,7 @@ def linearise(network, at=None, *, trainable: Any = None) -> Network:
 
 
 @implements("E09.03", "B07.14")
-def fit_linearised(network, data, *, trainable: Any = None):
+def fit_linearised(network: NetworkLike, data: tuple[PyTree, ArrayLike], *, trainable: Any = None) -> NetworkLike:
     r"""`network` at the parameters $\theta_0+\beta^\star$ of least squared error of its linearisation on `(x, y)`.
 
     $\beta^\star=\Phi^\top K^+(y-f[\theta_0](X))$: of all solutions (many, if there are more parameters than labels) the
@@ -57,7 +61,9 @@ def fit_linearised(network, data, *, trainable: Any = None):
 
 
 @implements("B07.14", "E09.07")
-def train_linearised(network, data, time, *, reduction: str = "sum", trainable: Any = None):
+def train_linearised(
+    network: NetworkLike, data: tuple[PyTree, ArrayLike], time: Scalar, *, reduction: str = "sum", trainable: Any = None
+) -> NetworkLike:
     r"""`network` after gradient flow of its linearisation: $\theta_0+\Phi^\top K^{-1}(I-e^{-tK})(y-f[\theta_0](X))$.
 
     `reduction` as in `flow_predictions`; the mean is over examples.
@@ -69,7 +75,13 @@ def train_linearised(network, data, time, *, reduction: str = "sum", trainable: 
 
 @implements("E09.04", "B07.14")
 def linearised_predictions(
-    network, data, times, x_test=None, *, reduction: str = "sum", trainable: Any = None
+    network: NetworkLike,
+    data: tuple[PyTree, ArrayLike],
+    times: Float[ArrayLike, "t"],
+    x_test: PyTree | None = None,
+    *,
+    reduction: str = "sum",
+    trainable: Any = None,
 ) -> Predictions:
     r"""What the linearised network predicts at `x` and `x_test` after gradient flow on `data` for each of `times`.
 

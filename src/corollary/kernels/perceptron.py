@@ -3,12 +3,16 @@ r"""The perceptron in dual form: it counts its mistakes on each point, and never
 A point is classified by $\operatorname{sign}(\sum_m\alpha_my_mK(x_m,x))$ with $\operatorname{sign}(0)=+1$, as in (4.2).
 """
 
+from __future__ import annotations
+
+from collections.abc import Callable
 from typing import NamedTuple
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array, ArrayLike, Float, Int
 
 from corollary._show import shown
 from corollary._validate import concrete, labels, real
@@ -26,7 +30,7 @@ class DualRun(NamedTuple):
 
 
 @implements("M04.07", "M04.11")
-def kernel_perceptron(g, y, order) -> DualRun:
+def kernel_perceptron(g: Float[ArrayLike, "n n"], y: Float[ArrayLike, "n"], order: Int[ArrayLike, "k"]) -> DualRun:
     r"""Visit the points in this `order` and count the mistakes on each.
 
     A mistake is $y_m\ne\operatorname{sign}(\sum_k\alpha_ky_kG_{km})$; then $\alpha_m$ grows by 1. `g` is the Gram
@@ -47,7 +51,9 @@ def kernel_perceptron(g, y, order) -> DualRun:
 
 
 @implements("M04.07")
-def primal_from_dual(alpha, y, features):
+def primal_from_dual(
+    alpha: Float[ArrayLike, "n"], y: Float[ArrayLike, "n"], features: Float[ArrayLike, "n d"]
+) -> Array:
     r"""$w=\sum_m\alpha_my_m\psi(x_m)$, features in the rows: the weights of the perceptron from $w_0=0$."""
     dims = {}
     y, alpha = _signs(y, dims), real("alpha", alpha, "n", dims)
@@ -64,16 +70,18 @@ class KernelPerceptron(eqx.Module):
     alpha: jax.Array
 
     @classmethod
-    def fit(cls, kernel, x, y, order):
+    def fit(
+        cls, kernel: Callable, x: Float[ArrayLike, "..."], y: Float[ArrayLike, "n"], order: Int[ArrayLike, "k"]
+    ) -> KernelPerceptron:
         """Train by visits in this `order`, such as `jax.random.randint(key, (steps,), 0, n)`."""
         g = gram(kernel, x)
         x = real("x", x)
         return cls(kernel, x[:, None] if x.ndim == 1 else x, _signs(y, {}), kernel_perceptron(g, y, order).alpha)
 
-    def score(self, x):
+    def score(self, x: Float[ArrayLike, "d"]) -> Array:
         return (self.alpha * self.y) @ gram(self.kernel, self.points, real("x", x, "d")[None])[:, 0]
 
-    def __call__(self, x):
+    def __call__(self, x: Float[ArrayLike, "d"]) -> Int[Array, ""]:
         return jnp.where(self.score(x) >= 0, 1, -1)
 
 

@@ -1,14 +1,17 @@
 """A kernel matrix as a picture."""
 
+from __future__ import annotations
+
 from typing import Any
 
 import numpy as np
+from jaxtyping import ArrayLike, Float
 
 from corollary._charts import HEIGHT
 from corollary._validate import real, whole
 
 
-def plot_kernel(k, *, most: int = 100) -> Any:
+def plot_kernel(k: Float[ArrayLike, "n m"], *, most: int = 100) -> Any:
     """An Altair chart of a kernel matrix $K(x_i,x_j)$, points numbered from 0, the first row on top.
 
     A matrix of more than `most` rows or columns is drawn as the means of its blocks.
@@ -16,8 +19,6 @@ def plot_kernel(k, *, most: int = 100) -> Any:
     import altair as alt
 
     k, most = np.asarray(real("k", k, "n m"), float), whole("most", most)
-    if 0 in k.shape:
-        raise ValueError(f"k has no entry to draw, its shape is {k.shape}.")
     tops, lefts = (np.arange(0, length, -(-length // most)) for length in k.shape)
     sums = np.add.reduceat(np.add.reduceat(k, tops, axis=0), lefts, axis=1)
     heights, widths = (np.diff([*starts, length]) for starts, length in zip((tops, lefts), k.shape, strict=True))

@@ -6,13 +6,17 @@ evolution, exactly, at every $p$; for normal $\theta_0$ its law before training 
 kernel, and afterwards `trained_law` of $(K,K)$, the posterior of that process.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array, ArrayLike, Float, PRNGKeyArray
 
+from corollary._types import Scalar
 from corollary._validate import positive, real, whole
 from corollary.catalog import implements
 
@@ -29,7 +33,16 @@ class RandomFeatures(eqx.Module):
     phi: Callable = eqx.field(static=True)
 
     @classmethod
-    def draw(cls, dim: int, features: int, phi=jax.nn.relu, *, weight_std=1.0, bias_std=0.0, key) -> "RandomFeatures":
+    def draw(
+        cls,
+        dim: int,
+        features: int,
+        phi: Callable = jax.nn.relu,
+        *,
+        weight_std: Scalar = 1.0,
+        bias_std: Scalar = 0.0,
+        key: PRNGKeyArray,
+    ) -> "RandomFeatures":
         r"""Weights from $\mathcal N(0,\sigma_w^2)$ and biases from $\mathcal N(0,\sigma_b^2)$."""
         dim, features = whole("dim", dim), whole("features", features)
         if not callable(phi):
@@ -40,23 +53,25 @@ class RandomFeatures(eqx.Module):
         weight = weight_std * jax.random.normal(weight_key, (features, dim))
         return cls(weight, bias_std * jax.random.normal(bias_key, (features,)), phi)
 
-    def features(self, x):
+    def features(self, x: Float[ArrayLike, "n d"]) -> Array:
         r"""$\phi(x)/\sqrt p$ of points in the rows: (n, p)."""
         x = real("x", x, "n d", {"d": self.weight.shape[1]})
         return self.phi(x @ self.weight.T + self.bias) / self.weight.shape[0] ** 0.5
 
-    def kernel(self, x1, x2=None):
+    def kernel(self, x1: Float[ArrayLike, "n d"], x2: Float[ArrayLike, "m d"] | None = None) -> Float[Array, "n m"]:
         r"""$K(x,x')=\frac1p\langle\phi(x),\phi(x')\rangle$ at all pairs: (n1, n2)."""
         first = self.features(x1)
         return first @ (first if x2 is None else self.features(x2)).T
 
-    def __call__(self, theta, x):
+    def __call__(self, theta: Float[ArrayLike, "p"], x: Float[ArrayLike, "..."]) -> Float[Array, "..."]:
         theta = real("theta", theta, "p", {"p": self.weight.shape[0]})
         return self.features(x) @ theta
 
 
 @implements("B07.07")
-def fourier_features(dim: int, features: int, *, width=1.0, paired: bool = False, key) -> RandomFeatures:
+def fourier_features(
+    dim: int, features: int, *, width: Scalar = 1.0, paired: bool = False, key: PRNGKeyArray
+) -> RandomFeatures:
     r"""Features $\sqrt{2/p}\cos(w\cdot x+b)$, $w\sim\mathcal N(0,I/h^2)$, $b$ uniform: those of a Gaussian kernel.
 
     $\mathbb E\,2\cos(w\cdot x+b)\cos(w\cdot x'+b)=e^{-\|x-x'\|^2/2h^2}$ with `width` $h$. `paired`: half as many
@@ -74,7 +89,9 @@ def fourier_features(dim: int, features: int, *, width=1.0, paired: bool = False
     return RandomFeatures(weight, jax.random.uniform(bias_key, (features,), maxval=2 * np.pi), _wave)
 
 
-def fourier_error_bound(features, error, *, paired: bool = False):
+def fourier_error_bound(
+    features: Float[ArrayLike, "..."], error: Float[ArrayLike, "..."], *, paired: bool = False
+) -> Array:
     r"""$P(|\hat K(x,x')-K(x,x')|\ge\epsilon)\le2e^{-p\epsilon^2/8}$ for any two points, by Hoeffding's inequality.
 
     $p$ independent terms $2\cos\cos\in[-2,2]$; with `paired` features $\frac p2$ terms from $[-1,1]$ and
@@ -84,7 +101,9 @@ def fourier_error_bound(features, error, *, paired: bool = False):
     return jnp.minimum(2 * jnp.exp(-features * error**2 / (4 if paired else 8)), 1.0)
 
 
-def fourier_uniform_bound(features, error, dim: int, diameter, width=1.0):
+def fourier_uniform_bound(
+    features: Float[ArrayLike, "..."], error: Float[ArrayLike, "..."], dim: int, diameter: Scalar, width: Scalar = 1.0
+) -> Array:
     r"""A bound on the probability that some two points of a set of this `diameter` are off by `error` or more.
 
     For `paired` features: with $q=\frac p2$ frequencies the kernel is $\frac1q\sum\cos(w_i\cdot\Delta)$, $\Delta=x-x'$

@@ -4,16 +4,20 @@ $f(x)=\sum_i\alpha_iK(x,x_i)$ with $\alpha=(G+\rho I)^{-1}y$, $G_{ij}=K(x_i,x_j)
 functions of least squared error in the space of the kernel the one of least norm $\sqrt{\alpha^\top G\alpha}$.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from functools import lru_cache, partial
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array, ArrayLike, Float
 from sklearn.base import BaseEstimator, ClassifierMixin, MultiOutputMixin, RegressorMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from corollary._types import Scalar
 from corollary._validate import concrete, real, within
 from corollary.catalog import implements
 from corollary.kernels.analytic import nngp, ntk
@@ -40,7 +44,9 @@ BLOCK = 256
 
 
 @implements("B07.04", "T03.14")
-def kernel_coefficients(g, y, ridge=0.0):
+def kernel_coefficients(
+    g: Float[ArrayLike, "n n"], y: Float[ArrayLike, "..."], ridge: Scalar = 0.0
+) -> Float[Array, "..."]:
     r"""$\alpha=(G+\rho I)^{-1}y$ for a symmetric semidefinite `g`; for `ridge` 0, $G^+y$. `y` is (n,) or (n, k).
 
     By Cholesky's factor where there is a ridge for certain; without one, or where it is traced, by eigenvalues, those
@@ -69,7 +75,7 @@ def _coefficients(g, y, ridge, ridged):
 
 
 @implements("T03.15")
-def rkhs_norm(alpha, g):
+def rkhs_norm(alpha: Float[ArrayLike, "n"], g: Float[ArrayLike, "n n"]) -> Array:
     r"""$\|\sum_i\alpha_iK(x_i,\cdot)\|_K=\sqrt{\alpha^\top G\alpha}$; of the interpolant, $\sqrt{y^\top G^{-1}y}$."""
     dims = {}
     alpha, g = real("alpha", alpha, "n", dims), real("g", g, "n n", dims)
@@ -119,12 +125,12 @@ class KernelRegressor(MultiOutputMixin, RegressorMixin, _KernelMachine):
     (4,)
     """
 
-    def fit(self, X, y):
+    def fit(self, X: Float[ArrayLike, "n ..."], y: ArrayLike) -> "KernelRegressor":
         """Fit to points in the rows of X and their labels, (n,) or (n, k)."""
         X, y = validate_data(self, X, y, dtype=[np.float64, np.float32], multi_output=True, y_numeric=True)
         return self._solve(X, np.asarray(y, X.dtype))
 
-    def predict(self, X):
+    def predict(self, X: Float[ArrayLike, "n ..."]) -> np.ndarray:
         """The values at the rows of X."""
         return self._values(X)
 
@@ -139,7 +145,7 @@ class KernelClassifier(ClassifierMixin, _KernelMachine):
     ['a', 'b']
     """
 
-    def fit(self, X, y):
+    def fit(self, X: Float[ArrayLike, "n ..."], y: ArrayLike) -> "KernelClassifier":
         """Fit to points in the rows of X and their classes, which may be anything."""
         X, y = validate_data(self, X, y, dtype=[np.float64, np.float32])
         check_classification_targets(y)
@@ -149,11 +155,11 @@ class KernelClassifier(ClassifierMixin, _KernelMachine):
         signs = np.where(index[:, None] == np.arange(len(self.classes_)), 1, -1).astype(X.dtype)
         return self._solve(X, signs[:, 1] if len(self.classes_) == 2 else signs)
 
-    def decision_function(self, X):
+    def decision_function(self, X: Float[ArrayLike, "n ..."]) -> np.ndarray:
         """The fitted values: one for two classes (positive for the second), else one for each class."""
         return self._values(X)
 
-    def predict(self, X):
+    def predict(self, X: Float[ArrayLike, "n ..."]) -> np.ndarray:
         """The class of the largest value."""
         values = self._values(X)
         return self.classes_[(values > 0).astype(int) if values.ndim == 1 else values.argmax(axis=1)]

@@ -4,17 +4,29 @@ $\Lambda(w)=\frac1M\sum_m\frac12(w\cdot\psi(x_m)+b-y_m)^2+C\|w\|^2$ with $b$ kno
 average, so that the ridge is $2CM$.
 """
 
+from __future__ import annotations
+
+from collections.abc import Callable
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+from jaxtyping import Array, ArrayLike, Float
 
+from corollary._types import Scalar
 from corollary._validate import positive, real
 from corollary.catalog import implements
 from corollary.kernels.gram import gram
 
 
 @implements("M04.14")
-def primal_objective(w, features, y, penalty, bias=0.0):
+def primal_objective(
+    w: Float[ArrayLike, "n"],
+    features: Float[ArrayLike, "m n"],
+    y: Float[ArrayLike, "m"],
+    penalty: Scalar,
+    bias: Scalar = 0.0,
+) -> Array:
     r"""$\Lambda(w)$, with the feature vectors $\psi(x_m)$ in the rows of `features`."""
     dims = {}
     features, y = real("features", features, "m n", dims), real("y", y, "m", dims)
@@ -23,7 +35,9 @@ def primal_objective(w, features, y, penalty, bias=0.0):
 
 
 @implements("M04.14")
-def feature_ridge(features, y, penalty, bias=0.0):
+def feature_ridge(
+    features: Float[ArrayLike, "m n"], y: Float[ArrayLike, "m"], penalty: Scalar, bias: Scalar = 0.0
+) -> Array:
     r"""The minimiser $w=(\Psi\Psi^\top+2CMI)^{-1}\Psi(y-b)$ of $\Lambda$: one system in the number of features."""
     dims = {}
     features, y = real("features", features, "m n", dims), real("y", y, "m", dims)
@@ -34,7 +48,13 @@ def feature_ridge(features, y, penalty, bias=0.0):
 
 
 @implements("M04.15")
-def dual_objective(alpha, g, y, penalty, bias=0.0):
+def dual_objective(
+    alpha: Float[ArrayLike, "m"],
+    g: Float[ArrayLike, "m m"],
+    y: Float[ArrayLike, "m"],
+    penalty: Scalar,
+    bias: Scalar = 0.0,
+) -> Array:
     r"""$\Lambda(\alpha)=\frac1{2M}\|G\alpha+b-y\|^2+C\alpha^\top G\alpha$: $\Lambda$ at $w=\sum_m\alpha_m\psi(x_m)$."""
     g, y, penalty, bias = _dual(g, y, penalty, bias)
     alpha = real("alpha", alpha, "m", {"m": y.shape[0]})
@@ -42,7 +62,9 @@ def dual_objective(alpha, g, y, penalty, bias=0.0):
 
 
 @implements("M04.15")
-def kernel_ridge_dual(g, y, penalty, bias=0.0):
+def kernel_ridge_dual(
+    g: Float[ArrayLike, "m m"], y: Float[ArrayLike, "m"], penalty: Scalar, bias: Scalar = 0.0
+) -> Array:
     r"""$\alpha=(G+2CMI)^{-1}(y-b)$: one system in the number of points, whatever the number of features."""
     g, y, penalty, bias = _dual(g, y, penalty, bias)
     return jnp.linalg.solve(g + 2 * penalty * y.shape[0] * jnp.eye(y.shape[0], dtype=g.dtype), y - bias)
@@ -58,13 +80,15 @@ class KernelRidge(eqx.Module):
     bias: jax.Array
 
     @classmethod
-    def fit(cls, kernel, x, y, penalty, bias=0.0):
+    def fit(
+        cls, kernel: Callable, x: Float[ArrayLike, "..."], y: Float[ArrayLike, "m"], penalty: Scalar, bias: Scalar = 0.0
+    ) -> KernelRidge:
         """Fit to points in the rows of `x`; `bias` is the known constant."""
         alpha = kernel_ridge_dual(gram(kernel, x), y, penalty, bias)
         x = real("x", x)
         return cls(kernel, x[:, None] if x.ndim == 1 else x, alpha, real("bias", bias, ""))
 
-    def __call__(self, x):
+    def __call__(self, x: Float[ArrayLike, "..."]) -> Array:
         """The prediction at one point."""
         x = real("x", x)
         return self.alpha @ gram(self.kernel, self.points, x.reshape(1, -1))[:, 0] + self.bias

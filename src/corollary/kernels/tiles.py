@@ -5,6 +5,8 @@ need as many numbers per pair as an image has pixels, or pairs of pixels where t
 bytes into a tile.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from functools import partial
 
@@ -13,6 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 from jax.sharding import NamedSharding, PartitionSpec
+from jaxtyping import Array, ArrayLike, Float
 
 from corollary._validate import real, whole
 from corollary.catalog import implements
@@ -21,7 +24,14 @@ BUDGET = 2**28
 
 
 @implements("T09.02")
-def tiled(kernel: Callable, x1, x2=None, *, tile=512, sharding: NamedSharding | None = None):
+def tiled(
+    kernel: Callable,
+    x1: Float[ArrayLike, "..."],
+    x2: Float[ArrayLike, "..."] | None = None,
+    *,
+    tile: int | tuple[int, int] = 512,
+    sharding: NamedSharding | None = None,
+) -> Float[Array, "n m"]:
     r"""The matrix `kernel(x1, x2)`, computed in tiles of `tile` (or `(rows, columns)`) pairs of points.
 
     `kernel(a, b)` is the block of two sets of points in the rows, (len(a), len(b)), and `kernel(a, None)` that of one

@@ -1,9 +1,12 @@
 r"""Alternating least squares for $ABx$: in each factor alone the squared loss is convex with a known minimum."""
 
+from __future__ import annotations
+
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+from jaxtyping import Array, ArrayLike, Float
 
 from corollary._show import shown
 from corollary._validate import real, whole
@@ -12,7 +15,9 @@ from corollary.landscape.linear_network import deep_linear_loss, least_squares_m
 
 
 @implements("B06.06")
-def best_inner(outer, x, y):
+def best_inner(
+    outer: Float[ArrayLike, "k p"], x: Float[ArrayLike, "n d"], y: Float[ArrayLike, "n k"]
+) -> Float[Array, "_ _"]:
     r"""The $B$ of least norm with $A^\top AB\Sigma_{xx}=A^\top\Sigma_{yx}$ (6.17): the best one for this $A$ (k, p)."""
     dims = {}
     outer, y = real("outer", outer, "k p", dims), real("y", y, "n k", dims)
@@ -20,7 +25,9 @@ def best_inner(outer, x, y):
 
 
 @implements("B06.06")
-def best_outer(inner, x, y):
+def best_outer(
+    inner: Float[ArrayLike, "p d"], x: Float[ArrayLike, "n d"], y: Float[ArrayLike, "n k"]
+) -> Float[Array, "_ _"]:
     r"""The $A$ of least norm with $AB\Sigma_{xx}B^\top=\Sigma_{yx}B^\top$ (6.23): the best one for this $B$ (p, d)."""
     dims = {}
     inner, x = real("inner", inner, "p d", dims), real("x", x, "n d", dims)
@@ -39,7 +46,9 @@ class Alternation(NamedTuple):
 
 
 @implements("B06.06")
-def alternating_least_squares(outer, x, y, steps: int) -> Alternation:
+def alternating_least_squares(
+    outer: Float[ArrayLike, "k p"], x: Float[ArrayLike, "n d"], y: Float[ArrayLike, "n k"], steps: int
+) -> Alternation:
     """From an `outer` factor (k, p): the best inner one for it, the best outer one for that, and so on."""
     dims = {}
     outer, x, y = real("outer", outer, "k p", dims), real("x", x, "n d", dims), real("y", y, "n k", dims)

@@ -1,12 +1,16 @@
 """What kind of point a network has arrived at, from products with its Hessian alone."""
 
+from __future__ import annotations
+
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 from jax.flatten_util import ravel_pytree
+from jaxtyping import PyTree
 
 from corollary._show import shown
+from corollary._types import LossLike, NetworkLike, Scalar
 from corollary._validate import positive, real, whole
 from corollary.catalog import implements
 from corollary.landscape.operator import Curvature, hessian
@@ -40,7 +44,15 @@ class Point(NamedTuple):
 
 
 @implements("T06.19", "T07.03")
-def classify(network, loss=None, data=None, *, epsilon=1e-3, gamma=None, products: int = 1000) -> Point:
+def classify(
+    network: NetworkLike,
+    loss: LossLike | None = None,
+    data: PyTree | None = None,
+    *,
+    epsilon: Scalar = 1e-3,
+    gamma: Scalar | None = None,
+    products: int = 1000,
+) -> Point:
     r"""Minimum, saddle, $(\epsilon,\gamma)$-second-order stationary point, or none of these.
 
     - `none`: $\|\nabla\Lambda\|>\epsilon$.

@@ -5,12 +5,16 @@ overlap $\mathbb E\sigma(u^\top x)\sigma(v^\top x)=\frac{\|u\|\|v\|}{2\pi}(\sin\
 the loss, its gradient and its Hessian are exact, so that a spurious minimum can be told from a slow run.
 """
 
+from __future__ import annotations
+
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+from jaxtyping import Array, ArrayLike, Float, PRNGKeyArray
 
 from corollary._show import shown
+from corollary._types import Scalar
 from corollary._validate import positive, real, whole
 from corollary.catalog import implements
 
@@ -41,7 +45,7 @@ def _bend_jvp(primals, tangents):
 
 
 @implements("B06.02")
-def relu_overlaps(u, v):
+def relu_overlaps(u: Float[ArrayLike, "n d"], v: Float[ArrayLike, "k d"]) -> Float[Array, "n k"]:
     r"""$\mathbb E\,\sigma(u_i^\top x)\sigma(v_j^\top x)$ for the rows of `u` (n, d) and `v` (k, d): shape (n, k).
 
     $\frac12u^\top v+\frac{\|u\|\|v\|}{2\pi}(\sin\theta-\theta\cos\theta)$, twice differentiable also where
@@ -56,7 +60,7 @@ def relu_overlaps(u, v):
 
 
 @implements("B06.02")
-def committee_loss(w, v):
+def committee_loss(w: Float[ArrayLike, "n d"], v: Float[ArrayLike, "k d"]) -> Float[Array, ""]:
     r"""$\frac12\mathbb E(\sum_i\sigma(w_i^\top x)-\sum_j\sigma(v_j^\top x))^2$, exact, for students `w` (n,
     d) and teachers `v` (k, d).
     """
@@ -64,7 +68,15 @@ def committee_loss(w, v):
 
 
 @implements("B06.02")
-def committee_descent(width: int, teacher, *, key, trials: int, step=0.1, steps: int = 1500):
+def committee_descent(
+    width: int,
+    teacher: Float[ArrayLike, "k d"],
+    *,
+    key: PRNGKeyArray,
+    trials: int,
+    step: Scalar = 0.1,
+    steps: int = 1500,
+) -> Float[Array, "_ _ _"]:
     r"""Where gradient descent ends from `trials` random starts of `width` units: weights (trials, width, d).
 
     The starts are normal with variance $1/d$ a coordinate.
@@ -89,7 +101,9 @@ class CommitteeEnds(NamedTuple):
 
 
 @implements("B06.02")
-def committee_polish(weights, teacher, *, steps: int = 10) -> CommitteeEnds:
+def committee_polish(
+    weights: Float[ArrayLike, "t n d"], teacher: Float[ArrayLike, "k d"], *, steps: int = 10
+) -> CommitteeEnds:
     r"""Newton's method from where descent has ended, and what it comes to: a spurious minimum has a loss
     above 0, no gradient and positive curvature.
 

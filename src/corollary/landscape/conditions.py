@@ -5,13 +5,18 @@ a point is no minimum, never that it is one; a positive definite Hessian can. Th
 over given points and therefore upper bounds of those that hold everywhere.
 """
 
+from __future__ import annotations
+
+from collections.abc import Callable
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array, ArrayLike, Bool, Float, PRNGKeyArray
 
 from corollary._show import shown
+from corollary._types import Scalar
 from corollary._validate import positive, real, whole, within
 from corollary.catalog import implements
 
@@ -34,7 +39,14 @@ class Nearby(NamedTuple):
 
 
 @implements("B06.01", "T06.02", "T06.04")
-def nearby(f, w, *, key, radii=None, samples: int = 256) -> Nearby:
+def nearby(
+    f: Callable,
+    w: Float[ArrayLike, "..."],
+    *,
+    key: PRNGKeyArray,
+    radii: Float[ArrayLike, "r"] | None = None,
+    samples: int = 256,
+) -> Nearby:
     r"""Look at $f$ on spheres about a critical point `w`, at random and along the axes of the Hessian.
 
     The axes are there because chance misses a narrow cone of descent, and the null directions are where a
@@ -71,7 +83,7 @@ class Inertia(NamedTuple):
 
 
 @implements("B06.01")
-def inertia(matrix, tolerance=None) -> Inertia:
+def inertia(matrix: Float[ArrayLike, "d d"], tolerance: Scalar | None = None) -> Inertia:
     r"""The signs of a symmetric matrix; up to `tolerance`, $\sqrt\epsilon$ of the dtype unless given, one is
     zero.
     """
@@ -96,7 +108,9 @@ class SecondOrder(NamedTuple):
 
 
 @implements("T06.18", "T06.19")
-def second_order_stationary(f, w, epsilon=None, gamma=None) -> SecondOrder:
+def second_order_stationary(
+    f: Callable, w: Float[ArrayLike, "..."], epsilon: Scalar | None = None, gamma: Scalar | None = None
+) -> SecondOrder:
     r"""Is `w` an $(\epsilon,\gamma)$-second-order stationary point, $\|\nabla f\|\le\epsilon$ and
     $\lambda_{\min}(\nabla^2f)\ge-\gamma$?
 
@@ -124,7 +138,9 @@ class Improvement(NamedTuple):
 
 
 @implements("T06.24")
-def direction_of_improvement(f, w, delta, epsilon=0.0, gamma=0.0) -> Improvement:
+def direction_of_improvement(
+    f: Callable, w: Float[ArrayLike, "..."], delta: Float[ArrayLike, "..."], epsilon: Scalar = 0.0, gamma: Scalar = 0.0
+) -> Improvement:
     r"""Is $\delta$ an $(\epsilon,\gamma)$-direction of improvement, with slope above $\epsilon$ or curvature below
     $-\gamma$?
 
@@ -156,7 +172,9 @@ class CriticalPoints(NamedTuple):
 
 
 @implements("T06.02")
-def critical_points(f, starts, *, steps: int = 60, tolerance=None) -> CriticalPoints:
+def critical_points(
+    f: Callable, starts: Float[ArrayLike, "..."], *, steps: int = 60, tolerance: Scalar | None = None
+) -> CriticalPoints:
     r"""Solve $\nabla f=0$ from `starts` (n, ...) by damped Newton steps $-(H^2+\|g\|I)^{-1}Hg$: saddles and
     maxima are found as well as minima.
 
@@ -185,7 +203,9 @@ def critical_points(f, starts, *, steps: int = 60, tolerance=None) -> CriticalPo
 
 
 @implements("T06.03")
-def spurious(values, minima, tolerance=None):
+def spurious(
+    values: Float[ArrayLike, "n"], minima: Bool[ArrayLike, "..."], tolerance: Scalar | None = None
+) -> Bool[Array, "..."]:
     r"""Which local minima are spurious: those with a value above the best by more than `tolerance`.
 
     `values` (n,) of points, `minima` (n,) says which of them are local minima.
@@ -200,7 +220,13 @@ def spurious(values, minima, tolerance=None):
 
 
 @implements("T06.20")
-def optimizability_curve(f, minimum, points, epsilons, gammas=None):
+def optimizability_curve(
+    f: Callable,
+    minimum: Scalar,
+    points: Float[ArrayLike, "..."],
+    epsilons: Float[ArrayLike, "e"],
+    gammas: Float[ArrayLike, "e"] | None = None,
+) -> Float[Array, "..."]:
     r"""The largest $f-f^*$ over those `points` (n, ...) that are $(\epsilon,\gamma)$-second-order stationary,
     for every $\epsilon$.
 
@@ -225,7 +251,9 @@ def optimizability_curve(f, minimum, points, epsilons, gammas=None):
 
 
 @implements("T06.08")
-def quasi_convexity(f, minimiser, points):
+def quasi_convexity(
+    f: Callable, minimiser: Float[ArrayLike, "..."], points: Float[ArrayLike, "..."]
+) -> Float[Array, ""]:
     r"""The least $\frac{\langle\nabla f(w),w-w^*\rangle}{f(w)-f(w^*)}$ over `points` (n, ...): weakly
     quasi-convex with $\tau$ iff never below it.
 
@@ -244,7 +272,9 @@ def quasi_convexity(f, minimiser, points):
 
 
 @implements("T06.09")
-def restricted_secant(f, minimiser, points):
+def restricted_secant(
+    f: Callable, minimiser: Float[ArrayLike, "..."], points: Float[ArrayLike, "..."]
+) -> Float[Array, ""]:
     r"""The least $\frac{\langle\nabla f(w),w-w^*\rangle}{\|w-w^*\|^2}$ over `points` (n, ...): the restricted
     secant inequality with $\mu$ iff never below it.
 
@@ -261,7 +291,12 @@ def restricted_secant(f, minimiser, points):
 
 
 @implements("T06.10")
-def secant_rate(L, mu, distance, k):
+def secant_rate(
+    L: Float[ArrayLike, "..."],
+    mu: Float[ArrayLike, "..."],
+    distance: Float[ArrayLike, "..."],
+    k: Float[ArrayLike, "..."],
+) -> Float[Array, "..."]:
     r"""$\|w_k-w^*\|^2\le(1-\frac{\mu^2}{L^2})^k\|w_0-w^*\|^2$ for gradient descent with $\eta=\mu/L^2$ under the
     restricted secant inequality and $L$-smoothness.
     """
@@ -270,7 +305,12 @@ def secant_rate(L, mu, distance, k):
 
 
 @implements("T06.10")
-def quasi_convex_rate(L, tau, distance, k):
+def quasi_convex_rate(
+    L: Float[ArrayLike, "..."],
+    tau: Float[ArrayLike, "..."],
+    distance: Float[ArrayLike, "..."],
+    k: Float[ArrayLike, "..."],
+) -> Float[Array, "..."]:
     r"""$\frac1k\sum_{t<k}(f(w_t)-f^*)\le\frac{2L\|w_0-w^*\|^2}{\tau^2k}$ for gradient descent with
     $\eta=\frac\tau{2L}$ under $\tau$-weak quasi-convexity and $L$-smoothness; nothing geometric follows.
     """

@@ -8,6 +8,8 @@ $s_i>0$ there are no others, up to a change of basis in the hidden layer (Baldi 
 zero and positive eigenvalues do not change with the variables (Sylvester), so that they hold for all data.
 """
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from itertools import combinations, pairwise
 from typing import NamedTuple
@@ -15,6 +17,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array, ArrayLike, Bool, Float
 
 from corollary._show import shown
 from corollary._validate import concrete, real, whole, within
@@ -39,7 +42,7 @@ class Principal(NamedTuple):
 
 
 @implements("B06.08")
-def principal_directions(x, y) -> Principal:
+def principal_directions(x: Float[ArrayLike, "n d"], y: Float[ArrayLike, "n k"]) -> Principal:
     r"""The singular value decomposition of $\Sigma_{yx}\Sigma_{xx}^{-1/2}$ for inputs (n, d) and targets (n, k).
 
     $\lambda_i=s_i^2$ are the eigenvalues of $\Sigma=\Sigma_{yx}\Sigma_{xx}^{-1}\Sigma_{xy}$.
@@ -61,7 +64,9 @@ def index_sets(directions: int, width: int) -> np.ndarray:
 
 
 @implements("B06.08", "B06.11")
-def critical_point(principal: Principal, chosen, hidden: Sequence[int]) -> tuple[jax.Array, ...]:
+def critical_point(
+    principal: Principal, chosen: Bool[ArrayLike, "..."], hidden: Sequence[int]
+) -> tuple[jax.Array, ...]:
     r"""The balanced critical point with the product $\sum_{i\in I}s_iu_ir_i^\top$; `chosen` (q,) marks the set $I$.
 
     Each of the first hidden units of every layer carries one of the directions with the weight $s_i^{1/N}$, the others
@@ -79,14 +84,14 @@ def critical_point(principal: Principal, chosen, hidden: Sequence[int]) -> tuple
 
 
 @implements("B06.08", "B06.11")
-def critical_value(principal: Principal, chosen):
+def critical_value(principal: Principal, chosen: Bool[ArrayLike, "..."]) -> Float[Array, ""]:
     r"""The loss there: that of the least-squares map and $\frac12\sum_{i\notin I}s_i^2$."""
     _, s, _, chosen, _ = _marked(principal, chosen)
     return principal.rest + jnp.sum(jnp.where(chosen, 0, s**2)) / 2
 
 
 @implements("B06.08", "B06.11")
-def hessian_inertia(strengths, chosen, sizes: Sequence[int]) -> Inertia:
+def hessian_inertia(strengths: Float[ArrayLike, "q"], chosen: Bool[ArrayLike, "..."], sizes: Sequence[int]) -> Inertia:
     r"""The inertia of the Hessian at the critical point of the set $I$, for the `sizes` $(d,n_1,\dots,n_{N-1},k)$.
 
     With $r=|I|$: a pair $i\notin I$, $j\in I$ gives a negative eigenvalue where $s_i>s_j$ (a stronger direction was
@@ -105,7 +110,9 @@ def hessian_inertia(strengths, chosen, sizes: Sequence[int]) -> Inertia:
 
 
 @implements("B06.08", "B06.11")
-def hessian_spectrum(strengths, chosen, sizes: Sequence[int]):
+def hessian_spectrum(
+    strengths: Float[ArrayLike, "q"], chosen: Bool[ArrayLike, "..."], sizes: Sequence[int]
+) -> Float[Array, "..."]:
     r"""All eigenvalues of the Hessian at the balanced critical point, increasing, for whitened inputs
     ($\Sigma_{xx}=I$).
 
@@ -135,7 +142,9 @@ def hessian_spectrum(strengths, chosen, sizes: Sequence[int]):
 
 
 @implements("B06.11")
-def escape_direction(principal: Principal, chosen, hidden: Sequence[int]) -> tuple[jax.Array, ...]:
+def escape_direction(
+    principal: Principal, chosen: Bool[ArrayLike, "..."], hidden: Sequence[int]
+) -> tuple[jax.Array, ...]:
     r"""A direction $E$ out of a saddle with an idle unit in every hidden layer, along which the loss is
     $L(W+\epsilon E)=L(W)-s_i\epsilon^N+\frac12\epsilon^{2N}$.
 

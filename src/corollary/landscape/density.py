@@ -5,15 +5,21 @@ Its Gauss quadrature with $s$ nodes comes from $s$ Lanczos steps: the nodes are 
 first entries of their vectors; all its moments up to order $2s-1$ are exact.
 """
 
-from typing import NamedTuple
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.typing import DTypeLike
+from jaxtyping import Array, ArrayLike, Float, PRNGKeyArray
 from matfree import decomp
 
 from corollary._charts import lines, log_scale
 from corollary._show import shown
+from corollary._types import Scalar
 from corollary._validate import positive, real, whole
 
 
@@ -25,7 +31,7 @@ class Density(NamedTuple):
 
     __repr__ = shown
 
-    def width(self):
+    def width(self) -> Array:
         """A hundredth of the distance between the extreme nodes: what `smooth` blurs by unless told otherwise."""
         low, high = self.nodes.min(), self.nodes.max()
         # of a multiple of the identity all nodes are one
@@ -33,12 +39,12 @@ class Density(NamedTuple):
         spread = jnp.where(high - low > 1e-6 * size, high - low, size)
         return jnp.where(spread > 0, spread, 1) / 100
 
-    def grid(self, points: int = 400):
+    def grid(self, points: int = 400) -> Array:
         """So many points from below the least node to above the largest: where `smooth` looks by default."""
         room = 4 * self.width()
         return jnp.linspace(self.nodes.min() - room, self.nodes.max() + room, whole("points", points, 2))
 
-    def smooth(self, grid=None, width=None):
+    def smooth(self, grid: Float[ArrayLike, "g"] | None = None, width: Scalar | None = None) -> Float[Array, "_"]:
         """The density on `grid`, every node blurred into a Gaussian of standard deviation `width`.
 
         `self.grid()` and `self.width()` unless given.
@@ -48,7 +54,7 @@ class Density(NamedTuple):
         bumps = jnp.exp(-0.5 * ((grid[:, None] - self.nodes.reshape(1, -1)) / width) ** 2)
         return bumps @ self.weights.reshape(-1) / (width * jnp.sqrt(2 * jnp.pi)) / self.nodes.shape[0]
 
-    def mean(self, function=None):
+    def mean(self, function: Callable | None = None) -> Float[Array, "..."]:
         """The mean of a function of the eigenvalues, per probe: `(probes,)`. Times `size` it estimates the trace.
 
         Without a function the mean eigenvalue.
@@ -56,11 +62,11 @@ class Density(NamedTuple):
         values = self.nodes if function is None else function(self.nodes)
         return (values * self.weights).sum(1)
 
-    def mass_below(self, value):
+    def mass_below(self, value: Scalar) -> Float[Array, ""]:
         """The share of the eigenvalues below `value`."""
         return jnp.where(self.nodes < value, self.weights, 0).sum() / self.nodes.shape[0]
 
-    def plot(self, grid=None, width=None):
+    def plot(self, grid: Float[ArrayLike, "g"] | None = None, width: Scalar | None = None) -> Any:
         """An Altair chart of the smoothed density, with a logarithmic axis: a few eigenvalues matter, and weigh little.
 
         What is a hundred thousand times lower than the highest peak is left out.
@@ -72,7 +78,9 @@ class Density(NamedTuple):
         return lines(rows, "eigenvalue", "density", y_scale=log_scale([floor, height.max()]))
 
 
-def spectral_density(product, size: int, *, key, probes: int = 8, steps: int = 64, dtype=None) -> Density:
+def spectral_density(
+    product: Callable, size: int, *, key: PRNGKeyArray, probes: int = 8, steps: int = 64, dtype: DTypeLike | None = None
+) -> Density:
     """Nodes and weights of a quadrature of the spectrum from `probes` random vectors with `steps` products each.
 
     One probe at a time: memory for `steps` vectors and a few more.

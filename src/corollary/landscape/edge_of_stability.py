@@ -4,15 +4,19 @@ On a quadratic, gradient descent is stable where the largest eigenvalue of the H
 the sharpness grows until it meets that value, and stays there.
 """
 
+from __future__ import annotations
+
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.flatten_util import ravel_pytree
+from jaxtyping import ArrayLike, Float, PyTree
 
 from corollary._charts import lines
 from corollary._show import shown
+from corollary._types import LossLike, NetworkLike
 from corollary._validate import positive, real, whole
 from corollary.catalog import implements
 from corollary.landscape.lanczos import eigenpairs
@@ -38,21 +42,29 @@ class SharpnessPath(NamedTuple):
 
     __repr__ = shown
 
-    def plot(self):
+    def plot(self) -> Any:
         r"""An Altair chart of the sharpness along the training, and of $2/\eta$ for each step size (dashed)."""
         steps, sharpness, sizes = (np.asarray(a, float) for a in (self.steps, self.sharpness, self.step))
         rows = [
-            {"step": float(t), "sharpness": float(s), "curve": name, "η": f"{size:g}"}
+            {"step": float(t), "sharpness": float(s), "curve": name, "step size": f"η = {size:g}"}
             for size, values in zip(sizes, sharpness, strict=True)
             for name, line in (("measured", values), ("2/η", np.full_like(values, 2 / size)))
             for t, s in zip(steps, line, strict=True)
         ]
-        return lines(rows, "step", "sharpness", title="largest Hessian eigenvalue", colour="η", dashes="curve")
+        return lines(rows, "step", "sharpness", title="largest Hessian eigenvalue", colour="step size", dashes="curve")
 
 
 @implements("T02.37")
 def sharpness_path(
-    network, loss, data, step, *, steps: int = 2000, every: int = 50, products: int = 12, trainable: Any = None
+    network: NetworkLike,
+    loss: LossLike,
+    data: PyTree,
+    step: Float[ArrayLike, "e"],
+    *,
+    steps: int = 2000,
+    every: int = 50,
+    products: int = 12,
+    trainable: Any = None,
 ) -> SharpnessPath:
     r"""Gradient descent on the mean loss with each of the sizes in `step`, from the same network, in one program.
 

@@ -5,19 +5,23 @@ Not convex, but every local minimum is global: $\pm\sqrt{\lambda_1}v_1$. The cri
 one, and for $M=zz^\top$ everything happens in the plane of $z$ and $x$.
 """
 
+from __future__ import annotations
+
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+from jaxtyping import Array, ArrayLike, Float
 
 from corollary._show import shown
+from corollary._types import Scalar
 from corollary._validate import real
 from corollary.catalog import implements
 from corollary.optimization import Problem
 
 
 @implements("T06.21")
-def top_eigenvector(matrix, start=None) -> Problem:
+def top_eigenvector(matrix: Float[ArrayLike, "d d"], start: Float[ArrayLike, "..."] | None = None) -> Problem:
     r"""Minimise $\frac14\|M-xx^\top\|_F^2$ over $x$: minimiser $\sqrt{\lambda_1}v_1$ (and its negative), minimum
     $\frac14\sum_{i>1}\lambda_i^2$ (Eckart and Young).
 
@@ -41,21 +45,23 @@ def top_eigenvector(matrix, start=None) -> Problem:
 
 
 @implements("T06.22")
-def factor_gradient(matrix, x):
+def factor_gradient(matrix: Float[ArrayLike, "d d"], x: Float[ArrayLike, "d"]) -> Float[Array, "d"]:
     r"""$\nabla f=(xx^\top-M)x$."""
     matrix, x = _pair(matrix, x)
     return (x @ x) * x - matrix @ x
 
 
 @implements("T06.22")
-def factor_hessian(matrix, x):
+def factor_hessian(matrix: Float[ArrayLike, "d d"], x: Float[ArrayLike, "d"]) -> Float[Array, "d d"]:
     r"""$\nabla^2f=\|x\|^2I+2xx^\top-M$."""
     matrix, x = _pair(matrix, x)
     return (x @ x) * jnp.eye(x.size, dtype=x.dtype) + 2 * jnp.outer(x, x) - matrix
 
 
 @implements("T06.22")
-def factor_forms(matrix, x, delta):
+def factor_forms(
+    matrix: Float[ArrayLike, "d d"], x: Float[ArrayLike, "d"], delta: Float[ArrayLike, "_"]
+) -> tuple[Float[Array, ""], Float[Array, ""]]:
     r"""The first and second derivative along $\delta$ as inner products of matrices:
     $-\frac12\langle M-xx^\top,x\delta^\top+\delta x^\top\rangle$ and
     $\frac12\|x\delta^\top+\delta x^\top\|_F^2-\langle M-xx^\top,\delta\delta^\top\rangle$.
@@ -79,7 +85,7 @@ class FactorCriticalPoints(NamedTuple):
 
 
 @implements("T06.23")
-def factor_critical_points(matrix) -> FactorCriticalPoints:
+def factor_critical_points(matrix: Float[ArrayLike, "d d"]) -> FactorCriticalPoints:
     r"""All critical points of $\frac14\|M-xx^\top\|_F^2$ for distinct positive eigenvalues, and what the
     Hessian says.
 
@@ -112,7 +118,7 @@ class Plane(NamedTuple):
 
 
 @implements("T06.25")
-def rank_one_plane(a, b) -> Plane:
+def rank_one_plane(a: Float[ArrayLike, "..."], b: Float[ArrayLike, "..."]) -> Plane:
     r"""$f=\frac14(r^4-2a^2+1)$ with $r^2=a^2+b^2$, and its derivatives along $x$ and $z$, entrywise.
 
     In every dimension: $f$ depends on $x$ through $\langle x,z\rangle=a$ and $\|x\|=r$ only. At $x=0$, which
@@ -132,7 +138,9 @@ def rank_one_plane(a, b) -> Plane:
 
 
 @implements("T06.26")
-def improvement_ratio(a, b, gamma=0.25):
+def improvement_ratio(
+    a: Float[ArrayLike, "..."], b: Float[ArrayLike, "..."], gamma: Scalar = 0.25
+) -> Float[Array, "..."]:
     r"""$\frac{\max(|\langle\nabla f,x\rangle|/\|x\|,|\langle\nabla f,z\rangle|)}{\min(f,1)}$ where neither
     $x$ nor $z$ has a curvature below $-\gamma$, infinite elsewhere, entrywise.
 

@@ -11,11 +11,15 @@ $\eta\omega$, $\omega=2^{2-\iota}\ell S$, along the direction of escape one gets
 moves far has descended. There are at most $2\Delta/\mathscr F$ such rounds.
 """
 
+from __future__ import annotations
+
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import optax
+from jax.typing import DTypeLike
+from jaxtyping import Array, ArrayLike, Float, PRNGKeyArray
 
 from corollary._engine.trees import (
     Draws,
@@ -28,6 +32,7 @@ from corollary._engine.trees import (
     squared_norm,
 )
 from corollary._show import shown
+from corollary._types import Scalar
 from corollary._validate import positive, real, whole, within
 from corollary.catalog import implements
 from corollary.optimization import Problem, minimize
@@ -55,7 +60,7 @@ class Escape(NamedTuple):
 
 
 @implements("T07.05")
-def escape_parameters(ell, rho, epsilon, delta, dim: int, gap) -> Escape:
+def escape_parameters(ell: Scalar, rho: Scalar, epsilon: Scalar, delta: Scalar, dim: int, gap: Scalar) -> Escape:
     r"""The constants for an $\ell$-gradient, $\rho$-Hessian Lipschitz function with $f(x_0)-f^*\le$ `gap`.
 
     $\iota$ solves $2^\iota=\frac1\delta(1+\frac{2\Delta}{\mathscr F(\iota)})\,256\,\iota^2\frac{\ell\sqrt
@@ -93,7 +98,9 @@ def escape_parameters(ell, rho, epsilon, delta, dim: int, gap) -> Escape:
 
 
 @implements("T07.05")
-def uniform_ball(dim: int, radius=1.0, *, key, dtype=None):
+def uniform_ball(
+    dim: int, radius: Scalar = 1.0, *, key: PRNGKeyArray, dtype: DTypeLike | None = None
+) -> Float[Array, "_"]:
     r"""A point drawn uniformly from the ball of this radius: the first $d$ coordinates of one from the sphere in
     $\mathbb R^{d+2}$.
     """
@@ -103,7 +110,7 @@ def uniform_ball(dim: int, radius=1.0, *, key, dtype=None):
 
 
 @implements("T07.04")
-def gaussian_perturbed_descent(step, radius, *, key) -> optax.GradientTransformation:
+def gaussian_perturbed_descent(step: Scalar, radius: Scalar, *, key: PRNGKeyArray) -> optax.GradientTransformation:
     r"""$x_{t+1}=x_t-\eta(\nabla f(x_t)+\xi_t)$ with $\xi_t\sim N(0,\frac{r^2}dI)$, drawn by `key`, so that
     $\mathbb E\|\xi_t\|^2=r^2$.
     """
@@ -126,7 +133,7 @@ class Waiting(NamedTuple):
 
 
 @implements("T07.05", "T07.06")
-def perturbed_descent(parameters: Escape, *, key) -> optax.GradientTransformationExtraArgs:
+def perturbed_descent(parameters: Escape, *, key: PRNGKeyArray) -> optax.GradientTransformationExtraArgs:
     r"""Gradient descent that, where $\|\nabla f(x_t)\|\le\epsilon$ and nothing was added in the last $\mathscr T$
     steps, first adds $-\eta\xi_t$ with $\xi_t$ uniform on the ball of radius $r$, drawn by `key`.
 
@@ -173,7 +180,17 @@ class Search(NamedTuple):
 
 
 @implements("T07.06")
-def find_second_order_point(problem: Problem, rho, epsilon, delta, *, steps: int, key, gap=None, start=None) -> Search:
+def find_second_order_point(
+    problem: Problem,
+    rho: Scalar,
+    epsilon: Scalar,
+    delta: Scalar,
+    *,
+    steps: int,
+    key: PRNGKeyArray,
+    gap: Scalar | None = None,
+    start: Float[ArrayLike, "..."] | None = None,
+) -> Search:
     r"""Run perturbed gradient descent with the constants of the theorem for at most `steps` steps.
 
     The problem brings $\ell$ as `L` and, unless `gap` is given, $f^*$ as `minimum`. The Hessian of every iterate is

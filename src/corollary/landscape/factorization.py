@@ -2,15 +2,19 @@ r"""Symmetric factorisation of rank $r$ and completion: $\min_X\frac14\|M-XX^\to
 from some.
 """
 
-import jax.numpy as jnp
+from __future__ import annotations
 
+import jax.numpy as jnp
+from jaxtyping import Array, ArrayLike, Float
+
+from corollary._types import Scalar
 from corollary._validate import positive, real, within
 from corollary.catalog import implements
 from corollary.optimization import Problem
 
 
 @implements("T06.27")
-def symmetric_factorization(matrix, start) -> Problem:
+def symmetric_factorization(matrix: Float[ArrayLike, "d d"], start: Float[ArrayLike, "d r"]) -> Problem:
     r"""Minimise $\frac14\|M-XX^\top\|_F^2$ over $X\in\mathbb R^{d\times r}$, the shape of `start`.
 
     The minimum is $\frac14$ of the squared eigenvalues that are negative or not among the $r$ largest; with
@@ -30,7 +34,7 @@ def symmetric_factorization(matrix, start) -> Problem:
 
 
 @implements("T06.27")
-def procrustes(x, z):
+def procrustes(x: Float[ArrayLike, "d r"], z: Float[ArrayLike, "d r"]) -> Float[Array, "r r"]:
     r"""The orthogonal $R$ that minimises $\|X-ZR\|_F$, for $X$ and $Z$ (d, r): $UV^\top$ of the decomposition of
     $Z^\top X$.
 
@@ -44,7 +48,14 @@ def procrustes(x, z):
 
 
 @implements("T06.27")
-def symmetric_completion(matrix, observed, start, *, level, penalty=1.0) -> Problem:
+def symmetric_completion(
+    matrix: Float[ArrayLike, "d d"],
+    observed: Float[ArrayLike, "d d"],
+    start: Float[ArrayLike, "d r"],
+    *,
+    level: Scalar,
+    penalty: Scalar = 1.0,
+) -> Problem:
     r"""Minimise $\frac1{4p}\sum_{(i,j)\in\Omega}(M-XX^\top)_{ij}^2+\lambda\sum_i(\|X_i\|-\alpha)_+^4$ over $X$.
 
     `observed` (d, d) is 1 on $\Omega$ and 0 elsewhere, symmetric; $p$ is its mean. Rows longer than the

@@ -5,15 +5,21 @@ signs, 1.8: uniform), the loss $\frac12\|\hat y-y\|^2$. A few moments determine 
 that all expectations are exact at any width, depth and kurtosis, not only bounded and not only for normal weights.
 """
 
+from __future__ import annotations
+
+from collections.abc import Sequence
+
 import jax
 import jax.numpy as jnp
+from jaxtyping import Array, ArrayLike, Float
 
+from corollary._types import Scalar
 from corollary._validate import one_of, positive, real, whole, within
 from corollary.catalog import implements
 
 
 @implements("B06.13")
-def matrix_jacobian(x, rows: int, order: str = "column"):
+def matrix_jacobian(x: Float[ArrayLike, "d"], rows: int, order: str = "column") -> Float[Array, "_ _"]:
     r"""The Jacobian of $Ax$ by $\mathrm{vec}A$ for $A$ with this number of `rows`: shape (rows, rows $\cdot$ d).
 
     $x^\top\otimes I$ if the columns of $A$ are stacked, $I\otimes x^\top$ if its rows are (`order="row"`, the layout of
@@ -25,7 +31,9 @@ def matrix_jacobian(x, rows: int, order: str = "column"):
 
 
 @implements("B06.15")
-def deep_linear_gradients(weights, x, y) -> tuple[jax.Array, ...]:
+def deep_linear_gradients(
+    weights: Sequence[Array], x: Float[ArrayLike, "_"], y: Float[ArrayLike, "_"]
+) -> tuple[jax.Array, ...]:
     r"""$\partial\ell/\partial W^k=(W^{k+1})^\top\cdots(W^L)^\top\delta\,(W^{k-1}\cdots W^1x)^\top$, $\delta=\hat y-y$,
     for all $k$.
     """
@@ -45,21 +53,23 @@ def deep_linear_gradients(weights, x, y) -> tuple[jax.Array, ...]:
 
 
 @implements("B06.16")
-def second_moment_through(a, b, variance):
+def second_moment_through(a: Float[ArrayLike, "m n"], b: Float[ArrayLike, "p q"], variance: Scalar) -> Float[Array, ""]:
     r"""$\mathbb E\|AWB\|_F^2=\sigma^2\|A\|_F^2\|B\|_F^2$ for independent entries of $W$ of mean 0 and this variance."""
     a, b, variance = real("a", a, "m n"), real("b", b, "p q"), positive("variance", real("variance", variance, ""))
     return variance * jnp.sum(a**2) * jnp.sum(b**2)
 
 
 @implements("B06.18")
-def fourth_moment_through(xi, rows: int, variance, kurtosis=3.0):
+def fourth_moment_through(
+    xi: Float[ArrayLike, "n"], rows: int, variance: Scalar, kurtosis: Scalar = 3.0
+) -> Float[Array, ""]:
     r"""$\mathbb E\|W\xi\|_2^4=m(m+2)\sigma^4\|\xi\|_2^4+(\kappa-3)m\sigma^4\|\xi\|_4^4$ for $W$ with $m$ rows."""
     xi, m, variance, kurtosis = real("xi", xi, "n"), whole("rows", rows), *_law(variance, kurtosis)
     return variance**2 * (m * (m + 2) * jnp.sum(xi**2) ** 2 + (kurtosis - 3) * m * jnp.sum(xi**4))
 
 
 @implements("B06.17")
-def forward_second_moments(x, widths, variance):
+def forward_second_moments(x: Float[ArrayLike, "d"], widths: Sequence[int], variance: Scalar) -> Float[Array, "_"]:
     r"""$\mathbb E\|W^t\cdots W^1x\|^2=\prod_{j\le t}n_j\sigma^2\,\|x\|^2$, $t=0..L$, for `widths` $n_1..n_L$."""
     x, widths, (variance, _) = real("x", x, "d"), _widths(widths), _law(variance, 3.0)
     growth = jnp.cumprod(jnp.concatenate([jnp.ones(1, x.dtype), variance * jnp.asarray(widths, x.dtype)]))
@@ -67,7 +77,9 @@ def forward_second_moments(x, widths, variance):
 
 
 @implements("B06.18", "B06.20")
-def forward_fourth_moments(x, widths, variance, kurtosis=3.0):
+def forward_fourth_moments(
+    x: Float[ArrayLike, "d"], widths: Sequence[int], variance: Scalar, kurtosis: Scalar = 3.0
+) -> Float[Array, "_"]:
     r"""$\mathbb E\|W^t\cdots W^1x\|_2^4$, $t=0..L$.
 
     With $a=\mathbb E\|\cdot\|_2^4$ and $b=\mathbb E\|\cdot\|_4^4$ a layer of $m$ units makes
@@ -91,7 +103,7 @@ def _fourth_moments(x, widths, variance, kurtosis):
 
 
 @implements("B06.20")
-def squared_product_moments(widths, variance, kurtosis=3.0):
+def squared_product_moments(widths: Sequence[int], variance: Scalar, kurtosis: Scalar = 3.0) -> Float[Array, "_"]:
     r"""$\mathbb E\|P^\top P\|_F^2$ of $P=W^L\cdots W^{k+1}$ for $k=0..L$ and `widths` $n_0..n_L$; $n_L$ for $k=L$.
 
     With $G=W^\top AW$ for a random symmetric $A$ of which one knows $a=\mathbb E\,\mathrm{tr}A^2$, $b=\mathbb
@@ -116,7 +128,9 @@ def _squared_products(sizes, variance, kurtosis):
 
 
 @implements("B06.19", "B06.20")
-def expected_gradient_norms(x, y, widths, variance, kurtosis=3.0):
+def expected_gradient_norms(
+    x: Float[ArrayLike, "d"], y: Float[ArrayLike, "_"], widths: Sequence[int], variance: Scalar, kurtosis: Scalar = 3.0
+) -> Float[Array, "_"]:
     r"""$\mathbb E\|\partial\ell/\partial W^k\|_F^2$, $k=1..L$, exactly, for layers of `widths` $n_1..n_L$.
 
     $\sigma^2\,\mathbb E\|W^{k-1:1}x\|_2^4\;\mathbb
@@ -133,7 +147,14 @@ def expected_gradient_norms(x, y, widths, variance, kurtosis=3.0):
 
 
 @implements("B06.20")
-def gaussian_gradient_norm(d: int, L: int, k, variance, rho, gamma):
+def gaussian_gradient_norm(
+    d: int,
+    L: int,
+    k: Float[ArrayLike, "..."],
+    variance: Float[ArrayLike, "..."],
+    rho: Float[ArrayLike, "..."],
+    gamma: Float[ArrayLike, "..."],
+) -> Float[Array, "..."]:
     r"""The same in closed form for normal weights and equal widths, $\rho=\|x\|^4$ and $\gamma=\|x\|^2\|y\|^2$:
     $\frac\rho{3\sigma^2}\sigma^{4L}(d(d+2))^{k-1}[(d(d+2))^{L-k+1}-(d(d-1))^{L-k+1}]+\gamma(\sigma^2d)^{L-1}$.
     """
@@ -145,7 +166,9 @@ def gaussian_gradient_norm(d: int, L: int, k, variance, rho, gamma):
 
 
 @implements("B06.20")
-def gaussian_gradient_bound(d: int, L: int, variance, rho, gamma):
+def gaussian_gradient_bound(
+    d: int, L: int, variance: Float[ArrayLike, "..."], rho: Float[ArrayLike, "..."], gamma: Float[ArrayLike, "..."]
+) -> Float[Array, "..."]:
     r"""The bound of the text, for every $k$: $\frac{2\rho}{3\sigma^2}[\sigma^4d(d+2)]^L+2\gamma(\sigma^2d)^{L-1}$."""
     d, L, variance, rho, gamma = _square(d, L, variance, rho, gamma)
     return 2 * rho / (3 * variance) * (variance**2 * d * (d + 2)) ** L + 2 * gamma * (variance * d) ** (L - 1)

@@ -5,11 +5,17 @@ Expectations are weighted sums over points: a data set with equal weights, or no
 the sum an integral over Gaussian inputs. So the same functions give the empirical and the population loss.
 """
 
+from __future__ import annotations
+
+from collections.abc import Callable
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array, ArrayLike, Float, PRNGKeyArray
 
+from corollary._types import Scalar
 from corollary._validate import positive, real, whole, within
 from corollary.catalog import implements
 from corollary.nets import ActivationFunction
@@ -23,23 +29,28 @@ class GLM(eqx.Module):
     noise: jax.Array
     activation: ActivationFunction = eqx.field(static=True)
 
-    def __init__(self, activation: ActivationFunction, w_star, noise=0.0):
+    def __init__(self, activation: ActivationFunction, w_star: Float[ArrayLike, "d"], noise: Scalar = 0.0):
         self.activation = _activation(activation)
         self.w_star = real("w_star", w_star, "d")
         self.noise = within("noise", real("noise", noise, ""), 0.0)
 
-    def mean(self, x):
+    def mean(self, x: Float[ArrayLike, "n d"]) -> Float[Array, "n"]:
         r"""$\mathbb E[y\mid x]=\sigma(w_*^\top x)$ for inputs (n, d)."""
         return self.activation(real("x", x, "n d", {"d": self.w_star.size}) @ self.w_star)
 
-    def sample(self, x, *, key):
+    def sample(self, x: Float[ArrayLike, "..."], *, key: PRNGKeyArray) -> Float[Array, "..."]:
         """Labels for inputs (n, d)."""
         mean = self.mean(x)
         return mean + self.noise * jax.random.normal(key, mean.shape, mean.dtype)
 
 
 @implements("T06.11")
-def span_quadrature(w, w_star, nodes: int = 80, covariance=None):
+def span_quadrature(
+    w: Float[ArrayLike, "d"],
+    w_star: Float[ArrayLike, "d"],
+    nodes: int = 80,
+    covariance: Float[ArrayLike, "d d"] | None = None,
+) -> tuple[Float[Array, "_ _"], Float[Array, "_"]]:
     r"""Points (nodes², d) and weights (nodes²,) whose weighted sums are the expectations, over
     $x\sim N(0,\Sigma)$, of functions of $(w^\top x,w_*^\top x)$, and of such functions times $x$.
 
@@ -67,7 +78,13 @@ def span_quadrature(w, w_star, nodes: int = 80, covariance=None):
 
 
 @implements("T06.11")
-def glm_loss(activation, w, x, y, weights=None):
+def glm_loss(
+    activation: Callable,
+    w: Float[ArrayLike, "d"],
+    x: Float[ArrayLike, "n d"],
+    y: Float[ArrayLike, "n"],
+    weights: Float[ArrayLike, "..."] | None = None,
+) -> Float[Array, ""]:
     r"""$\frac12\mathbb E(y-\sigma(w^\top x))^2$ over inputs (n, d) and labels (n,), with `weights` (n,) or
     the mean.
     """
@@ -76,7 +93,13 @@ def glm_loss(activation, w, x, y, weights=None):
 
 
 @implements("T06.12")
-def glm_gradient(activation, w, x, y, weights=None):
+def glm_gradient(
+    activation: Callable,
+    w: Float[ArrayLike, "d"],
+    x: Float[ArrayLike, "n d"],
+    y: Float[ArrayLike, "n"],
+    weights: Float[ArrayLike, "n"] | None = None,
+) -> Float[Array, "_"]:
     r"""$\mathbb E[(\sigma(w^\top x)-y)\sigma'(w^\top x)x]$; with $y=\sigma(w_*^\top x)$ the same for every
     noise of mean zero.
     """
@@ -86,7 +109,13 @@ def glm_gradient(activation, w, x, y, weights=None):
 
 
 @implements("T06.13")
-def glm_correlation(activation, w, w_star, x, weights=None):
+def glm_correlation(
+    activation: Callable,
+    w: Float[ArrayLike, "d"],
+    w_star: Float[ArrayLike, "_"],
+    x: Float[ArrayLike, "n _"],
+    weights: Float[ArrayLike, "n"] | None = None,
+) -> Float[Array, ""]:
     r"""$\mathbb E[\sigma'(\xi)\sigma'(w^\top x)((w-w_*)^\top x)^2]$ with $\xi$ from the mean value theorem.
 
     It is $\langle\nabla L(w),w-w_*\rangle\ge0$. Where $\sigma'\ge\gamma$ on the range of both arguments and
@@ -104,7 +133,13 @@ def glm_correlation(activation, w, w_star, x, weights=None):
 
 
 @implements("T06.14")
-def matching_loss(integral, w, x, y, weights=None):
+def matching_loss(
+    integral: Callable,
+    w: Float[ArrayLike, "d"],
+    x: Float[ArrayLike, "n d"],
+    y: Float[ArrayLike, "n"],
+    weights: Float[ArrayLike, "n"] | None = None,
+) -> Float[Array, ""]:
     r"""$g(w)=\mathbb E[\tau(w^\top x)-y\,w^\top x]$ with $\tau'=\sigma$, the function `integral`: convex
     where $\sigma$ increases, with $\nabla g(w_*)=0$.
 
@@ -119,7 +154,15 @@ def matching_loss(integral, w, x, y, weights=None):
 
 
 @implements("T06.14")
-def glm_tron(activation, x, y, start, *, step, steps: int):
+def glm_tron(
+    activation: Callable,
+    x: Float[ArrayLike, "n d"],
+    y: Float[ArrayLike, "n"],
+    start: Float[ArrayLike, "d"],
+    *,
+    step: Scalar,
+    steps: int,
+) -> Float[Array, "_ _"]:
     r"""$w\leftarrow w-\eta\,\mathbb E[(\sigma(w^\top x)-y)x]$: gradient descent on the matching loss, without its
     integral. Returns the iterates (steps + 1, d), start included.
     """

@@ -5,6 +5,8 @@ $\Sigma=\frac1n\sum(g_i-G)(g_i-G)^\top$. `corollary.optimization.noise` has the 
 small enough to hold all $g_i$.
 """
 
+from __future__ import annotations
+
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -13,9 +15,11 @@ import jax.numpy as jnp
 import numpy as np
 from jax.flatten_util import ravel_pytree
 from jax.scipy.stats import norm
+from jaxtyping import Array, Float, PRNGKeyArray, PyTree
 
 from corollary._engine.cpu_ready import cpu_ready
 from corollary._show import shown
+from corollary._types import LossLike, NetworkLike, Scalar
 from corollary._validate import positive, real, whole, within
 from corollary.landscape.lanczos import Eigenpairs, eigenpairs
 from corollary.network.apart import require_apart, require_mean
@@ -52,7 +56,7 @@ class GradientNoise(eqx.Module):
 
     __repr__ = shown
 
-    def batch_variance(self, batch_size: int, *, replacement: bool = True):
+    def batch_variance(self, batch_size: int, *, replacement: bool = True) -> Float[Array, ""]:
         r"""$\mathbb E\|G_B-G\|^2$ for the mean gradient $G_B$ of a random batch of $B$ examples, exactly.
 
         $\operatorname{tr}\Sigma/B$ with replacement, $\frac{n-B}{B(n-1)}\operatorname{tr}\Sigma$ without.
@@ -61,11 +65,11 @@ class GradientNoise(eqx.Module):
 
 
 def gradient_noise(
-    network,
-    loss,
-    data,
+    network: NetworkLike,
+    loss: LossLike,
+    data: PyTree,
     *,
-    key=None,
+    key: PRNGKeyArray | None = None,
     top: int = 0,
     confidence: float = 0.95,
     batch_size: int = 64,
@@ -247,7 +251,7 @@ class SGDPromise(NamedTuple):
 
 
 def sgd_promise(
-    noise: GradientNoise, L, gap, *, step, batch_size: int, steps: int, replacement: bool = True
+    noise: GradientNoise, L: Scalar, gap: Scalar, *, step: Scalar, batch_size: int, steps: int, replacement: bool = True
 ) -> SGDPromise:
     r"""The promise for `steps` steps of size `step` on batches of `batch_size` examples, with $V=\mathbb E\|G_B-G\|^2$.
 

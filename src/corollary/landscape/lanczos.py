@@ -5,14 +5,20 @@ twice. When the basis is full, it is restarted from the Ritz vectors that are wa
 the memory is that of the basis, `2k + 24` vectors and a few more, however many products it takes.
 """
 
-from typing import NamedTuple
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.typing import DTypeLike
+from jaxtyping import ArrayLike, Float, PRNGKeyArray
 
 from corollary._charts import bars, lines, scale
 from corollary._show import shown
+from corollary._types import Scalar
 from corollary._validate import one_of, real, whole
 
 WHICH = ("largest", "smallest", "both", "magnitude")
@@ -33,7 +39,7 @@ class Eigenpairs(NamedTuple):
 
     __repr__ = shown
 
-    def plot(self):
+    def plot(self) -> Any:
         """An Altair chart of the values with their error bounds, largest first."""
         values, errors = np.asarray(self.values, float), np.asarray(self.residuals, float)
         if values.ndim != 1:
@@ -62,17 +68,17 @@ class _State(NamedTuple):
 
 
 def eigenpairs(
-    product,
+    product: Callable,
     size: int,
     k: int = 1,
     *,
     which: str = "largest",
-    key,
+    key: PRNGKeyArray,
     products: int = 1000,
-    tolerance=1e-6,
+    tolerance: Scalar = 1e-6,
     basis: int | None = None,
-    start=None,
-    dtype=None,
+    start: Float[ArrayLike, "p"] | None = None,
+    dtype: DTypeLike | None = None,
 ) -> Eigenpairs:
     r"""The `k` eigenpairs of a symmetric matrix of the given `size` at the end of the spectrum that `which` names.
 

@@ -5,6 +5,8 @@ as a layer. `signal_propagation` measures networks that are given as a sequence 
 them.
 """
 
+from __future__ import annotations
+
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -13,10 +15,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
+from jaxtyping import PyTree
 
 from corollary._engine.program import evaluate, only_forward, trace
 from corollary._engine.unroll import unrolled
 from corollary._show import shown
+from corollary._types import LossLike, NetworkLike
 from corollary.landscape._layers import find_layers
 from corollary.network.apart import require_apart, require_mean
 from corollary.network.batches import arrange, first_examples, fold, pair
@@ -92,7 +96,9 @@ class _Total(eqx.Module):
     layers: tuple = eqx.field(static=True)  # (name, shape, source, whether a nonlinearity follows)
 
 
-def layer_signals(network, loss, data, *, batch_size: int = 128, trainable: Any = None) -> tuple[LayerSignal, ...]:
+def layer_signals(
+    network: NetworkLike, loss: LossLike, data: PyTree, *, batch_size: int = 128, trainable: Any = None
+) -> tuple[LayerSignal, ...]:
     r"""A `LayerSignal` for every layer of `network`, in the order in which they are applied, on `data = (x, y)`.
 
     `loss` is a name or a function of one output and one target. The data are passed once, `batch_size` examples at a

@@ -1,9 +1,13 @@
 r"""A deep linear classifier $p=\mathrm{softmax}(W_L\cdots W_1x)$ under the cross-entropy: both passes written out."""
 
+from __future__ import annotations
+
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+from jaxtyping import Array, ArrayLike, Float, Int
 
 from corollary._show import shown
 from corollary._validate import labels, real
@@ -26,7 +30,7 @@ class Passes(NamedTuple):
 
 
 @implements("B06.22")
-def classifier_passes(weights, x, y) -> Passes:
+def classifier_passes(weights: Sequence[Array], x: Float[ArrayLike, "_"], y: Int[ArrayLike, ""]) -> Passes:
     r"""Forward $a^l=W^la^{l-1}$, backward $\delta^L=p-e_y$, $\delta^l=(W^{l+1})^\top\delta^{l+1}$, and the gradients
     $\delta^l(a^{l-1})^\top$, for an input `x` (d,) and its class `y`.
     """
@@ -46,6 +50,6 @@ def classifier_passes(weights, x, y) -> Passes:
 
 
 @implements("B06.22")
-def classifier_loss(weights, x, y):
+def classifier_loss(weights: Sequence[Array], x: Float[ArrayLike, "_"], y: Int[ArrayLike, ""]) -> Float[Array, ""]:
     r"""$-\ln p_y$ with $p=\mathrm{softmax}(W_L\cdots W_1x)$, for an input `x` (d,) and its class `y`."""
     return classifier_passes(weights, x, y).loss

@@ -4,13 +4,18 @@ The loss depends on the data through their second moments alone. Weights are giv
 `nets.DeepLinearNetwork.weights`; a network with one hidden layer, $ABx$, has the weights $(B,A)$. Examples are rows.
 """
 
+from __future__ import annotations
+
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array, ArrayLike, Float
 
 from corollary._show import shown
+from corollary._types import Scalar
 from corollary._validate import concrete, positive, real
 from corollary.catalog import implements
 from corollary.landscape._chain import around, chain, product
@@ -27,14 +32,16 @@ class SecondMoments(NamedTuple):
 
 
 @implements("B06.04")
-def second_moments(x, y) -> SecondMoments:
+def second_moments(x: Float[ArrayLike, "n d"], y: Float[ArrayLike, "n k"]) -> SecondMoments:
     """The second moments, not centred and not divided by their number, of inputs (n, d) and targets (n, k)."""
     x, y = _data(x, y)
     return SecondMoments(x.T @ x, y.T @ x, y.T @ y)
 
 
 @implements("B06.04", "B06.09")
-def deep_linear_loss(weights, x, y):
+def deep_linear_loss(
+    weights: Sequence[Array], x: Float[ArrayLike, "n d"], y: Float[ArrayLike, "n k"]
+) -> Float[Array, ""]:
     r"""$\frac12\sum_i\|y_i-W_N\cdots W_1x_i\|^2$ (6.9)."""
     weights, x, y = _network(weights, x, y)
     for w in weights:
@@ -43,7 +50,7 @@ def deep_linear_loss(weights, x, y):
 
 
 @implements("B06.04")
-def squared_loss_of_moments(matrix, second: SecondMoments):
+def squared_loss_of_moments(matrix: Float[ArrayLike, "k d"], second: SecondMoments) -> Float[Array, ""]:
     r"""$\frac12\mathrm{tr}(\Sigma_{yy}-2W\Sigma_{xy}+W\Sigma_{xx}W^\top)$: the squared loss (6.19) of the map $W$."""
     dims = {}
     matrix = real("matrix", matrix, "k d", dims)
@@ -52,7 +59,9 @@ def squared_loss_of_moments(matrix, second: SecondMoments):
 
 
 @implements("B06.05", "B06.09")
-def squared_loss_gradient(weights, x, y) -> tuple[jax.Array, ...]:
+def squared_loss_gradient(
+    weights: Sequence[Array], x: Float[ArrayLike, "n d"], y: Float[ArrayLike, "n k"]
+) -> tuple[jax.Array, ...]:
     r"""$\partial L/\partial W_l=-(W_N\cdots W_{l+1})^\top(\Sigma_{yx}-W\Sigma_{xx})(W_{l-1}\cdots W_1)^\top$.
 
     For $N=2$ these are (6.13) and (6.14); computed from the second moments, without differentiation.
@@ -63,7 +72,7 @@ def squared_loss_gradient(weights, x, y) -> tuple[jax.Array, ...]:
     return tuple(after.T @ error @ before.T for after, before in around(weights))
 
 
-def least_squares_map(x, y):
+def least_squares_map(x: Float[ArrayLike, "n d"], y: Float[ArrayLike, "n k"]) -> Float[Array, "_ _"]:
     r"""$\Sigma_{yx}\Sigma_{xx}^{-1}$, the matrix of the linear regression of the targets on the inputs."""
     x, y = _data(x, y)
     second = second_moments(x, y)
@@ -72,7 +81,12 @@ def least_squares_map(x, y):
 
 
 @implements("B06.07", "B06.10")
-def projected_least_squares(weights, x, y, rank_tolerance=None):
+def projected_least_squares(
+    weights: Sequence[Array],
+    x: Float[ArrayLike, "n d"],
+    y: Float[ArrayLike, "n k"],
+    rank_tolerance: Scalar | None = None,
+) -> Float[Array, "_ _"]:
     r"""$P_C\Sigma_{yx}\Sigma_{xx}^{-1}$ with the orthogonal projector $P_C$ on the range of $C=W_N\cdots W_2$.
 
     What $W_N\cdots W_1$ must be at a critical point, for every rank of $C$. Singular values of $C$ below

@@ -4,12 +4,16 @@ All of the functions are polynomials of second degree at most in the variable, s
 has no truncation error.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+from jaxtyping import Array, ArrayLike, Float
 
+from corollary._types import Scalar
 from corollary._validate import positive, real
 from corollary.catalog import implements
 
@@ -27,11 +31,11 @@ class MatrixDerivative(NamedTuple):
     function: Callable
     derivative: Callable
 
-    def __call__(self, **arguments):
+    def __call__(self, **arguments: Any) -> Float[Array, "..."]:
         """The derivative at these arguments."""
         return self.derivative(**self._checked(arguments))
 
-    def value(self, **arguments):
+    def value(self, **arguments: Any) -> Float[Array, ""]:
         """The function at these arguments."""
         return self.function(**self._checked(arguments))
 
@@ -89,7 +93,7 @@ MATRIX_DERIVATIVES: tuple[MatrixDerivative, ...] = (
 
 
 @implements("B06.03")
-def matrix_difference(f: Callable, x, step=1.0):
+def matrix_difference(f: Callable, x: Float[ArrayLike, "..."], step: Scalar = 1.0) -> Float[Array, "..."]:
     r"""$\partial f/\partial x_{ij}$ as central differences $(f(x+hE_{ij})-f(x-hE_{ij}))/2h$, in the shape of `x`.
 
     Without truncation error, for any step, for a polynomial of second degree.

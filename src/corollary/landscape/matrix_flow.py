@@ -4,10 +4,14 @@ The loss is $\frac1{2L}\|W_L\cdots W_1-W^*\|_F^2=\frac1{2L}\mathbb E\langle W-W^
 independent standard normal entries. Factors are stacked, the one that acts first comes first: shape (L, d, d).
 """
 
+from __future__ import annotations
+
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array, ArrayLike, Float, PRNGKeyArray
 
+from corollary._types import Scalar
 from corollary._validate import concrete, positive, real, whole
 from corollary.catalog import implements
 from corollary.landscape._chain import around, product
@@ -16,14 +20,14 @@ from corollary.optimization.problem import Problem
 
 
 @implements("B06.23")
-def deep_factorization_loss(factors, target):
+def deep_factorization_loss(factors: Float[ArrayLike, "L d d"], target: Float[ArrayLike, "d d"]) -> Float[Array, ""]:
     r"""$\frac1{2L}\|W_L\cdots W_1-W^*\|_F^2$."""
     factors, target = _factors(factors, target)
     return _loss(factors, target)
 
 
 @implements("B06.23")
-def factor_velocity(factors, target):
+def factor_velocity(factors: Float[ArrayLike, "L d d"], target: Float[ArrayLike, "d d"]) -> Float[Array, "L _ _"]:
     r"""$\dot W_k=-\frac1L(W_L\cdots W_{k+1})^\top(W-W^*)(W_{k-1}\cdots W_1)^\top$ for all factors: (L, d, d)."""
     factors, target = _factors(factors, target)
     error = target - product(factors)
@@ -31,14 +35,16 @@ def factor_velocity(factors, target):
 
 
 @implements("B06.23")
-def imbalance(factors):
+def imbalance(factors: Float[ArrayLike, "L d d"]) -> Float[Array, "_ _ _"]:
     r"""$W_{k+1}^\top W_{k+1}-W_kW_k^\top$ for $k=1,\dots,L-1$: conserved by the flow, zero at balanced factors."""
     factors = real("factors", factors, "L d d")
     return jnp.swapaxes(factors[1:], 1, 2) @ factors[1:] - factors[:-1] @ jnp.swapaxes(factors[:-1], 1, 2)
 
 
 @implements("B06.23")
-def balanced_factors(matrix, depth: int, *, key=None):
+def balanced_factors(
+    matrix: Float[ArrayLike, "d d"], depth: int, *, key: PRNGKeyArray | None = None
+) -> Float[Array, "_ _ _"]:
     r"""Factors $W_k=Q_k\Sigma^{1/L}Q_{k-1}^\top$ with the product $U\Sigma V^\top=$ `matrix` and no imbalance.
 
     $Q_0=V$, $Q_L=U$; those between are the identity, or random orthogonal matrices with a `key`.
@@ -55,7 +61,9 @@ def balanced_factors(matrix, depth: int, *, key=None):
 
 
 @implements("B06.23")
-def balanced_velocity(matrix, target, depth: int):
+def balanced_velocity(
+    matrix: Float[ArrayLike, "d d"], target: Float[ArrayLike, "d d"], depth: int
+) -> Float[Array, "_ _"]:
     r"""$\dot W=\frac1L\sum_{k=1}^L[WW^\top]^{(L-k)/L}(W^*-W)[W^\top W]^{(k-1)/L}$: the flow of the product alone.
 
     True of the product of balanced factors.
@@ -72,14 +80,22 @@ def balanced_velocity(matrix, target, depth: int):
 
 
 @implements("B06.23")
-def factor_flow(factors, target, times, *, substeps: int = 20):
+def factor_flow(
+    factors: Float[ArrayLike, "L d d"],
+    target: Float[ArrayLike, "d d"],
+    times: Float[ArrayLike, "t"],
+    *,
+    substeps: int = 20,
+) -> Float[Array, "t L _ _"]:
     r"""The factors at the increasing `times` (t,) of the gradient flow: shape (t, L, d, d)."""
     factors, target = _factors(factors, target)
     return gradient_flow(Problem(_loss, (target,), factors), times, substeps=substeps).theta
 
 
 @implements("B06.23")
-def singular_value_time(start, end, target, depth: int, *, nodes: int = 60):
+def singular_value_time(
+    start: Float[ArrayLike, "..."], end: Float[ArrayLike, "..."], target: Scalar, depth: int, *, nodes: int = 60
+) -> Float[Array, "..."]:
     r"""How long $\dot s=s^{2-2/L}(s^*-s)$ takes from `start` to `end`: the flow of one singular value.
 
     True where balanced factors and the target share their singular vectors. All three are positive; `start` and `end`

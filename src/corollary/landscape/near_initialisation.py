@@ -1,11 +1,15 @@
 r"""A shallow network with a fixed top layer, and its linearisation around the initial weights."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+from jaxtyping import Array, ArrayLike, Float, PRNGKeyArray
 
+from corollary._types import Scalar
 from corollary._validate import positive, real, whole
 from corollary.catalog import implements
 from corollary.nets import tanh
@@ -22,7 +26,7 @@ class FixedTopNetwork(eqx.Module):
     top: jax.Array
     activation: Callable = eqx.field(static=True)
 
-    def __init__(self, inputs: int, units: int, activation=tanh, *, key):
+    def __init__(self, inputs: int, units: int, activation: Callable = tanh, *, key: PRNGKeyArray):
         inputs, units = whole("inputs", inputs), whole("units", units)
         if not callable(activation) or not hasattr(activation, "prime"):
             raise TypeError(f"activation must have a derivative `prime`, as those of nets do, got {activation!r}.")
@@ -31,14 +35,14 @@ class FixedTopNetwork(eqx.Module):
         self.top = jax.random.rademacher(top_key, (units,), self.weight.dtype) / units**0.5
         self.activation = activation
 
-    def __call__(self, x):
+    def __call__(self, x: Float[ArrayLike, "..."]) -> Float[Array, ""]:
         return self.top @ self.activation(self.weight @ self._input(x))
 
-    def gradient(self, x):
+    def gradient(self, x: Float[ArrayLike, "..."]) -> Float[Array, "..."]:
         x = self._input(x)
         return jnp.outer(self.activation.prime(self.weight @ x) * self.top, x)
 
-    def at(self, weight) -> "FixedTopNetwork":
+    def at(self, weight: Float[ArrayLike, "..."]) -> "FixedTopNetwork":
         """The same network with other weights."""
         weight = real("weight", weight, " ".join(map(str, self.weight.shape)))
         return eqx.tree_at(lambda n: n.weight, self, weight)
@@ -48,7 +52,9 @@ class FixedTopNetwork(eqx.Module):
 
 
 @implements("B06.24")
-def linearised(network: FixedTopNetwork, weight, x):
+def linearised(
+    network: FixedTopNetwork, weight: Float[ArrayLike, "..."], x: Float[ArrayLike, "..."]
+) -> Float[Array, ""]:
     r"""$f_0(W)=f(W_0)+\langle\nabla f(W_0),W-W_0\rangle_F$ at `weight`, $W_0$ being the weights of `network`."""
     if not isinstance(network, FixedTopNetwork):
         raise TypeError(f"network must be a FixedTopNetwork, got {type(network).__name__}.")
@@ -57,7 +63,9 @@ def linearised(network: FixedTopNetwork, weight, x):
 
 
 @implements("B06.24")
-def linearisation_bound(network: FixedTopNetwork, weight, x, beta):
+def linearisation_bound(
+    network: FixedTopNetwork, weight: Float[ArrayLike, "..."], x: Float[ArrayLike, "..."], beta: Scalar
+) -> Float[Array, ""]:
     r"""$|f(W)-f_0(W)|\le\frac\beta{2\sqrt m}\|W-W_0\|_F^2\|x\|^2$ for a $\beta$-smooth activation."""
     if not isinstance(network, FixedTopNetwork):
         raise TypeError(f"network must be a FixedTopNetwork, got {type(network).__name__}.")

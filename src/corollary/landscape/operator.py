@@ -11,14 +11,19 @@ What fits in one batch is linearised once, and every product of one call repeats
 summed over batches, so that the memory for activations is that of one batch, whatever the size of the data set.
 """
 
+from __future__ import annotations
+
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jax.flatten_util import ravel_pytree
+from jaxtyping import Array, ArrayLike, Float, PRNGKeyArray, PyTree
 
 from corollary._engine.cpu_ready import cpu_ready
+from corollary._types import LossLike, NetworkLike
 from corollary._validate import one_of, real, whole
 from corollary.landscape.density import Density, spectral_density
 from corollary.landscape.lanczos import Eigenpairs, eigenpairs
@@ -61,10 +66,10 @@ class Curvature(eqx.Module):
         return self.size, self.size
 
     @property
-    def dtype(self):
+    def dtype(self) -> jnp.dtype:
         return jnp.result_type(*jax.tree.leaves(self.params))
 
-    def matvec(self, vector):
+    def matvec(self, vector: PyTree) -> PyTree:
         """The product with one vector: a flat one, or a pytree like `params`; the result is of the same kind."""
         if getattr(vector, "shape", None) == (self.size,):
             return self @ vector
@@ -77,7 +82,7 @@ class Curvature(eqx.Module):
             )
         return unravel((self @ ravel_pytree(vector)[0]).astype(flat.dtype))
 
-    def __matmul__(self, vectors):
+    def __matmul__(self, vectors: Float[ArrayLike, "..."]) -> Float[Array, "..."]:
         """The product with a flat vector `(p,)`, or with the columns of a matrix `(p, k)`."""
         vectors = real("vectors", vectors)
         if vectors.ndim not in (1, 2) or vectors.shape[0] != self.size:
@@ -92,7 +97,7 @@ class Curvature(eqx.Module):
         products: int = 1000,
         tolerance: float = 1e-6,
         basis: int | None = None,
-        key=None,
+        key: PRNGKeyArray | None = None,
     ) -> Eigenpairs:
         """The `k` extreme eigenpairs with bounds on their error: see `corollary.landscape.eigenpairs`.
 
@@ -103,7 +108,7 @@ class Curvature(eqx.Module):
         k = whole("k", k, 1, self.size)
         return _top(self, key, jnp.asarray(tolerance, self.dtype), k, which, products, basis)
 
-    def density(self, *, key, probes: int = 8, steps: int = 64) -> Density:
+    def density(self, *, key: PRNGKeyArray, probes: int = 8, steps: int = 64) -> Density:
         """The spectral density by stochastic Lanczos quadrature: see `corollary.landscape.spectral_density`.
 
         >>> hessian_of(lambda w: w[0] ** 2 + 3 * w[1] ** 2, jnp.zeros(2)).density(key=key).mass_below(0.0).tolist()
@@ -111,7 +116,7 @@ class Curvature(eqx.Module):
         """
         return _density(self, key, whole("probes", probes), min(whole("steps", steps), self.size))
 
-    def trace(self, *, key, probes: int = 32, method: str = "hutch++") -> Trace:
+    def trace(self, *, key: PRNGKeyArray, probes: int = 32, method: str = "hutch++") -> Trace:
         """The trace with its standard error, from about `probes` products: `"hutch++"` or `"hutchinson"`.
 
         >>> found = hessian_of(lambda w: w[0] ** 2 + 3 * w[1] ** 2, jnp.zeros(2)).trace(key=key)
@@ -121,7 +126,7 @@ class Curvature(eqx.Module):
         one_of("method", method, ("hutch++", "hutchinson"))
         return _trace(self, key, whole("probes", probes, 6 if method == "hutch++" else 2), method)
 
-    def dense(self):
+    def dense(self) -> Float[Array, "_ _"]:
         """The matrix itself, for small networks."""
         if self.size > 20_000:
             raise ValueError(
@@ -129,7 +134,7 @@ class Curvature(eqx.Module):
             )
         return self @ jnp.eye(self.size, dtype=self.dtype)
 
-    def linearised(self):
+    def linearised(self) -> Callable:
         """The map of flat vectors, for use inside a compiled program: the linear part of one batch is traced once."""
         unravel = ravel_pytree(self.params)[1]
 
@@ -143,11 +148,11 @@ class Curvature(eqx.Module):
         last = None if self.rest is None else linear(self.rest)
         return lambda v: self._mean(lambda batch: linear(batch)(v), None if last is None else last(v))
 
-    def value(self):
+    def value(self) -> Float[Array, ""]:
         """The loss at `params`."""
         return _evaluate(self)[0]
 
-    def gradient(self):
+    def gradient(self) -> PyTree:
         """The gradient of the loss at `params`, a pytree like them."""
         return _evaluate(self)[1]
 
@@ -176,9 +181,9 @@ class Curvature(eqx.Module):
 
 
 def hessian(
-    network,
-    loss,
-    data,
+    network: NetworkLike,
+    loss: LossLike,
+    data: PyTree,
     *,
     batch_size: int = 4096,
     reduction: str = "mean",
@@ -206,7 +211,7 @@ def hessian(
     return Curvature(parts.params, *batches, parts.fixed, _HessianProduct(loss), "Hessian", statistics)
 
 
-def hessian_of(objective, params) -> Curvature:
+def hessian_of(objective: Callable, params: PyTree) -> Curvature:
     r"""The Hessian of a scalar function of parameters alone, `objective(params)`.
 
     Leaves of `params` that are no real floating-point arrays are held fixed.
@@ -222,7 +227,13 @@ def hessian_of(objective, params) -> Curvature:
 
 
 def gauss_newton(
-    network, loss, data, *, batch_size: int = 4096, reduction: str = "mean", trainable: Any = None
+    network: NetworkLike,
+    loss: LossLike,
+    data: PyTree,
+    *,
+    batch_size: int = 4096,
+    reduction: str = "mean",
+    trainable: Any = None,
 ) -> Curvature:
     r"""The Gauss-Newton matrix $J^\top H_\ell J$ of the mean of `loss(network(x), y)` over `data = (x, y)`.
 

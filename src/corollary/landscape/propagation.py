@@ -6,6 +6,8 @@ gradient of the loss by it, and the size of the gradient by the layer's paramete
 `gaussian_depth`.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
@@ -13,8 +15,10 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array, ArrayLike, Float, PyTree
 
 from corollary._show import shown
+from corollary._types import LossLike, NetworkLike
 from corollary._validate import concrete, one_of, positive, real, whole
 from corollary.catalog import implements
 from corollary.nets import DeepLinearNetwork, FullyConnected, Stack
@@ -37,7 +41,7 @@ class Propagation(NamedTuple):
     __repr__ = shown
 
 
-def layers_of(network) -> tuple[Callable, ...]:
+def layers_of(network: NetworkLike) -> tuple[Callable, ...]:
     """The layers of a feed-forward network, each a function of one example.
 
     Takes a sequence of functions; a module that applies what it holds in a field `layers` one after the other (`MLP`,
@@ -59,7 +63,7 @@ def layers_of(network) -> tuple[Callable, ...]:
 
 
 @implements("B06.21", "M19.03", "M19.04")
-def signal_propagation(network, loss, data) -> Propagation:
+def signal_propagation(network: NetworkLike, loss: LossLike, data: PyTree) -> Propagation:
     r"""Forward second moments and backward gradient norms, layer by layer, of a network on `data = (x, y)`.
 
     `network` is anything that `layers_of` takes, of functions of one example (dropout and normalisation in their
@@ -100,7 +104,7 @@ def _propagate(layers, x, y, loss) -> Propagation:
 
 
 @implements("B06.21")
-def depth_factor(profile):
+def depth_factor(profile: Float[ArrayLike, "n"]) -> Array:
     r"""The factor per layer of a positive `profile` (L + 1,) over depth: $e^s$ for the slope $s$ of its logarithm.
 
     Below one the signal vanishes with depth, above one it explodes. Least squares, so that no single layer decides.

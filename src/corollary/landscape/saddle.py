@@ -5,9 +5,15 @@ $\|\nabla f\|\le\epsilon$ and $\nabla^2f\succeq-\sqrt{\rho\epsilon}\,I$: one acc
 the units of the function.
 """
 
+from __future__ import annotations
+
+from collections.abc import Callable
+
 import jax
 import jax.numpy as jnp
+from jaxtyping import Array, ArrayLike, Bool, Float
 
+from corollary._types import Scalar
 from corollary._validate import positive, real, whole
 from corollary.catalog import implements
 from corollary.landscape.conditions import second_order_stationary
@@ -15,7 +21,7 @@ from corollary.optimization import Problem
 
 
 @implements("T07.01")
-def hessian_lipschitz_lower_bound(f, x, y):
+def hessian_lipschitz_lower_bound(f: Callable, x: Float[ArrayLike, "n d"], y: Float[ArrayLike, "n d"]) -> Array:
     r"""$\max\|\nabla^2f(x)-\nabla^2f(y)\|_2/\|x-y\|$ over the pairs of rows (n, d): a lower bound of $\rho$.
 
     Pairs that coincide say nothing. What is sampled lies below what is true everywhere.
@@ -33,7 +39,7 @@ def hessian_lipschitz_lower_bound(f, x, y):
 
 
 @implements("T07.01")
-def cosines_hessian_lipschitz(amplitudes, directions):
+def cosines_hessian_lipschitz(amplitudes: Float[ArrayLike, "m"], directions: Float[ArrayLike, "m d"]) -> Array:
     r"""$\rho\le\sum_j|c_j|\|a_j\|^3$ for $\sum_jc_j\cos(a_j\cdot w+b_j)$, everywhere."""
     dims = {}
     amplitudes, directions = real("amplitudes", amplitudes, "m", dims), real("directions", directions, "m d", dims)
@@ -41,7 +47,7 @@ def cosines_hessian_lipschitz(amplitudes, directions):
 
 
 @implements("T07.01")
-def rank_one_constants(matrix, radius):
+def rank_one_constants(matrix: Float[ArrayLike, "d d"], radius: Scalar) -> tuple[Array, Array]:
     r"""$(\ell,\rho)=(3R^2+\lambda_{\max},\,6R)$ of $\frac14\|M-xx^\top\|_F^2$ on the ball $\|x\|\le R$.
 
     For symmetric positive semidefinite $M$; outside a ball there are no such constants.
@@ -51,7 +57,7 @@ def rank_one_constants(matrix, radius):
 
 
 @implements("T07.02")
-def is_strict_saddle(f, x, tolerance=None):
+def is_strict_saddle(f: Callable, x: Float[ArrayLike, "d"], tolerance: Scalar | None = None) -> Array:
     r"""Whether $\nabla f(x)=0$ and $\lambda_{\min}(\nabla^2f(x))<0$; strict local maxima count.
 
     Up to `tolerance`, the square root of the precision unless given, a number counts as zero.
@@ -65,7 +71,7 @@ def is_strict_saddle(f, x, tolerance=None):
 
 
 @implements("T07.03")
-def is_second_order_stationary(f, x, epsilon, rho):
+def is_second_order_stationary(f: Callable, x: Float[ArrayLike, "d"], epsilon: Scalar, rho: Scalar) -> Bool[Array, ""]:
     r"""Whether $\|\nabla f(x)\|\le\epsilon$ and $\nabla^2f(x)\succeq-\sqrt{\rho\epsilon}\,I$.
 
     Invariant under $g(x)=af(bx)$, $a,b>0$: $x$ is one of $f$ exactly if $x/b$ is one of $g$ with
@@ -77,7 +83,7 @@ def is_second_order_stationary(f, x, epsilon, rho):
 
 
 @implements("T07.07")
-def cubic_saddle(dim: int, gamma, rho=1.0, stiffness=1.0) -> Problem:
+def cubic_saddle(dim: int, gamma: Scalar, rho: Scalar = 1.0, stiffness: Scalar = 1.0) -> Problem:
     r"""$-\frac\gamma2x_1^2+\frac\rho6|x_1|^3+\frac s2\sum_{i\ge2}x_i^2$, started at its strict saddle, the origin.
 
     One direction of escape, of curvature $-\gamma$, and a Hessian that is exactly $\rho$-Lipschitz everywhere.

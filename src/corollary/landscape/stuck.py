@@ -6,20 +6,25 @@ $(1+\eta\gamma)^t\eta\omega$, so both cannot be: the region is at most $\eta\ome
 uniform start with probability at most $\frac\omega r\sqrt{d/\pi}$.
 """
 
+from __future__ import annotations
+
+from collections.abc import Callable
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array, ArrayLike, Float, Int
 
 from corollary._show import shown
+from corollary._types import Scalar
 from corollary._validate import positive, real, whole, within
 from corollary.catalog import implements
 from corollary.foundations.quadrature import gauss_legendre
 
 
 @implements("T07.10")
-def slab_probability(dim: int, half_width):
+def slab_probability(dim: int, half_width: Float[ArrayLike, "..."]) -> Float[Array, "..."]:
     r"""$\Pr[|u_1|\le s]$ for $u$ uniform on the unit ball of $\mathbb R^d$: $I_{s^2}(\frac12,\frac{d+1}2)$, exactly."""
     dim, s = whole("dim", dim), within("half_width", real("half_width", half_width), 0.0)
     return jax.scipy.special.betainc(0.5, (dim + 1) / 2, jnp.minimum(s, 1) ** 2)
@@ -35,7 +40,9 @@ class Thinness(NamedTuple):
 
 
 @implements("T07.10")
-def stuck_probability_bound(dim, omega, r) -> Thinness:
+def stuck_probability_bound(
+    dim: Float[ArrayLike, "..."], omega: Float[ArrayLike, "..."], r: Float[ArrayLike, "..."]
+) -> Thinness:
     r"""$\frac{\omega}{r\sqrt\pi}\frac{\Gamma(d/2+1)}{\Gamma(d/2+1/2)}\le\frac\omega r\sqrt{d/\pi}$.
 
     For a set in the ball of radius $\eta r$ that is at most $\eta\omega$ wide along one direction. `dim` may be an
@@ -48,7 +55,9 @@ def stuck_probability_bound(dim, omega, r) -> Thinness:
 
 
 @implements("T07.10")
-def escape_times(f, starts, step, *, steps: int, reach):
+def escape_times(
+    f: Callable, starts: Float[ArrayLike, "n d"], step: Scalar, *, steps: int, reach: Scalar
+) -> Int[Array, "n"]:
     r"""For each row of `starts` the first $t$ with $\|x_t-x_0\|>$ `reach` under gradient descent on `f`.
 
     `steps + 1` for those that are stuck: within reach up to step `steps`.
@@ -88,7 +97,17 @@ class StuckRegion(NamedTuple):
 
 
 @implements("T07.10")
-def stuck_region(f, centre, axes, radius, step, *, steps: int, reach, resolution: int = 61) -> StuckRegion:
+def stuck_region(
+    f: Callable,
+    centre: Float[ArrayLike, "d"],
+    axes: Float[ArrayLike, "2 d"],
+    radius: Scalar,
+    step: Scalar,
+    *,
+    steps: int,
+    reach: Scalar,
+    resolution: int = 61,
+) -> StuckRegion:
     r"""Escape times on a grid of the disc of this `radius` spanned by the two rows of `axes`, orthonormal.
 
     The first axis is meant to be the eigenvector of the least eigenvalue of the Hessian at `centre`.
@@ -118,12 +137,14 @@ class Coupled(NamedTuple):
     __repr__ = shown
 
     @property
-    def difference(self):
+    def difference(self) -> Array:
         return self.first - self.second
 
 
 @implements("T07.11")
-def coupled_descent(f, first, second, step, *, steps: int) -> Coupled:
+def coupled_descent(
+    f: Callable, first: Float[ArrayLike, "d"], second: Float[ArrayLike, "d"], step: Scalar, *, steps: int
+) -> Coupled:
     """Gradient descent from two starts (d,) with the same step."""
     f, dims, steps = _function(f), {}, whole("steps", steps)
     first, second = real("first", first, "d", dims), real("second", second, "d", dims)
@@ -140,7 +161,12 @@ def coupled_descent(f, first, second, step, *, steps: int) -> Coupled:
 
 
 @implements("T07.11")
-def separation_time(gamma, step, omega, reach):
+def separation_time(
+    gamma: Float[ArrayLike, "..."],
+    step: Float[ArrayLike, "..."],
+    omega: Float[ArrayLike, "..."],
+    reach: Float[ArrayLike, "..."],
+) -> Array:
     r"""$\log(\frac{2S}{\eta\omega})/\log(1+\eta\gamma)$: when on a quadratic two runs that started $\eta\omega$ apart
     along the direction of curvature $-\gamma$ are $2S$ apart, so that one of them is at least $S$ from the saddle.
     """
@@ -163,7 +189,9 @@ class DifferenceOfRuns(NamedTuple):
 
 
 @implements("T07.12")
-def difference_decomposition(f, centre, pair: Coupled, step, *, nodes: int = 8) -> DifferenceOfRuns:
+def difference_decomposition(
+    f: Callable, centre: Float[ArrayLike, "d"], pair: Coupled, step: Scalar, *, nodes: int = 8
+) -> DifferenceOfRuns:
     r"""$p(t)$ and $q(t+1)=(I-\eta H)q(t)+\eta\Delta_t\hat x_t$ along two runs, with $H=\nabla^2f$ at `centre`.
 
     $\Delta_t=\int_0^1[\nabla^2f(x_t'+\theta\hat x_t)-H]\,d\theta$ by Gauss and Legendre's rule, exact where the
@@ -187,9 +215,9 @@ def difference_decomposition(f, centre, pair: Coupled, step, *, nodes: int = 8) 
 
     changes = jax.vmap(change)(first[:-1], second[:-1])
 
-    def advance(state, step):
+    def advance(state, seen):
         p, q = state
-        delta, difference = step
+        delta, difference = seen
         p, q = p - step * h @ p, q - step * h @ q + step * delta @ difference
         return (p, q), (p, q)
 

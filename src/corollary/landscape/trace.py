@@ -5,10 +5,15 @@ a few products is taken exactly, and only the rest is sampled; for a spectrum wi
 Hessian's, the error falls like the inverse of the number of products instead of its root.
 """
 
+from __future__ import annotations
+
+from collections.abc import Callable
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+from jax.typing import DTypeLike
+from jaxtyping import PRNGKeyArray
 from matfree import stochtrace
 
 from corollary._show import shown
@@ -24,7 +29,9 @@ class Trace(NamedTuple):
     __repr__ = shown
 
 
-def hutchinson(product, size: int, *, key, probes: int = 32, dtype=None) -> Trace:
+def hutchinson(
+    product: Callable, size: int, *, key: PRNGKeyArray, probes: int = 32, dtype: DTypeLike | None = None
+) -> Trace:
     """The mean of `probes` quadratic forms in random signs."""
     size, probes = whole("size", size), whole("probes", probes, 2)
     dtype = jnp.result_type(float) if dtype is None else dtype
@@ -33,7 +40,9 @@ def hutchinson(product, size: int, *, key, probes: int = 32, dtype=None) -> Trac
     return Trace(values.mean(), values.std(ddof=1) / jnp.sqrt(probes))
 
 
-def hutch_plus_plus(product, size: int, *, key, probes: int = 32, dtype=None) -> Trace:
+def hutch_plus_plus(
+    product: Callable, size: int, *, key: PRNGKeyArray, probes: int = 32, dtype: DTypeLike | None = None
+) -> Trace:
     """A third of the `probes` products spans a subspace, a third gives its trace exactly, a third samples the rest."""
     size, probes = whole("size", size), whole("probes", probes, 6)
     dtype = jnp.result_type(float) if dtype is None else dtype

@@ -3,11 +3,15 @@
 The alphabet is the 256 bytes in GPT-2's order, so that every text has an encoding and no token is unknown.
 """
 
+from __future__ import annotations
+
 import heapq
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
+
+from jaxtyping import ArrayLike, Int
 
 from corollary._validate import whole
 from corollary.catalog import implements
@@ -117,6 +121,6 @@ class BPE:
             offer(i)
         return [s for s in symbols if s >= 0]
 
-    def text(self, ids) -> str:
+    def text(self, ids: Int[ArrayLike, "n"] | Sequence[int]) -> str:
         """The text of tokens."""
         return from_utf8(b"".join(self.vocabulary[i] for i in check_ids(ids, len(self))))

@@ -1,22 +1,26 @@
 """The laws that sampling draws from: all tokens, the `k` most probable ones, or the smallest set of enough mass."""
 
+from __future__ import annotations
+
 import jax
 import jax.numpy as jnp
+from jaxtyping import ArrayLike, Float
 
+from corollary._types import Scalar
 from corollary._validate import real, whole, within
 from corollary.catalog import implements
 from corollary.language._laws import law
 
 
 @implements("B10.53")
-def top_k_filter(p, k: int) -> jax.Array:
+def top_k_filter(p: Float[ArrayLike, "..."], k: int) -> jax.Array:
     """`p` (last axis) with only its `k` largest entries, normalised again; of equal ones the first stay."""
     p = law("p", p)
     return _normalised(p, _largest(p, whole("k", k, 1, p.shape[-1])))
 
 
 @implements("B10.54")
-def top_p_filter(p, mass) -> jax.Array:
+def top_p_filter(p: Float[ArrayLike, "..."], mass: Scalar) -> jax.Array:
     """`p` (last axis) on the smallest set of tokens whose probabilities sum to `mass` or more, and normalised again.
 
     The text asks that the sum exceed `mass`; the two differ only where it is met exactly. The most probable token

@@ -1,16 +1,21 @@
 """The probability of a sequence, and sequences one token at a time: one compiled loop over tokens."""
 
+from __future__ import annotations
+
+from collections.abc import Callable
 from typing import NamedTuple
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+from jaxtyping import ArrayLike, Int, PRNGKeyArray
 
 from corollary._show import shown
+from corollary._types import Scalar
 from corollary._validate import labels, real, whole, within
 from corollary.catalog import implements
 from corollary.language.filters import truncated
-from corollary.language.models import as_model
+from corollary.language.models import Model, as_model
 
 
 class Decoded(NamedTuple):
@@ -23,7 +28,9 @@ class Decoded(NamedTuple):
 
 
 @implements("B10.47", "E05.24")
-def sequence_log_probability(model, prompt, tokens, *, end: int | None = None) -> jax.Array:
+def sequence_log_probability(
+    model: Model | Callable, prompt: Int[ArrayLike, "m"], tokens: Int[ArrayLike, "n"], *, end: int | None = None
+) -> jax.Array:
     """The logarithm of the product of `p(token | prompt, tokens before it)`, all tokens known beforehand.
 
     With `end` a sequence is over after the first of these tokens; what comes after it does not count.
@@ -33,7 +40,9 @@ def sequence_log_probability(model, prompt, tokens, *, end: int | None = None) -
 
 
 @implements("B10.48")
-def greedy_search(model, prompt, length: int, *, end: int | None = None) -> Decoded:
+def greedy_search(
+    model: Model | Callable, prompt: Int[ArrayLike, "m"], length: int, *, end: int | None = None
+) -> Decoded:
     """`length` tokens after `prompt`, each the most probable one; together they need not be.
 
     Of equally probable tokens the first. After `end` only `end` follows, at no cost.
@@ -46,14 +55,14 @@ def greedy_search(model, prompt, length: int, *, end: int | None = None) -> Deco
 
 @implements("B10.52", "B10.53", "B10.54")
 def sample_sequence(
-    model,
-    prompt,
+    model: Model | Callable,
+    prompt: Int[ArrayLike, "m"],
     length: int,
     *,
-    key,
-    temperature=1.0,
+    key: PRNGKeyArray,
+    temperature: Scalar = 1.0,
     top_k: int | None = None,
-    top_p=None,
+    top_p: Scalar | None = None,
     end: int | None = None,
 ) -> Decoded:
     """`length` tokens after `prompt`, each drawn from the model's law given those before it: ancestral sampling.

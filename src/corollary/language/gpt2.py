@@ -1,11 +1,15 @@
 """Tokens with their embeddings: Listing 10.5 for any tokeniser, and for GPT-2 where its weights are at hand."""
 
+from __future__ import annotations
+
 from typing import NamedTuple
 
 import numpy as np
+from jaxtyping import ArrayLike, Float
 
 from corollary.catalog import implements
 from corollary.language._utf8 import check_text
+from corollary.language.tokeniser import Tokeniser
 
 SENTENCE = "Like a fish out of water"
 
@@ -34,7 +38,9 @@ def book_gpt2_table() -> list[TokenRow]:
 
 
 @implements("B10.60")
-def token_table(text: str, tokeniser, embedding, *, entries: int = 8) -> list[TokenRow]:
+def token_table(
+    text: str, tokeniser: Tokeniser, embedding: Float[ArrayLike, "..."], *, entries: int = 8
+) -> list[TokenRow]:
     """The tokens of `text` with the norms and the first entries of their rows of `embedding`."""
     vectors = np.asarray(embedding)
     if vectors.ndim != 2 or vectors.shape[0] < len(tokeniser):

@@ -7,12 +7,16 @@ The keys and values of a transformer, the hidden state of a recurrent network an
 such states. The first token of a text is its start and carries no probability.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from typing import Any, Protocol, runtime_checkable
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+from jax.typing import DTypeLike
+from jaxtyping import Array, ArrayLike, Bool, Float, Int, PRNGKeyArray, PyTree
 
 from corollary._validate import whole
 from corollary.catalog import implements
@@ -26,7 +30,7 @@ class Model(Protocol):
     def cache(self, length: int) -> Any:
         """The state before any token, with room for `length` of them."""
 
-    def step(self, token, cache) -> tuple[jax.Array, Any]:
+    def step(self, token: Int[ArrayLike, ""], cache: PyTree) -> tuple[jax.Array, Any]:
         """The logits of the next token, and the state after `token`."""
 
 
@@ -39,11 +43,13 @@ class Recomputed(eqx.Module):
 
     logits: Callable
 
-    def cache(self, length: int):
+    def cache(self, length: int) -> tuple[Int[Array, "_"], Int[Array, ""]]:
         """No tokens yet."""
         return jnp.zeros(whole("length", length), jnp.result_type(int)), jnp.zeros((), jnp.result_type(int))
 
-    def step(self, token, cache):
+    def step(
+        self, token: Int[ArrayLike, ""], cache: PyTree
+    ) -> tuple[Float[Array, "..."], tuple[Int[Array, "..."], Int[Array, "..."]]]:
         """The row of logits at the new token."""
         tokens, at = cache
         tokens = tokens.at[at].set(token)
@@ -69,12 +75,12 @@ class LastTokens(eqx.Module):
             raise TypeError(f"logits must be a function of tokens, got {type(logits).__name__}.")
         self.logits, self.length = logits, whole("length", length)
 
-    def cache(self, length: int):
+    def cache(self, length: int) -> tuple[Int[Array, "_"], Int[Array, ""]]:
         """No tokens yet."""
         whole("length", length)
         return Recomputed(self.logits).cache(self.length)
 
-    def step(self, token, cache):
+    def step(self, token: Int[ArrayLike, ""], cache: PyTree) -> tuple[Float[Array, "_"], PyTree]:
         """The row of logits at the new token."""
         tokens, at = cache
         full = at == self.length
@@ -93,7 +99,7 @@ class ConditionalTable(eqx.Module):
     p: jax.Array
     depth: int = eqx.field(static=True)
 
-    def __init__(self, p):
+    def __init__(self, p: Float[ArrayLike, "..."]):
         p = law("p", p, "nodes k")
         nodes, k = p.shape
         depth, level, count = 0, 1, 0
@@ -104,18 +110,22 @@ class ConditionalTable(eqx.Module):
         self.p, self.depth = p, depth
 
     @classmethod
-    def random(cls, k: int, depth: int, *, key, concentration: float = 1.0, dtype=None) -> "ConditionalTable":
+    def random(
+        cls, k: int, depth: int, *, key: PRNGKeyArray, concentration: float = 1.0, dtype: DTypeLike | None = None
+    ) -> "ConditionalTable":
         """Rows drawn independently from a symmetric Dirichlet law."""
         k, depth = whole("k", k, 2), whole("depth", depth)
         alpha = jnp.full(k, concentration, dtype)
         return cls(jax.random.dirichlet(key, alpha, ((k**depth - 1) // (k - 1),)))
 
-    def cache(self, length: int):
+    def cache(self, length: int) -> Int[Array, ""]:
         """Before the start."""
         whole("length", length, 1, self.depth)
         return jnp.full((), -1)
 
-    def step(self, token, cache):
+    def step(
+        self, token: Int[ArrayLike, ""], cache: Int[ArrayLike, ""]
+    ) -> tuple[Float[Array, "..."], Int[Array, "..."]]:
         """One level down; the first token, the start, leads to the root whatever it is."""
         node = jnp.where(cache < 0, 0, self.p.shape[1] * cache + 1 + token)
         return jnp.log(self.p[node]), node
@@ -127,17 +137,19 @@ class MarkovChain(eqx.Module):
     initial: jax.Array
     transition: jax.Array
 
-    def __init__(self, initial, transition):
+    def __init__(self, initial: Float[ArrayLike, "..."], transition: Float[ArrayLike, "..."]):
         dims = {}
         self.initial = law("initial", initial, "k", dims)
         self.transition = law("transition", transition, "k k", dims)
 
-    def cache(self, length: int):
+    def cache(self, length: int) -> Bool[Array, ""]:
         """Before the start."""
         whole("length", length)
         return jnp.zeros((), bool)
 
-    def step(self, token, cache):
+    def step(
+        self, token: Int[ArrayLike, ""], cache: Bool[ArrayLike, ""]
+    ) -> tuple[Float[Array, "..."], Bool[Array, "..."]]:
         """The law after this token."""
         return jnp.log(jnp.where(cache, self.transition[token], self.initial)), jnp.ones((), bool)
 

@@ -1,22 +1,27 @@
 """Beam search: the best sequences that a limited number of hypotheses can find, and all of them."""
 
-from collections.abc import Mapping
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import ArrayLike, Int
 
 from corollary._validate import whole
 from corollary.catalog import implements
 from corollary.language.generation import Decoded, check_end, check_prompt, prefilled
-from corollary.language.models import as_model
+from corollary.language.models import Model, as_model
 
 MOST = 2**22  # sequences that exhaustive search looks at
 
 
 @implements("B10.49")
-def beam_search(model, prompt, length: int, width: int, *, end: int | None = None) -> Decoded:
+def beam_search(
+    model: Model | Callable, prompt: Int[ArrayLike, "m"], length: int, width: int, *, end: int | None = None
+) -> Decoded:
     """The `width` most probable hypotheses of `length` tokens after `prompt`, best first.
 
     In every step each of them is continued with all tokens and the best `width` stay; ties go to the earlier
@@ -30,7 +35,9 @@ def beam_search(model, prompt, length: int, width: int, *, end: int | None = Non
 
 
 @implements("B10.47")
-def exhaustive_search(model, prompt, length: int, *, end: int | None = None) -> Decoded:
+def exhaustive_search(
+    model: Model | Callable, prompt: Int[ArrayLike, "m"], length: int, *, end: int | None = None
+) -> Decoded:
     """All `k**length` sequences of `length` tokens after `prompt`, best first."""
     model, prompt, length = as_model(model), check_prompt(prompt), whole("length", length)
     total = vocabulary_of(model) ** length

@@ -8,14 +8,17 @@ tokeniser.tokens("Like a fish out of water")           # how it was cut
 ```
 """
 
+from __future__ import annotations
+
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
 from typing import Any
 
 import numpy as np
+from jaxtyping import ArrayLike, Int
 
 from corollary._validate import whole
 from corollary.catalog import implements
@@ -42,13 +45,13 @@ class Tokeniser:
     @classmethod
     def train(
         cls,
-        model,
+        model: type,
         text: str,
         size: int,
         *,
         normalise: Callable[[str], str] = unchanged,
         split: Callable[[str], list[str]] = words,
-        **options,
+        **options: Any,
     ) -> "Tokeniser":
         """Learn a vocabulary of `size` tokens from `text`; `options` are those of `model.train`.
 
@@ -72,7 +75,7 @@ class Tokeniser:
         table = {word: self.model.ids(word) for word in dict.fromkeys(parts)}
         return np.fromiter(chain.from_iterable(map(table.__getitem__, parts)), np.int32)
 
-    def decode(self, ids) -> str:
+    def decode(self, ids: Int[ArrayLike, "n"] | Sequence[int]) -> str:
         """The text of token ids."""
         return self.model.text(ids)
 
@@ -113,6 +116,6 @@ class Whole:
         """The one token of a word."""
         return [self._ids.get(check_text("word", word), 0)]
 
-    def text(self, ids) -> str:
+    def text(self, ids: Int[ArrayLike, "..."]) -> str:
         """The text of tokens."""
         return "".join(self.vocabulary[i] for i in check_ids(ids, len(self)))

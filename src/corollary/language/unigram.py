@@ -5,13 +5,16 @@ maximisation: tokens expected under the present ones, counted anew. Between two 
 likelihood of the text misses least.
 """
 
+from __future__ import annotations
+
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 import jax
 import numpy as np
+from jaxtyping import ArrayLike, Float, Int, PRNGKeyArray
 
 from corollary._validate import whole, within
 from corollary.catalog import implements
@@ -82,7 +85,7 @@ class Unigram:
             model = cls(tuple(model.pieces[i] for i in kept), log_p[kept]).maximised(expected[kept])
 
     @classmethod
-    def uniform(cls, pieces) -> "Unigram":
+    def uniform(cls, pieces: Sequence[str]) -> "Unigram":
         """These tokens, each as likely as any other."""
         return cls(tuple(pieces), (-float(np.log(len(pieces))),) * len(pieces))
 
@@ -98,7 +101,7 @@ class Unigram:
         expected, likelihood = lattice.expected(np.asarray(self.log_p), counts)
         return self.maximised(expected), likelihood
 
-    def maximised(self, expected) -> "Unigram":
+    def maximised(self, expected: Float[ArrayLike, "..."]) -> "Unigram":
         """The same tokens with probabilities in proportion to how often each is `expected`."""
         with np.errstate(divide="ignore"):
             log_p = np.log(expected) - np.log(expected.sum())
@@ -164,7 +167,7 @@ class Unigram:
             steps.append((np.array([start for start, _, _ in fits]), [t for _, t, _ in fits], terms - alpha[end]))
         return alpha, steps
 
-    def sample(self, word: str, count: int, *, key) -> list[list[int]]:
+    def sample(self, word: str, count: int, *, key: PRNGKeyArray) -> list[list[int]]:
         """`count` segmentations of a word, drawn with their probabilities (subword regularisation).
 
         Drawn from the end: the last token given the word, then the last one of what is left.
@@ -183,7 +186,7 @@ class Unigram:
             [i for end in ends if taken[end, s] >= 0 for i in steps[end - 1][1][taken[end, s]]] for s in range(count)
         ]
 
-    def text(self, ids) -> str:
+    def text(self, ids: Int[ArrayLike, "n"] | Sequence[int]) -> str:
         """The text of tokens."""
         tokens = check_ids(ids, len(self))
         return from_utf8(b"".join(bytes([i]) if i < 256 else utf8(self.pieces[i - 256]) for i in tokens))

@@ -3,11 +3,14 @@
 A piece that starts a word and the same letters inside one are two tokens; the latter is shown with `##`.
 """
 
-from collections.abc import Iterable, Mapping
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+from jaxtyping import ArrayLike, Int
 from scipy.special import xlogy
 
 from corollary._validate import one_of, whole
@@ -119,7 +122,7 @@ class WordPiece:
                 i += 1
         return out
 
-    def text(self, ids) -> str:
+    def text(self, ids: Int[ArrayLike, "n"] | Sequence[int]) -> str:
         """The text of tokens."""
         out = []
         for i in check_ids(ids, len(self)):

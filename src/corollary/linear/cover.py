@@ -5,12 +5,15 @@ bias, take $n+1$ for $n$. The numbers soon exceed any machine word: they are Pyt
 $2^s$ labellings is a float for arrays of sizes, and their logarithm reaches as far as one likes.
 """
 
+from __future__ import annotations
+
 from math import comb
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.scipy.special import betainc, gammaln
+from jaxtyping import Array, ArrayLike, Float
 
 from corollary._validate import concrete, real, whole, within
 from corollary.catalog import implements
@@ -39,7 +42,7 @@ def cover_table(s: int, n: int) -> list[list[int]]:
 
 
 @implements("E01.21")
-def cover_fraction(s, n):
+def cover_fraction(s: Float[ArrayLike, "..."], n: Float[ArrayLike, "..."]) -> Float[Array, "..."]:
     r"""$\mathcal C(s,n)/2^s$, the chance that random labels of $s$ points can be separated, for arrays of whole sizes.
 
     It is the chance of fewer than $n$ heads in $s-1$ throws of a coin: 1 for $s\le n$, exactly ½ at $s=2n$. Beyond that
@@ -51,7 +54,7 @@ def cover_fraction(s, n):
 
 
 @implements("E01.19")
-def log2_cover_count(s, n: int):
+def log2_cover_count(s: Float[ArrayLike, "..."], n: int) -> Float[Array, "..."]:
     r"""$\log_2\mathcal C(s,n)$ for arrays of sizes `s` and one dimension `n`, however large the count."""
     s, n = within("s", real("s", s), 1.0), whole("n", n)
     i = jnp.arange(n, dtype=s.dtype)
@@ -69,7 +72,7 @@ def cover_capacity(n: int) -> int:
 
 
 @implements("E01.21")
-def cover_crossing(sizes, fractions):
+def cover_crossing(sizes: Float[ArrayLike, "k"], fractions: Float[ArrayLike, "k"]) -> Float[Array, ""]:
     """The size at which fractions that fall from above ½ to below it pass through ½, by linear interpolation.
 
     Raises if they do not cross; where that cannot be looked at (under `jit`), the crossing is NaN.

@@ -1,5 +1,7 @@
 r"""All the ways in which hyperplanes can divide given points: counted one by one, without any formula."""
 
+from __future__ import annotations
+
 from functools import partial
 from itertools import combinations
 from math import comb
@@ -7,6 +9,7 @@ from math import comb
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array, ArrayLike, Bool, Float, Int
 
 from corollary._validate import whole
 from corollary.catalog import implements
@@ -18,14 +21,14 @@ BATCH = 4096
 
 
 @implements("E01.17")
-def labelings(s: int):
+def labelings(s: int) -> Float[Array, "_ _"]:
     """All of $\\{-1,+1\\}^s$, in the order of binary numbers with -1 for 0: (2^s, s)."""
     s = whole("s", s, 1, 20)
     return jnp.asarray(2.0 * ((np.arange(2**s)[:, None] >> np.arange(s)[::-1]) & 1) - 1)
 
 
 @implements("E01.17")
-def realisable(x, *, bias: bool = False):
+def realisable(x: Float[ArrayLike, "n *d"], *, bias: bool = False) -> Bool[Array, "_"]:
     r"""For each of `labelings(s)`, whether some $w$ has $y_iw\cdot x_i>0$ for all $i$ (some $(w,b)$ with `bias`).
 
     Each is decided by itself, except that $-w$ does for $-y$ what $w$ does for $y$. Points are (s, n), $s\le20$.
@@ -37,13 +40,13 @@ def realisable(x, *, bias: bool = False):
 
 
 @implements("E01.17")
-def count_dichotomies(x, *, bias: bool = False):
+def count_dichotomies(x: Float[ArrayLike, "n *d"], *, bias: bool = False) -> Int[Array, ""]:
     r"""$\mathcal C(S,n)$: how many of the $2^s$ labellings of the points `x` (s, n) are linear."""
     return jnp.sum(realisable(x, bias=bias))
 
 
 @implements("E01.18")
-def in_general_position(x, *, bias: bool = False):
+def in_general_position(x: Float[ArrayLike, "n *d"], *, bias: bool = False) -> Bool[Array, ""]:
     r"""Whether any $n$ of the points `x` (s, n), or all if there are fewer, are linearly independent.
 
     With `bias` the points are taken as $(x,1)$: no $n+1$ of them lie in a common hyperplane. Points of length one whose

@@ -4,13 +4,17 @@ $\hat L(w)=\frac12\|Xw-y\|^2$ with $X\in\mathbb R^{n\times d}$, $d>n$ and indepe
 zeros, of dimension $d-n$.
 """
 
+from __future__ import annotations
+
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array, ArrayLike, Float, Int
 
 from corollary._show import shown
+from corollary._types import Scalar
 from corollary._validate import concrete, labels, positive, real, within
 from corollary.catalog import implements
 
@@ -25,21 +29,25 @@ class Interpolants(NamedTuple):
 
 
 @implements("T03.01", "B07.02")
-def sum_of_squares(w, x, y, scale=0.5):
+def sum_of_squares(
+    w: Float[ArrayLike, "d"], x: Float[ArrayLike, "n d"], y: Float[ArrayLike, "n"], scale: Scalar = 0.5
+) -> Float[Array, ""]:
     r"""$\frac12\|Xw-y\|^2$, a sum and not a mean: steps depend on it. `scale` replaces the $\frac12$."""
     w, x, y, scale = _problem(w, x, y, scale)
     return scale * jnp.sum((x @ w - y) ** 2)
 
 
 @implements("T03.01", "B07.02")
-def sum_of_squares_gradient(w, x, y, scale=0.5):
+def sum_of_squares_gradient(
+    w: Float[ArrayLike, "d"], x: Float[ArrayLike, "n d"], y: Float[ArrayLike, "n"], scale: Scalar = 0.5
+) -> Float[Array, "_"]:
     r"""$X^\top(Xw-y)$, times twice the `scale`."""
     w, x, y, scale = _problem(w, x, y, scale)
     return 2 * scale * x.T @ (x @ w - y)
 
 
 @implements("T03.07")
-def moore_penrose(m, tolerance=None):
+def moore_penrose(m: Float[ArrayLike, "r c"], tolerance: Scalar | None = None) -> Float[Array, "c r"]:
     r"""$M^+=\sum_{i\le k}\frac1{\sigma_i}v_iu_i^\top$ over the $k$ singular values that are not zero: (columns, rows).
 
     Zero is what lies below `tolerance` times the largest one, by default what rounding makes of zero.
@@ -50,7 +58,7 @@ def moore_penrose(m, tolerance=None):
 
 
 @implements("T03.06", "B07.02")
-def min_norm_interpolant(x, y):
+def min_norm_interpolant(x: Float[ArrayLike, "n d"], y: Float[ArrayLike, "..."]) -> Float[Array, "..."]:
     r"""$X^+y$, which is $X^\top(XX^\top)^{-1}y$ if the rows are independent: of all $w$ with $Xw=y$ the shortest.
 
     Of all $w$ of least squared error, where none fits exactly. `y` is (n,), or (n, k) for several labels.
@@ -61,7 +69,7 @@ def min_norm_interpolant(x, y):
 
 
 @implements("T03.02")
-def interpolants(x, y) -> Interpolants:
+def interpolants(x: Float[ArrayLike, "n d"], y: Float[ArrayLike, "..."]) -> Interpolants:
     """The whole solution space, for fewer rows than columns and independent rows."""
     x, y = _data(x, y)
     n, d = x.shape
@@ -74,7 +82,9 @@ def interpolants(x, y) -> Interpolants:
 
 
 @implements("T03.02")
-def sparse_interpolant(x, y, support):
+def sparse_interpolant(
+    x: Float[ArrayLike, "n d"], y: Float[ArrayLike, "..."], support: Int[ArrayLike, "n"]
+) -> Float[Array, "..."]:
     r"""The solution that is zero outside the $n$ coordinates `support`; NaN where those columns are dependent.
 
     A generic $X$ has one for every support. Not every $X$ with independent rows has.
@@ -92,7 +102,9 @@ def sparse_interpolant(x, y, support):
 
 
 @implements("T03.03")
-def descent_from_zero(x, y, step, steps):
+def descent_from_zero(
+    x: Float[ArrayLike, "n d"], y: Float[ArrayLike, "..."], step: Scalar, steps: Int[ArrayLike, "t"]
+) -> Float[Array, "..."]:
     r"""Gradient descent on $\frac12\|Xw-y\|^2$ from 0 after each number of `steps`, without iterating: (len(steps), d).
 
     $w_t=\sum_{j<t}(I-\eta X^\top X)^j\eta X^\top y=\sum_i\frac{1-(1-\eta\sigma_i^2)^t}{\sigma_i}(u_i\cdot y)v_i$: what

@@ -5,12 +5,16 @@ or probabilities between. `penalty` adds $\sum_jC_j\theta_j^2$ (3.16): one numbe
 one for each (0 last leaves the bias free).
 """
 
+from __future__ import annotations
+
 from functools import partial
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+from jaxtyping import Array, ArrayLike, Float, PRNGKeyArray
 
+from corollary._types import Scalar
 from corollary._validate import positive, real, whole, within
 from corollary.catalog import implements
 from corollary.foundations.entropy import binary_cross_entropy_prime
@@ -21,14 +25,21 @@ from corollary.optimization import Problem
 
 
 @implements("T01.02", "M01.13", "M03.07")
-def logistic_point_losses(theta, x, y):
+def logistic_point_losses(
+    theta: Float[ArrayLike, "d+1"], x: Float[ArrayLike, "n *d"], y: Float[ArrayLike, "n"]
+) -> Float[Array, "n"]:
     r"""$\ln(1+e^{w\cdot x+b})$ for label 0, $\ln(1+e^{-(w\cdot x+b)})$ for label 1, mixed for soft labels: (n,)."""
     theta, x, y = _problem(theta, x, y)
     return _losses(x @ theta, y)
 
 
 @implements("M03.07", "M03.20", "E02.05")
-def logistic_loss(theta, x, y, penalty=0.0):
+def logistic_loss(
+    theta: Float[ArrayLike, "d+1"],
+    x: Float[ArrayLike, "n *d"],
+    y: Float[ArrayLike, "n"],
+    penalty: Float[ArrayLike, "..."] = 0.0,
+) -> Float[Array, "..."]:
     r"""$\Lambda^{(C)}(\theta)$: the mean of the losses of the datapoints, plus the penalty.
 
     >>> round(float(logistic_loss(jnp.zeros(2), [[0.0], [1.0]], [0, 1])), 4)
@@ -39,14 +50,18 @@ def logistic_loss(theta, x, y, penalty=0.0):
 
 
 @implements("M03.08")
-def logistic_point_gradients(theta, x, y):
+def logistic_point_gradients(
+    theta: Float[ArrayLike, "d+1"], x: Float[ArrayLike, "n *d"], y: Float[ArrayLike, "n"]
+) -> Float[Array, "n _"]:
     r"""$\nabla\lambda_{(x,y)}(\theta)=(S(w\cdot x+b)-y)(x,1)$ of every datapoint: (n, d + 1), accurate everywhere."""
     theta, x, y = _problem(theta, x, y)
     return _residual(x @ theta, y)[:, None] * x
 
 
 @implements("M03.08")
-def logistic_chain_gradients(theta, x, y):
+def logistic_chain_gradients(
+    theta: Float[ArrayLike, "d+1"], x: Float[ArrayLike, "n *d"], y: Float[ArrayLike, "n"]
+) -> Float[Array, "n _"]:
     r"""The same gradients as the chain rule writes them, $\ell_y'(S)\,S'\,(x,1)$ (3.9).
 
     Kept for comparison: where a wrong label meets a saturated $S$ this is $\infty\cdot0$, and loses everything.
@@ -57,14 +72,21 @@ def logistic_chain_gradients(theta, x, y):
 
 
 @implements("M03.09", "M03.20", "E02.05")
-def logistic_gradient(theta, x, y, penalty=0.0):
+def logistic_gradient(
+    theta: Float[ArrayLike, "d+1"],
+    x: Float[ArrayLike, "n *d"],
+    y: Float[ArrayLike, "n"],
+    penalty: Float[ArrayLike, "..."] = 0.0,
+) -> Float[Array, "..."]:
     r"""$\nabla\Lambda^{(C)}(\theta)=\frac1n\sum(S(w\cdot x+b)-y)(x,1)+2C\theta$."""
     theta, x, y = _problem(theta, x, y)
     return x.T @ _residual(x @ theta, y) / x.shape[0] + 2 * _penalty(penalty, theta) * theta
 
 
 @implements("M03.09", "M03.20")
-def logistic_hessian(theta, x, penalty=0.0):
+def logistic_hessian(
+    theta: Float[ArrayLike, "d+1"], x: Float[ArrayLike, "n *d"], penalty: Float[ArrayLike, "..."] = 0.0
+) -> Float[Array, "..."]:
     r"""$\frac1n\sum S'(w\cdot x+b)\,\tilde x\tilde x^\top+2C$, at most $\frac14A+2C$; the labels play no part."""
     dims = {}
     x = features(x, dims)
@@ -73,7 +95,7 @@ def logistic_hessian(theta, x, penalty=0.0):
 
 
 @implements("M03.09")
-def logistic_smoothness(x, penalty=0.0):
+def logistic_smoothness(x: Float[ArrayLike, "n *d"], penalty: Float[ArrayLike, "..."] = 0.0) -> Float[Array, "..."]:
     r"""$L=\lambda_{\max}(\frac14A+2C)$: the gradient is $L$-Lipschitz, every step below $2/L$ decreases the loss."""
     x = extended(features(x, {}))
     bound = x.T @ x / (4 * x.shape[0]) + 2 * jnp.diag(_penalty(penalty, x[0]))
@@ -81,7 +103,15 @@ def logistic_smoothness(x, penalty=0.0):
 
 
 @implements("M03.09", "M03.20")
-def fit_newton(x, y, *, penalty=0.0, start=None, steps: int = 200, tolerance: float | None = None) -> Fit:
+def fit_newton(
+    x: Float[ArrayLike, "n *d"],
+    y: Float[ArrayLike, "n"],
+    *,
+    penalty: Float[ArrayLike, "..."] = 0.0,
+    start: Float[ArrayLike, "d+1"] | None = None,
+    steps: int = 200,
+    tolerance: float | None = None,
+) -> Fit:
     r"""Minimise the loss by damped Newton, from any start.
 
     `converged` says that a minimiser exists and was reached: the last Newton step moved no logit by more than
@@ -98,7 +128,16 @@ def fit_newton(x, y, *, penalty=0.0, start=None, steps: int = 200, tolerance: fl
 
 
 @implements("M03.09")
-def fit_gradient_descent(x, y, *, steps: int, penalty=0.0, start=None, step=None, tolerance: float = 1e-3) -> Fit:
+def fit_gradient_descent(
+    x: Float[ArrayLike, "n *d"],
+    y: Float[ArrayLike, "n"],
+    *,
+    steps: int,
+    penalty: Float[ArrayLike, "..."] = 0.0,
+    start: Float[ArrayLike, "d+1"] | None = None,
+    step: Scalar | None = None,
+    tolerance: float = 1e-3,
+) -> Fit:
     r"""Run gradient descent for `steps` steps of size `step` ($1/L$ unless given), keeping only the end.
 
     `converged` says that a Newton step from the end would move no logit by more than `tolerance`. Small gradients
@@ -111,7 +150,9 @@ def fit_gradient_descent(x, y, *, steps: int, penalty=0.0, start=None, step=None
     return _report(theta, x, y, penalty, jnp.asarray(steps), converged)
 
 
-def logistic_loss_problem(x, y, start=None) -> Problem:
+def logistic_loss_problem(
+    x: Float[ArrayLike, "n *d"], y: Float[ArrayLike, "n"], start: Float[ArrayLike, "p"] | None = None
+) -> Problem:
     r"""Logistic regression with bias and without a penalty: convex, not strongly; the data must not be separable."""
     fit = fit_newton(x, y)
     if not isinstance(fit.converged, jax.core.Tracer) and not bool(fit.converged):
@@ -136,14 +177,14 @@ class LogisticRegression(eqx.Module):
     weight: jax.Array
     bias: jax.Array
 
-    def __init__(self, features: int, *, key):
+    def __init__(self, features: int, *, key: PRNGKeyArray):
         bound = whole("features", features) ** -0.5
         self.weight, self.bias = jnp.split(
             jax.random.uniform(key, (features + 1,), minval=-bound, maxval=bound), [features]
         )
 
     @classmethod
-    def of(cls, theta) -> "LogisticRegression":
+    def of(cls, theta: Float[ArrayLike, "p"]) -> "LogisticRegression":
         """The model with the parameter vector `theta`, as the fits return it."""
         theta = real("theta", theta, "p")
         if theta.shape[0] < 2:
@@ -152,15 +193,15 @@ class LogisticRegression(eqx.Module):
         return eqx.tree_at(lambda model: (model.weight, model.bias), blank, (theta[:-1], theta[-1:]))
 
     @property
-    def theta(self):
+    def theta(self) -> Float[Array, "_"]:
         return jnp.concatenate([self.weight, self.bias])
 
-    def logit(self, x):
+    def logit(self, x: Float[ArrayLike, "_"]) -> Float[Array, ""]:
         r"""$w\cdot x+b$, whose sign is the predicted class."""
         x = real("x", x, str(self.weight.shape[0]), finite=False)
         return self.weight @ x + self.bias[0]
 
-    def __call__(self, x):
+    def __call__(self, x: Float[ArrayLike, "..."]) -> Float[Array, ""]:
         return jax.nn.sigmoid(self.logit(x))
 
 

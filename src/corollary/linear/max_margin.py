@@ -7,14 +7,18 @@ polytope an upper one; where they meet, the result is proved. Data that nothing 
 multipliers that combine it are then the proof.
 """
 
+from __future__ import annotations
+
 from functools import partial
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array, ArrayLike, Bool, Float
 
 from corollary._show import shown
+from corollary._types import Scalar
 from corollary._validate import concrete, real, whole
 from corollary.catalog import implements
 from corollary.linear._shapes import features
@@ -41,7 +45,9 @@ class Separator(NamedTuple):
 
 
 @implements("E01.06")
-def max_margin(x, y, *, bias: bool = True, steps: int = 10_000) -> Separator:
+def max_margin(
+    x: Float[ArrayLike, "n *d"], y: Float[ArrayLike, "..."], *, bias: bool = True, steps: int = 10_000
+) -> Separator:
     r"""The hyperplane that maximises $\gamma[w,b](S)$, by Wolfe's method; `b` is 0 without `bias`.
 
     With a bias both labels must be there: the hyperplane of a single class could be as far away as one likes.
@@ -59,7 +65,9 @@ def max_margin(x, y, *, bias: bool = True, steps: int = 10_000) -> Separator:
 
 
 @implements("E01.07")
-def linearly_separable(x, y, *, bias: bool = True, steps: int = 10_000):
+def linearly_separable(
+    x: Float[ArrayLike, "n *d"], y: Float[ArrayLike, "..."], *, bias: bool = True, steps: int = 10_000
+) -> Bool[Array, ""]:
     r"""Whether some $(w,b)$ has $y_i(w\cdot x_i+b)>0$ for all $i$: compiled, for many data sets side by side.
 
     A margin in the space of $(x,1)$ below the rounding error of its own computation counts as none. `separability`
@@ -72,7 +80,7 @@ def linearly_separable(x, y, *, bias: bool = True, steps: int = 10_000):
 
 
 @implements("E01.13", "M04.05")
-def novikoff_bound(x, gamma):
+def novikoff_bound(x: Float[ArrayLike, "n *d"], gamma: Scalar) -> Float[Array, ""]:
     r"""$R^2/\gamma^2$ with $R=\max\|x_i\|$: the perceptron without bias makes at most so many updates on data of margin
     $\gamma$. With a bias, take the points $(x,1)$ and the margin there."""
     x, gamma = features(x, {}), real("gamma", gamma, "")

@@ -1,10 +1,13 @@
 """Metrics: what is reported, as opposed to what is minimised."""
 
+from __future__ import annotations
+
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array, ArrayLike, Float, Int
 
 from corollary._show import shown
 from corollary._validate import labels, positive, real, whole, within
@@ -13,7 +16,7 @@ from corollary.foundations import wilson_interval
 
 
 @implements("M02.11")
-def mean_relative_error(y, prediction):
+def mean_relative_error(y: Float[ArrayLike, "n"], prediction: Float[ArrayLike, "n"]) -> Float[Array, ""]:
     r"""$\frac1n\sum|y-y'|/y$, for positive labels."""
     dims = {}
     y, prediction = positive("y", real("y", y, "n", dims)), real("prediction", prediction, "n", dims)
@@ -21,7 +24,7 @@ def mean_relative_error(y, prediction):
 
 
 @implements("M03.10")
-def error_rate(y, predicted):
+def error_rate(y: Int[ArrayLike, "n"], predicted: Int[ArrayLike, "n"]) -> Float[Array, ""]:
     """The share of wrong labels."""
     dims = {}
     y, predicted = labels("y", y, None, "n", dims), labels("predicted", predicted, None, "n", dims)
@@ -29,7 +32,7 @@ def error_rate(y, predicted):
 
 
 @implements("M03.10")
-def confusion_matrix(y, predicted, classes: int):
+def confusion_matrix(y: Int[ArrayLike, "n"], predicted: Int[ArrayLike, "n"], classes: int) -> Int[Array, "_ _"]:
     """Counts, one row for each true class and one column for each predicted one.
 
     >>> confusion_matrix([0, 1, 1], [0, 1, 0], 2).tolist()
@@ -41,13 +44,15 @@ def confusion_matrix(y, predicted, classes: int):
 
 
 @implements("M03.10")
-def balanced_error(y, predicted, classes: int):
+def balanced_error(y: Int[ArrayLike, "n"], predicted: Int[ArrayLike, "n"], classes: int) -> Float[Array, ""]:
     """The mean over the classes present in `y` of the error within each."""
     return weighted_error(y, predicted, jnp.ones(whole("classes", classes, 2)))
 
 
 @implements("M03.10")
-def weighted_error(y, predicted, weights):
+def weighted_error(
+    y: Int[ArrayLike, "n"], predicted: Int[ArrayLike, "n"], weights: Float[ArrayLike, "J"]
+) -> Float[Array, ""]:
     """The weighted mean of the errors within each class, over the classes present in `y`.
 
     Weights equal to the class frequencies give `error_rate`, equal weights `balanced_error`.
@@ -74,7 +79,7 @@ class Bins(NamedTuple):
 
 
 @implements("M03.03")
-def binned_frequency(x, y, bins, level: float = 0.95) -> Bins:
+def binned_frequency(x: Float[ArrayLike, "n"], y: Float[ArrayLike, "n"], bins: int, level: float = 0.95) -> Bins:
     """Per bin of the feature: the mean of `y`, how many points fell in, and the Wilson interval.
 
     `y` is 0 or 1, or anything between (the bin averages of a fitted curve). `bins` is a number of equal bins from

@@ -9,10 +9,13 @@ For every $p$ of the polytope, $\min_v p\cdot v/\|p\|\le\min\|p'\|\le\|p\|$: the
 certifies the result.
 """
 
+from __future__ import annotations
+
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+from jaxtyping import ArrayLike, Float
 
 from corollary._show import shown
 from corollary._validate import real, whole
@@ -32,7 +35,7 @@ class MinNorm(NamedTuple):
     __repr__ = shown
 
 
-def min_norm_point(points, *, steps: int = 10_000) -> MinNorm:
+def min_norm_point(points: Float[ArrayLike, "n d"], *, steps: int = 10_000) -> MinNorm:
     r"""The point of the convex hull of `points` (n, d) nearest to the origin."""
     points, steps = real("points", points, "n d"), whole("steps", steps)
     scale = jnp.max(jnp.abs(points))

@@ -4,14 +4,19 @@ Nothing happens between two mistakes, so the loops here do not walk through the 
 the order of presentation at once, and corrects it. The updates are those of the algorithm in the texts, one for one.
 """
 
+from __future__ import annotations
+
+from collections.abc import Callable
 from functools import partial
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array, ArrayLike, Float, Int, PRNGKeyArray
 
 from corollary._show import shown
+from corollary._types import Scalar
 from corollary._validate import concrete, labels, one_of, positive, real, whole
 from corollary.catalog import implements
 from corollary.linear._shapes import extended, features
@@ -70,7 +75,16 @@ class _State(NamedTuple):
 
 
 @implements("E01.09", "M04.04")
-def perceptron(x, y, *, bias: bool = True, order=None, step=1.0, start=None, updates: int = 10_000) -> PerceptronFit:
+def perceptron(
+    x: Float[ArrayLike, "n *d"],
+    y: Float[ArrayLike, "..."],
+    *,
+    bias: bool = True,
+    order: Int[ArrayLike, "n"] | None = None,
+    step: Scalar = 1.0,
+    start: Float[ArrayLike, "..."] | None = None,
+    updates: int = 10_000,
+) -> PerceptronFit:
     r"""Sweep through the data; at each $(x,y)$ with $\operatorname{sgn}(w\cdot x+b)\ne y$ set
     $w\leftarrow w+\eta yx$, $b\leftarrow b+\eta y$; stop after a sweep without a mistake, or after `updates`.
 
@@ -89,7 +103,16 @@ def perceptron(x, y, *, bias: bool = True, order=None, step=1.0, start=None, upd
 
 
 @implements("E01.09")
-def perceptron_path(x, y, *, updates: int, bias: bool = True, order=None, step=1.0, start=None) -> PerceptronPath:
+def perceptron_path(
+    x: Float[ArrayLike, "n *d"],
+    y: Float[ArrayLike, "..."],
+    *,
+    updates: int,
+    bias: bool = True,
+    order: Int[ArrayLike, "n"] | None = None,
+    step: Scalar = 1.0,
+    start: Float[ArrayLike, "..."] | None = None,
+) -> PerceptronPath:
     """The same algorithm with its history of exactly `updates` updates; where it stops earlier, it stands still."""
     x, y, order, step, start = _problem(x, y, bias, order, step, start)
     theta, at, clock = _trace(x[order], y[order], step, start, whole("updates", updates))
@@ -98,7 +121,15 @@ def perceptron_path(x, y, *, updates: int, bias: bool = True, order=None, step=1
 
 
 @implements("M04.04")
-def sampled_perceptron(x, y, *, steps: int, key, at_zero: int = 1, start=None) -> SampledPath:
+def sampled_perceptron(
+    x: Float[ArrayLike, "n *d"],
+    y: Float[ArrayLike, "..."],
+    *,
+    steps: int,
+    key: PRNGKeyArray,
+    at_zero: int = 1,
+    start: Float[ArrayLike, "..."] | None = None,
+) -> SampledPath:
     r"""At each step draw a point uniformly; if $y\ne\operatorname{sign}(w\cdot x)$ set $w\leftarrow w+yx$. No bias.
 
     `at_zero` is $\operatorname{sign}(0)$: 1 as in the text, where zero weights classify a point of label 1 correctly;
@@ -119,7 +150,16 @@ def sampled_perceptron(x, y, *, steps: int, key, at_zero: int = 1, start=None) -
 
 
 @implements("M04.06")
-def single_sample_sgd(gradient, start, x, y, *, step, steps: int, key):
+def single_sample_sgd(
+    gradient: Callable,
+    start: Float[ArrayLike, "..."],
+    x: Float[ArrayLike, "n *d"],
+    y: Float[ArrayLike, "n"],
+    *,
+    step: Scalar,
+    steps: int,
+    key: PRNGKeyArray,
+) -> Float[Array, "..."]:
     r"""Stochastic gradient descent: $\theta_{k+1}=\theta_k-\eta\nabla\lambda^m(\theta_k)$ with $m$ uniform, as a path.
 
     `gradient(theta, x, y)` is the gradient of the loss of one point. Returns `(steps + 1, *start.shape)`; one key draws

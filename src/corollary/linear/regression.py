@@ -3,14 +3,18 @@ r"""Least squares: the loss, its moments, its minimiser, and the steps at which 
 A parameter vector is $\theta=(w_1,\dots,w_d,b)$; features are (n, d), or (n,) for a single feature.
 """
 
+from __future__ import annotations
+
 from typing import NamedTuple
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array, ArrayLike, Float, PRNGKeyArray
 
 from corollary._show import shown
+from corollary._types import Scalar
 from corollary._validate import concrete, positive, real, whole
 from corollary.catalog import implements
 from corollary.linear._shapes import extended, features, parameters
@@ -30,21 +34,21 @@ class Moments(NamedTuple):
 
 
 @implements("M02.03")
-def moments(x, y) -> Moments:
+def moments(x: Float[ArrayLike, "n"], y: Float[ArrayLike, "n"]) -> Moments:
     r"""$\bar x,\ \bar y,\ \overline{x^2},\ \overline{xy},\ \overline{y^2}$ of one feature and one label."""
     x, y = _pairs(x, y)
     return Moments(x.mean(), y.mean(), (x * x).mean(), (x * y).mean(), (y * y).mean())
 
 
 @implements("M02.05")
-def moment_matrix(x):
+def moment_matrix(x: Float[ArrayLike, "n *d"]) -> Float[Array, "_ _"]:
     r"""$A=\overline{\tilde x\tilde x^\top}$ with $\tilde x=(x,1)$; half the Hessian of the average squared loss."""
     x = extended(features(x, {}))
     return x.T @ x / x.shape[0]
 
 
 @implements("M02.07")
-def moment_eigenvalues(x):
+def moment_eigenvalues(x: Float[ArrayLike, "n"]) -> Float[Array, "_"]:
     r"""$(\lambda_-,\lambda_+)$ of $A$ for one feature, by (2.10).
 
     $\lambda_+=\frac12\{\overline{x^2}+1+\sqrt{(\overline{x^2}-1)^2+4\bar x^2}\}$. The small one is taken from
@@ -58,7 +62,7 @@ def moment_eigenvalues(x):
 
 
 @implements("M02.03", "B05.01")
-def squared_error(y, prediction):
+def squared_error(y: Float[ArrayLike, "..."], prediction: Float[ArrayLike, "..."]) -> Float[Array, ""]:
     r"""$\ell_y(y')=\|y-y'\|^2$ for one label: a number or a vector."""
     y, prediction = real("y", y), real("prediction", prediction)
     if y.ndim > 1 or y.shape != prediction.shape:
@@ -69,14 +73,16 @@ def squared_error(y, prediction):
 
 
 @implements("M02.03")
-def squared_loss(theta, x, y):
+def squared_loss(
+    theta: Float[ArrayLike, "d+1"], x: Float[ArrayLike, "n *d"], y: Float[ArrayLike, "n"]
+) -> Float[Array, ""]:
     r"""$\Lambda(\theta)=\frac1n\sum(y-w\cdot x-b)^2$, as a sum over the data."""
     theta, x, y = _problem(theta, x, y)
     return jnp.mean((y - x @ theta) ** 2)
 
 
 @implements("M02.03")
-def squared_loss_by_moments(theta, m: Moments):
+def squared_loss_by_moments(theta: Float[ArrayLike, "2"], m: Moments) -> Float[Array, ""]:
     r"""The same loss for one feature, from its five moments: the data are not needed any more."""
     w, b = real("theta", theta, "2")
     if not isinstance(m, Moments):
@@ -85,14 +91,18 @@ def squared_loss_by_moments(theta, m: Moments):
 
 
 @implements("M02.05")
-def squared_point_gradients(theta, x, y):
+def squared_point_gradients(
+    theta: Float[ArrayLike, "d+1"], x: Float[ArrayLike, "n *d"], y: Float[ArrayLike, "n"]
+) -> Float[Array, "n _"]:
     r"""$\nabla\lambda_{(x,y)}(\theta)=-2(y-w\cdot x-b)(x,1)$ of every datapoint (2.7): shape (n, d + 1)."""
     theta, x, y = _problem(theta, x, y)
     return -2 * (y - x @ theta)[:, None] * x
 
 
 @implements("M02.05")
-def squared_gradient(theta, x, y):
+def squared_gradient(
+    theta: Float[ArrayLike, "d+1"], x: Float[ArrayLike, "n *d"], y: Float[ArrayLike, "n"]
+) -> Float[Array, "_"]:
     r"""$\nabla\Lambda(\theta)=2A\theta-2\,\overline{y\tilde x}$ (2.8)."""
     theta, x, y = _problem(theta, x, y)
     n = x.shape[0]
@@ -100,7 +110,7 @@ def squared_gradient(theta, x, y):
 
 
 @implements("M02.13")
-def ols_1d(x, y):
+def ols_1d(x: Float[ArrayLike, "n"], y: Float[ArrayLike, "n"]) -> Float[Array, "_"]:
     r"""The minimiser $(w^*,b^*)$ for one feature: $w^*=\mathrm{cov}(x,y)/\mathrm{var}(x)$, $b^*=\bar y-w^*\bar x$."""
     x, y = _pairs(x, y)
     if concrete(x) and np.ptp(np.asarray(x)) == 0:
@@ -111,27 +121,29 @@ def ols_1d(x, y):
 
 
 @implements("M02.08")
-def critical_step(x):
+def critical_step(x: Float[ArrayLike, "n *d"]) -> Float[Array, ""]:
     r"""$1/\lambda_+$: below it gradient descent on $\Lambda$ converges from every start, above it almost none."""
     return 1 / _spectrum(x)[-1]
 
 
 @implements("M02.09")
-def safe_step(x):
+def safe_step(x: Float[ArrayLike, "n *d"]) -> Float[Array, ""]:
     r"""$1/(\overline{|x|^2}+1)$, never above the critical step and never below half of it for one feature."""
     x = features(x, {})
     return 1 / (jnp.mean(jnp.sum(x * x, axis=1)) + 1)
 
 
 @implements("M02.08")
-def contraction_factor(x, step):
+def contraction_factor(x: Float[ArrayLike, "n *d"], step: Scalar) -> Float[Array, ""]:
     r"""$\rho(\eta)=\max_i|1-2\eta\lambda_i|$, by which each step multiplies the distance to the minimiser at worst."""
     step = positive("step", real("step", step, ""))
     return jnp.max(jnp.abs(1 - 2 * step * _spectrum(x)))
 
 
 @implements("M02.06")
-def descent_path(x, y, start, step, steps: int):
+def descent_path(
+    x: Float[ArrayLike, "n *d"], y: Float[ArrayLike, "n"], start: Float[ArrayLike, "d+1"], step: Scalar, steps: int
+) -> Float[Array, "_ _"]:
     r"""Gradient descent on $\Lambda$ without iterating: $\theta_k=\theta^*+(I-2\eta A)^k(\theta_0-\theta^*)$.
 
     If the features are collinear, $\theta^*$ is any minimiser; the path does not depend on which.
@@ -148,7 +160,7 @@ class LinearRegression(eqx.Module):
     weight: jax.Array
     bias: jax.Array
 
-    def __init__(self, features: int, labels: int = 1, *, key):
+    def __init__(self, features: int, labels: int = 1, *, key: PRNGKeyArray):
         features, labels = whole("features", features), whole("labels", labels)
         bound = features**-0.5
         weight_key, bias_key = jax.random.split(key)
@@ -156,20 +168,20 @@ class LinearRegression(eqx.Module):
         self.bias = jax.random.uniform(bias_key, (labels,), minval=-bound, maxval=bound)
 
     @classmethod
-    def of(cls, weight, bias) -> "LinearRegression":
+    def of(cls, weight: Float[ArrayLike, "L F"], bias: Float[ArrayLike, "L"]) -> "LinearRegression":
         """The model with these parameters: `weight` (L, F) and `bias` (L,)."""
         dims = {}
         weight, bias = real("weight", weight, "L F", dims), real("bias", bias, "L", dims)
         blank = cls(dims["F"], dims["L"], key=jax.random.key(0))
         return eqx.tree_at(lambda model: (model.weight, model.bias), blank, (weight, bias))
 
-    def __call__(self, x):
+    def __call__(self, x: Float[ArrayLike, "_"]) -> Float[Array, "_"]:
         x = real("x", x, str(self.weight.shape[1]), finite=False)
         return self.weight @ x + self.bias
 
 
 @implements("M01.08", "M02.02", "E02.01", "E02.02")
-def fit_least_squares(x, y) -> LinearRegression:
+def fit_least_squares(x: Float[ArrayLike, "n *d"], y: Float[ArrayLike, "..."]) -> LinearRegression:
     """The `LinearRegression` of least average squared error; of least norm if several have it.
 
     `y` is (n,) for one label or (n, L).

@@ -1,9 +1,12 @@
 r"""Scoring (standardisation) of features, and how the optimum moves under an affine change of features."""
 
+from __future__ import annotations
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array, ArrayLike, Float
 
 from corollary._validate import concrete, real, whole
 from corollary.catalog import implements
@@ -17,7 +20,7 @@ class Standardiser(eqx.Module):
     scale: jax.Array
 
     @classmethod
-    def fit(cls, x, ddof: int = 1) -> "Standardiser":
+    def fit(cls, x: Float[ArrayLike, "..."], ddof: int = 1) -> "Standardiser":
         """Mean and standard deviation over the first axis; `ddof` 1 divides by n - 1, `ddof` 0 by n."""
         x, ddof = _features("x", x), whole("ddof", ddof, 0, 1)
         if x.shape[0] <= ddof:
@@ -27,11 +30,11 @@ class Standardiser(eqx.Module):
             raise ValueError("x must vary in every feature: a constant one has no scale.")
         return cls(x.mean(axis=0), scale)
 
-    def transform(self, x):
+    def transform(self, x: Float[ArrayLike, "..."]) -> Float[Array, "..."]:
         """`x` in units of standard deviations from the mean; any rows, new ones too."""
         return (self._same(x) - self.mean) / self.scale
 
-    def inverse(self, u):
+    def inverse(self, u: Float[ArrayLike, "..."]) -> Float[Array, "..."]:
         """The features whose scores are `u`."""
         return self._same(u, "u") * self.scale + self.mean
 
@@ -44,7 +47,9 @@ class Standardiser(eqx.Module):
 
 
 @implements("M03.15")
-def theta_in_scores(theta, mean, scale):
+def theta_in_scores(
+    theta: Float[ArrayLike, "p"], mean: Float[ArrayLike, "..."], scale: Float[ArrayLike, "..."]
+) -> Float[Array, "p"]:
     r"""The same model in the coordinates $u$ of $x=\sigma u+\mu$: weights $\sigma^\top w$, bias $b+w\cdot\mu$.
 
     `scale` is a number, one number per feature, or an invertible (d, d) matrix.
@@ -54,7 +59,9 @@ def theta_in_scores(theta, mean, scale):
 
 
 @implements("M03.15")
-def theta_from_scores(theta, mean, scale):
+def theta_from_scores(
+    theta: Float[ArrayLike, "p"], mean: Float[ArrayLike, "..."], scale: Float[ArrayLike, "..."]
+) -> Float[Array, "_"]:
     r"""The inverse of `theta_in_scores`: from the optimum for $u$ to the optimum for $x=\sigma u+\mu$."""
     w, b, mean, matrix = _affine(theta, mean, scale)
     w = jnp.linalg.solve(matrix.T, w)

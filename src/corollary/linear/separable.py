@@ -1,11 +1,14 @@
 r"""Separable data in one dimension: the gap between the classes, and how it closes as the data grow."""
 
+from __future__ import annotations
+
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.scipy.special import erf, log_ndtr
+from jaxtyping import Array, ArrayLike, Bool, Float, Int
 
 from corollary._show import shown
 from corollary._validate import concrete, labels, real, whole, within
@@ -22,16 +25,16 @@ class Gap(NamedTuple):
     __repr__ = shown
 
     @property
-    def midpoint(self):
+    def midpoint(self) -> Float[Array, ""]:
         return 0.5 * (self.lower + self.upper)
 
     @property
-    def width(self):
+    def width(self) -> Float[Array, ""]:
         return self.upper - self.lower
 
 
 @implements("M03.18")
-def is_separable(x, y):
+def is_separable(x: Float[ArrayLike, "n"], y: Int[ArrayLike, "n"]) -> Bool[Array, ""]:
     """Whether some threshold has all of class 1 strictly on one side and all of class 0 on the other.
 
     A single class is separable: its threshold lies outside the data.
@@ -41,7 +44,7 @@ def is_separable(x, y):
 
 
 @implements("M03.17", "M03.18")
-def class_gap(x, y) -> Gap:
+def class_gap(x: Float[ArrayLike, "n"], y: Int[ArrayLike, "n"]) -> Gap:
     """The interval in which a threshold separates the classes; its `midpoint` is the limit of the ridge path.
 
     Raises if the classes overlap or one is absent; under `jit` such data give NaN ends.
@@ -56,7 +59,7 @@ def class_gap(x, y) -> Gap:
 
 
 @implements("M03.19")
-def min_abs_survival(level, n: int):
+def min_abs_survival(level: Float[ArrayLike, "..."], n: int) -> Float[Array, "..."]:
     r"""$P\{n\min_{i\le n}|X_i|>\ell\}=(1-\mathrm{erf}\frac{\ell}{n\sqrt2})^n$ for standard normals: exact."""
     level, n = within("level", real("level", level), 0.0), whole("n", n)
     u = level / n
@@ -67,14 +70,14 @@ def min_abs_survival(level, n: int):
 
 
 @implements("M03.19")
-def min_abs_limit_survival(level):
+def min_abs_limit_survival(level: Float[ArrayLike, "..."]) -> Float[Array, "..."]:
     r"""$e^{-\ell\sqrt{2/\pi}}$, the limit of `min_abs_survival`: exponential with rate $\sqrt{2/\pi}$."""
     level = within("level", real("level", level), 0.0)
     return jnp.exp(-level * (2 / np.pi) ** 0.5)
 
 
 @implements("M03.19")
-def min_abs_mean(n: int):
+def min_abs_mean(n: int) -> Float[Array, ""]:
     r"""$\mathbb E\min_{i\le n}|X_i|=\frac1n\int_0^\infty P\{n\min|X_i|>\ell\}\,d\ell$, by Gauss-Laguerre quadrature."""
     n = whole("n", n)
     nodes, weights = np.polynomial.laguerre.laggauss(64)
@@ -83,14 +86,14 @@ def min_abs_mean(n: int):
 
 
 @implements("M03.19")
-def min_abs_limit_mean(n):
+def min_abs_limit_mean(n: Float[ArrayLike, "..."]) -> Float[Array, "..."]:
     r"""$\sqrt{\pi/2}/n=1.2533/n$: the mean is the reciprocal of the rate, not the rate."""
     n = within("n", real("n", n), 1.0)
     return (np.pi / 2) ** 0.5 / n
 
 
 @implements("M03.19")
-def limit_mean_gap(n):
+def limit_mean_gap(n: Float[ArrayLike, "..."]) -> Float[Array, "..."]:
     r"""$2\sqrt{2\pi}/n=5.013/n$, to leading order the mean distance from the largest negative to the least positive."""
     n = within("n", real("n", n), 1.0)
     return 2 * (2 * np.pi) ** 0.5 / n

@@ -4,13 +4,17 @@ Parameters are one matrix $\Theta=(W\mid b)$ of shape (J, d + 1), a row $(w_{j1}
 Labels are integers `0..J-1`, or probability vectors (n, J). `penalty` adds $C\|\Theta\|^2$, biases included.
 """
 
+from __future__ import annotations
+
 from functools import partial
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array, ArrayLike, Float, Int, Num, PRNGKeyArray
 
+from corollary._types import Scalar
 from corollary._validate import concrete, labels, real, whole, within
 from corollary.catalog import implements
 from corollary.foundations.entropy import cross_entropy
@@ -19,21 +23,27 @@ from corollary.linear._shapes import extended, features
 
 
 @implements("M03.23", "M03.24", "M07.01")
-def softmax_loss(theta, x, y, penalty=0.0):
+def softmax_loss(
+    theta: Float[ArrayLike, "J p"], x: Float[ArrayLike, "n *d"], y: Num[ArrayLike, "..."], penalty: Scalar = 0.0
+) -> Float[Array, ""]:
     r"""$\frac1n\sum-\ln m(x;\Theta)_y+C\|\Theta\|^2$; cross-entropy for soft labels."""
     theta, x, y = _problem(theta, x, y)
     return _mean_loss(x @ theta.T, y) + _penalty(penalty) * jnp.sum(theta**2)
 
 
 @implements("M03.23", "B02.16", "M07.08", "M07.29")
-def softmax_gradient(theta, x, y, penalty=0.0):
+def softmax_gradient(
+    theta: Float[ArrayLike, "J p"], x: Float[ArrayLike, "n *d"], y: Num[ArrayLike, "..."], penalty: Scalar = 0.0
+) -> Float[Array, "J p"]:
     r"""$\frac1n\sum(p-y)\tilde x^\top+2C\Theta$, of the shape of $\Theta$."""
     theta, x, y = _problem(theta, x, y)
     return _residual(jax.nn.softmax(x @ theta.T), y).T @ x / x.shape[0] + 2 * _penalty(penalty) * theta
 
 
 @implements("M03.23")
-def softmax_hessian(theta, x, penalty=0.0):
+def softmax_hessian(
+    theta: Float[ArrayLike, "J p"], x: Float[ArrayLike, "n *d"], penalty: Scalar = 0.0
+) -> Float[Array, "_ _"]:
     r"""$\frac1n\sum(\mathrm{diag}(p)-pp^\top)\otimes\tilde x\tilde x^\top+2C$ for the rows of $\Theta$ laid end to end.
 
     Without a penalty it has at least d + 1 zero eigenvalues: adding one vector to all rows changes no probability.
@@ -46,7 +56,7 @@ def softmax_hessian(theta, x, penalty=0.0):
 
 
 @implements("M03.23")
-def softmax_smoothness(x, penalty=0.0):
+def softmax_smoothness(x: Float[ArrayLike, "n *d"], penalty: Scalar = 0.0) -> Float[Array, ""]:
     r"""$L=\frac12\lambda_+(A)+2C$, since $\mathrm{diag}(p)-pp^\top\preceq\frac12I$."""
     x = extended(features(x, {}))
     return jnp.linalg.eigvalsh(x.T @ x / x.shape[0])[-1] / 2 + 2 * _penalty(penalty)
@@ -54,7 +64,15 @@ def softmax_smoothness(x, penalty=0.0):
 
 @implements("M03.23", "M03.27")
 def fit_softmax(
-    x, y, classes: int, *, penalty=0.0, reference: int | None = None, start=None, steps: int = 200, tolerance=None
+    x: Float[ArrayLike, "n *d"],
+    y: Int[ArrayLike, "..."],
+    classes: int,
+    *,
+    penalty: Scalar = 0.0,
+    reference: int | None = None,
+    start: Float[ArrayLike, "classes d+1"] | None = None,
+    steps: int = 200,
+    tolerance: Scalar | None = None,
 ) -> Fit:
     r"""Minimise the loss by damped Newton; `theta` has shape (classes, d + 1).
 
@@ -92,7 +110,7 @@ class SoftmaxRegression(eqx.Module):
     weight: jax.Array
     bias: jax.Array
 
-    def __init__(self, features: int, classes: int, *, key):
+    def __init__(self, features: int, classes: int, *, key: PRNGKeyArray):
         features, classes = whole("features", features), whole("classes", classes, 2)
         bound = features**-0.5
         weight_key, bias_key = jax.random.split(key)
@@ -100,7 +118,7 @@ class SoftmaxRegression(eqx.Module):
         self.bias = jax.random.uniform(bias_key, (classes,), minval=-bound, maxval=bound)
 
     @classmethod
-    def of(cls, theta) -> "SoftmaxRegression":
+    def of(cls, theta: Float[ArrayLike, "J p"]) -> "SoftmaxRegression":
         """The model with the parameter matrix `theta` (J, d + 1), as `fit_softmax` returns it."""
         theta = real("theta", theta, "J p")
         classes, width = theta.shape
@@ -110,14 +128,14 @@ class SoftmaxRegression(eqx.Module):
         return eqx.tree_at(lambda model: (model.weight, model.bias), blank, (theta[:, :-1], theta[:, -1]))
 
     @property
-    def theta(self):
+    def theta(self) -> Float[Array, "_ _"]:
         return jnp.concatenate([self.weight, self.bias[:, None]], axis=1)
 
-    def logits(self, x):
+    def logits(self, x: Float[ArrayLike, "_"]) -> Float[Array, "_"]:
         x = real("x", x, str(self.weight.shape[1]), finite=False)
         return self.weight @ x + self.bias
 
-    def __call__(self, x):
+    def __call__(self, x: Float[ArrayLike, "..."]) -> Float[Array, "..."]:
         return jax.nn.softmax(self.logits(x))
 
 

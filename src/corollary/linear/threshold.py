@@ -4,14 +4,19 @@ The texts use two signs. `sgn` is zero at zero, so that a point on the hyperplan
 `sgn_plus` is one there.
 """
 
+from __future__ import annotations
+
+from collections.abc import Callable
 from typing import NamedTuple
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array, ArrayLike, Float, Int, PRNGKeyArray
 
 from corollary._show import shown
+from corollary._types import Scalar
 from corollary._validate import concrete, one_of, real, whole
 from corollary.catalog import implements
 from corollary.linear._shapes import features
@@ -19,13 +24,13 @@ from corollary.linear._signs import signs
 
 
 @implements("E01.02")
-def sgn(z):
+def sgn(z: Float[ArrayLike, "..."]) -> Float[Array, "..."]:
     r"""$+1,0,-1$ for positive, zero and negative $z$."""
     return jnp.sign(real("z", z))
 
 
 @implements("M01.02")
-def sgn_plus(z):
+def sgn_plus(z: Float[ArrayLike, "..."]) -> Float[Array, "..."]:
     r"""$+1$ for $z\ge0$, else $-1$."""
     z = real("z", z)
     return jnp.where(z >= 0, 1, -1).astype(z.dtype)
@@ -38,10 +43,10 @@ class McCullochPitts(eqx.Module):
     sigma: jax.Array
     theta: jax.Array
 
-    def __init__(self, sigma, theta):
+    def __init__(self, sigma: Float[ArrayLike, "..."], theta: Scalar):
         self.sigma, self.theta = signs("sigma", sigma), real("theta", theta, "")
 
-    def __call__(self, x):
+    def __call__(self, x: Float[ArrayLike, "_"]) -> Int[Array, ""]:
         x = real("x", x, str(self.sigma.shape[0]))
         if concrete(x) and not np.isin(np.asarray(x), (0, 1)).all():
             raise ValueError("x must hold zeros and ones only.")
@@ -49,14 +54,14 @@ class McCullochPitts(eqx.Module):
 
 
 @implements("E01.01")
-def binary_inputs(n: int):
+def binary_inputs(n: int) -> Int[Array, "_ _"]:
     """All of $\\{0,1\\}^n$ in the order of binary numbers, the first input the most significant: (2^n, n)."""
     n = whole("n", n, 1, 20)
     return jnp.asarray((np.arange(2**n)[:, None] >> np.arange(n)[::-1]) & 1)
 
 
 @implements("E01.01")
-def truth_table(function, n: int):
+def truth_table(function: Callable, n: int) -> Int[Array, "_"]:
     """What `function` of one input vector says on each of `binary_inputs(n)`."""
     if not callable(function):
         raise TypeError(f"function must be a function of one input vector, got {type(function).__name__}.")
@@ -64,7 +69,7 @@ def truth_table(function, n: int):
 
 
 @implements("E01.01")
-def mcculloch_pitts_tables(n: int):
+def mcculloch_pitts_tables(n: int) -> Int[Array, "_ _"]:
     r"""The truth tables of all McCulloch-Pitts neurons of $n$ inputs, each once: (count, 2^n).
 
     The sums $\sigma\cdot x$ are whole and lie in $[-n,n]$, so the thresholds $-n,\dots,n+1$ stand for all others.
@@ -74,7 +79,7 @@ def mcculloch_pitts_tables(n: int):
 
 
 @implements("E01.01")
-def find_mcculloch_pitts(table) -> McCullochPitts | None:
+def find_mcculloch_pitts(table: Float[ArrayLike, "m"]) -> McCullochPitts | None:
     """A neuron with this truth table (in the order of `binary_inputs`), or None if there is none."""
     table = np.asarray(real("table", table, "m"))
     n = int(table.size).bit_length() - 1
@@ -98,19 +103,19 @@ class LinearThreshold(eqx.Module):
     bias: jax.Array
     at_zero: int = eqx.field(static=True)
 
-    def __init__(self, features: int, *, at_zero: int = 0, key):
+    def __init__(self, features: int, *, at_zero: int = 0, key: PRNGKeyArray):
         features = whole("features", features)
         draw = jax.random.uniform(key, (features + 1,), minval=-1, maxval=1) * features**-0.5
         self.weight, self.bias, self.at_zero = draw[:-1], draw[-1], one_of("at_zero", at_zero, (0, 1))
 
     @classmethod
-    def of(cls, w, b=0.0, *, at_zero: int = 0) -> "LinearThreshold":
+    def of(cls, w: Float[ArrayLike, "d"], b: Scalar = 0.0, *, at_zero: int = 0) -> "LinearThreshold":
         """The unit with weights `w` and bias `b`."""
         w, b = real("w", w, "d"), real("b", b, "")
         blank = cls(w.shape[0], at_zero=at_zero, key=jax.random.key(0))
         return eqx.tree_at(lambda unit: (unit.weight, unit.bias), blank, (w, b))
 
-    def __call__(self, x):
+    def __call__(self, x: Float[ArrayLike, "_"]) -> Float[Array, ""]:
         z = self.weight @ real("x", x, str(self.weight.shape[0])) + self.bias
         return jnp.where(z == 0, self.at_zero, jnp.sign(z)).astype(z.dtype)
 
@@ -124,28 +129,30 @@ class Hyperplane(NamedTuple):
     __repr__ = shown
 
     @property
-    def foot(self):
+    def foot(self) -> Float[Array, "_"]:
         """The point of the hyperplane nearest to the origin."""
         return self.offset * self.normal
 
-    def distance(self, x):
+    def distance(self, x: Float[ArrayLike, "... _"]) -> Float[Array, "..."]:
         """The signed distance of each point of `x` (..., d), positive on the side of the normal."""
         return real("x", x, f"... {self.normal.shape[0]}") @ self.normal - self.offset
 
-    def project(self, x):
+    def project(self, x: Float[ArrayLike, "..."]) -> Float[Array, "..."]:
         """The nearest point of the hyperplane to each of `x` (..., d)."""
         return x - self.distance(x)[..., None] * self.normal
 
 
 @implements("E01.03")
-def hyperplane(w, b) -> Hyperplane:
+def hyperplane(w: Float[ArrayLike, "..."], b: Scalar) -> Hyperplane:
     r"""The boundary $w\cdot x+b=0$ in Hesse normal form: $n=w/\|w\|$, $d=-b/\|w\|$."""
     w, b, length = _nonzero(w, b)
     return Hyperplane(w / length, -b / length)
 
 
 @implements("E01.04")
-def signed_distance(w, b, x, y):
+def signed_distance(
+    w: Float[ArrayLike, "..."], b: Scalar, x: Float[ArrayLike, "n *d"], y: Float[ArrayLike, "..."]
+) -> Float[Array, "..."]:
     r"""$\gamma[w,b](x,y)=y(w\cdot x+b)/\|w\|$ of every labelled point, $y=\pm1$: (n,).
 
     A zero `w` has no hyperplane and is refused; where its value is not known yet (under `jit`) the distance is 0,
@@ -157,7 +164,9 @@ def signed_distance(w, b, x, y):
 
 
 @implements("E01.06")
-def margin(w, b, x, y):
+def margin(
+    w: Float[ArrayLike, "..."], b: Scalar, x: Float[ArrayLike, "n *d"], y: Float[ArrayLike, "..."]
+) -> Float[Array, ""]:
     r"""$\gamma[w,b](S)$, the least signed distance of the data: positive exactly if all are classified correctly."""
     return jnp.min(signed_distance(w, b, x, y))
 

@@ -4,11 +4,14 @@ Each point is an open half-space of parameters and $\mathcal V$ their intersecti
 exactly if some positive combination of the points $y_i(x_i,1)$ is zero, so that either answer has a certificate.
 """
 
+from __future__ import annotations
+
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array, ArrayLike, Bool, Float, PRNGKeyArray
 
 from corollary._show import shown
 from corollary._validate import concrete, real, whole
@@ -38,14 +41,16 @@ class Arc(NamedTuple):
 
     __repr__ = shown
 
-    def contains(self, angle):
+    def contains(self, angle: Float[ArrayLike, "..."]) -> Bool[Array, "..."]:
         """Whether each angle lies in the arc."""
         off = jnp.mod(real("angle", angle) - self.centre + jnp.pi, 2 * jnp.pi) - jnp.pi
         return jnp.abs(off) < self.width / 2
 
 
 @implements("E01.07")
-def in_version_space(w, b, x, y):
+def in_version_space(
+    w: Float[ArrayLike, "... d"], b: Float[ArrayLike, "..."], x: Float[ArrayLike, "n *d"], y: Float[ArrayLike, "..."]
+) -> Bool[Array, "..."]:
     r"""Whether $y_i(w\cdot x_i+b)>0$ for all of the data. `w` is (..., d) and `b` (...): many parameters at once."""
     dims = {}
     x = features(x, dims)
@@ -57,7 +62,7 @@ def in_version_space(w, b, x, y):
 
 
 @implements("E01.07", "M01.03", "E01.14")
-def separability(x, y, *, bias: bool = True) -> Separability:
+def separability(x: Float[ArrayLike, "n *d"], y: Float[ArrayLike, "..."], *, bias: bool = True) -> Separability:
     r"""Decide $\mathcal V(S)\ne\emptyset$ by linear programming, with a certificate for either answer.
 
     Maximises $t$ subject to $y_i(w\cdot x_i+b)\ge t$ and $|w_j|,|b|\le1$: the optimum is positive exactly for separable
@@ -99,7 +104,9 @@ def separability(x, y, *, bias: bool = True) -> Separability:
 
 
 @implements("E01.07", "E01.08")
-def version_space_share(x, y, *, samples: int, key, bias: bool = True):
+def version_space_share(
+    x: Float[ArrayLike, "n *d"], y: Float[ArrayLike, "..."], *, samples: int, key: PRNGKeyArray, bias: bool = True
+) -> Float[Array, ""]:
     """The share of uniformly random directions of the parameters that lie in the version space."""
     dims = {}
     x = features(x, dims)
@@ -110,7 +117,7 @@ def version_space_share(x, y, *, samples: int, key, bias: bool = True):
 
 
 @implements("E01.16")
-def feasible_arc(x, y) -> Arc:
+def feasible_arc(x: Float[ArrayLike, "n 2"], y: Float[ArrayLike, "..."]) -> Arc:
     r"""The version space without bias in the plane: an arc of directions, exactly.
 
     The points $y_ix_i$ must lie in an open half-plane, that is, leave a gap of angles wider than $\pi$ between two

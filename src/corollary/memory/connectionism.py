@@ -9,12 +9,16 @@ The units stand in a row: first those that the environment can set, then one tha
 biases), then the rest. Which units take their new state at a step is the schedule: one row of truth values per step.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+from jaxtyping import Array, ArrayLike, Bool, Float
 
+from corollary._types import Scalar
 from corollary._validate import positive, real, whole
 from corollary.catalog import implements
 from corollary.linear.threshold import sgn, sgn_plus
@@ -40,7 +44,18 @@ class ConnectionistModel(eqx.Module):
     rule: Callable = eqx.field(static=True)
     environment: Callable = eqx.field(static=True)
 
-    def __init__(self, weights, connections, *, inputs: int, output, propagate, activate, rule, environment):
+    def __init__(
+        self,
+        weights: Float[ArrayLike, "n n"],
+        connections: Bool[ArrayLike, "_ _"],
+        *,
+        inputs: int,
+        output: Callable,
+        propagate: Callable,
+        activate: Callable,
+        rule: Callable,
+        environment: Callable,
+    ):
         weights, connections = real("weights", weights, "n n", dims := {}), jnp.asarray(connections)
         if connections.shape != weights.shape or connections.dtype != bool:
             raise TypeError(f"connections must be truth values of shape {weights.shape} like weights.")
@@ -53,24 +68,26 @@ class ConnectionistModel(eqx.Module):
         self.output, self.propagate, self.activate = output, propagate, activate
         self.rule, self.environment = rule, environment
 
-    def present(self, x):
+    def present(self, x: Float[ArrayLike, "inputs"]) -> Float[Array, "_"]:
         """The states in which the environment puts the network: `x` in the input units, the unit that is always on."""
         x = real("x", x, str(self.inputs))
         rest = jnp.zeros(self.units - self.inputs, x.dtype).at[0].set(1)
         return jnp.concatenate([x, rest])
 
-    def step(self, state, which=True):
+    def step(self, state: Float[ArrayLike, "units"], which: bool = True) -> Float[Array, "..."]:
         """The next states: every unit marked in `which` takes its new one, the others keep theirs."""
         state = real("state", state, str(self.units))
         new = self.activate(state, self.propagate(self.weights, self.output(state)))
         return jnp.where(which, new, state)
 
-    def settle(self, state, schedule):
+    def settle(self, state: Float[ArrayLike, "..."], schedule: Bool[ArrayLike, "..."]) -> Float[Array, "..."]:
         """The states after as many steps as `schedule` (steps, units) has rows."""
         schedule = self._checked(schedule)
         return jax.lax.scan(lambda a, which: (self.step(a, which), None), state, schedule)[0]
 
-    def learn(self, x, targets, schedule) -> "ConnectionistModel":
+    def learn(
+        self, x: Float[ArrayLike, "m inputs"], targets: Float[ArrayLike, "..."], schedule: Bool[ArrayLike, "..."]
+    ) -> "ConnectionistModel":
         """The network after one pass through the examples `x` (examples, inputs), learning from each in turn."""
         x = real("x", x, f"m {self.inputs}")
         targets, schedule = real("targets", targets), self._checked(schedule)
@@ -99,7 +116,7 @@ class ConnectionistModel(eqx.Module):
         return schedule
 
 
-def layer_schedule(*sizes: int):
+def layer_schedule(*sizes: int) -> Bool[Array, "_ _"]:
     """One layer after the other, for input units, the unit that is always on, then layers of these `sizes` after it."""
     sizes = [whole("sizes", size) for size in sizes]
     if len(sizes) < 2:
@@ -156,7 +173,15 @@ def connectionist_hopfield(n: int) -> ConnectionistModel:
 
 
 @implements("E01.22")
-def connectionist_mlp(w1, b1, w2, b2, *, step, activation=jnp.tanh) -> ConnectionistModel:
+def connectionist_mlp(
+    w1: Float[ArrayLike, "h d"],
+    b1: Float[ArrayLike, "h"],
+    w2: Float[ArrayLike, "k h"],
+    b2: Float[ArrayLike, "k"],
+    *,
+    step: Scalar,
+    activation: Callable = jnp.tanh,
+) -> ConnectionistModel:
     r"""One hidden layer, $W_2\,\varphi(W_1x+b_1)+b_2$, that learns by gradient descent on $\frac12\|\cdot-y\|^2$."""
     dims = {}
     w1, b1 = real("w1", w1, "h d", dims), real("b1", b1, "h", dims)

@@ -5,6 +5,8 @@ exponential. The modern continuous network has real states and the energy
 $E(\xi)=-\beta^{-1}\log\sum_te^{\beta x_t^\top\xi}+\frac12\|\xi\|^2$.
 """
 
+from __future__ import annotations
+
 import math
 from typing import NamedTuple
 
@@ -12,8 +14,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.scipy.special import gammaln, logsumexp, ndtri
+from jaxtyping import Array, ArrayLike, Bool, Float, PRNGKeyArray
 
 from corollary._show import shown
+from corollary._types import Scalar
 from corollary._validate import positive, real, whole
 from corollary.catalog import implements
 from corollary.memory.hopfield import signs
@@ -30,7 +34,9 @@ class DenseSettled(NamedTuple):
 
 
 @implements("E01.35")
-def dense_energy(patterns, x, degree: int | None = None):
+def dense_energy(
+    patterns: Float[ArrayLike, "..."], x: Float[ArrayLike, "..."], degree: int | None = None
+) -> Float[Array, ""]:
     r"""$-\sum_tF(x_t^\top X)$ with $F(z)=z^p$ of this `degree`, or $F(z)=e^z$ where it is None."""
     patterns, x, degree = _memory(patterns, x, degree)
     overlaps = patterns @ x
@@ -38,7 +44,9 @@ def dense_energy(patterns, x, degree: int | None = None):
 
 
 @implements("E01.35")
-def dense_field(patterns, x, degree: int | None = None):
+def dense_field(
+    patterns: Float[ArrayLike, "..."], x: Float[ArrayLike, "..."], degree: int | None = None
+) -> Float[Array, "..."]:
     r"""The energy of $X_i=-1$ less that of $X_i=+1$, for every unit, over a positive factor: a unit follows its sign.
 
     $\sum_t[F(a_{t,i}+x_{t,i})-F(a_{t,i}-x_{t,i})]$ with $a_{t,i}$ the overlap without unit $i$. Measured in
@@ -49,7 +57,14 @@ def dense_field(patterns, x, degree: int | None = None):
 
 
 @implements("E01.35")
-def dense_recall(patterns, start, degree: int | None = None, *, max_sweeps: int = 100, key=None) -> DenseSettled:
+def dense_recall(
+    patterns: Float[ArrayLike, "..."],
+    start: Float[ArrayLike, "..."],
+    degree: int | None = None,
+    *,
+    max_sweeps: int = 100,
+    key: PRNGKeyArray | None = None,
+) -> DenseSettled:
     """Update the units in turn, each to the side of lower energy (+1 at a tie), until a sweep changes nothing.
 
     With a `key` every sweep visits them in a fresh random order. Needs no weights, only the patterns.
@@ -76,7 +91,7 @@ def dense_recall(patterns, start, degree: int | None = None, *, max_sweeps: int 
 
 
 @implements("E01.35")
-def stable_loads(patterns, degree: int | None = None):
+def stable_loads(patterns: Float[ArrayLike, "s n"], degree: int | None = None) -> Bool[Array, "s"]:
     r"""Whether the first pattern is at rest when the first $s$ patterns are stored, for every $s$: shape (number,).
 
     What each further pattern adds to the field of each unit is one more term of a sum, so that one running sum over the
@@ -96,14 +111,14 @@ def stable_loads(patterns, degree: int | None = None):
 
 
 @implements("E01.35")
-def dense_capacity(n, degree: int):
+def dense_capacity(n: Float[ArrayLike, "..."], degree: int) -> Float[Array, "..."]:
     r"""$\frac{n^{p-1}}{2(2p-3)!!\ln n}$: the patterns that a memory of this degree holds, to leading order."""
     n, degree = positive("n", real("n", n)), whole("degree", degree, 2)
     return n ** (degree - 1) / (2 * math.prod(range(1, 2 * degree - 2, 2)) * jnp.log(n))
 
 
 @implements("E01.35")
-def dense_half_load(n: int, degree: int):
+def dense_half_load(n: int, degree: int) -> Float[Array, ""]:
     r"""The number of random patterns at which half of them are stable, by the noise at this size.
 
     A unit's own pattern gives it the margin $n^p-(n-2)^p$, each other one an independent term of mean zero and of the
@@ -121,21 +136,23 @@ def dense_half_load(n: int, degree: int):
 
 
 @implements("E01.36")
-def modern_energy(patterns, xi, beta):
+def modern_energy(patterns: Float[ArrayLike, "s d"], xi: Float[ArrayLike, "d"], beta: Scalar) -> Float[Array, ""]:
     r"""$E(\xi)=-\beta^{-1}\log\sum_te^{\beta x_t^\top\xi}+\frac12\xi^\top\xi$; any vectors as patterns, in the rows."""
     patterns, xi, beta = _continuous(patterns, xi, beta)
     return -logsumexp(beta * (patterns @ xi)) / beta + 0.5 * xi @ xi
 
 
 @implements("E01.36")
-def modern_step(patterns, xi, beta):
+def modern_step(patterns: Float[ArrayLike, "s d"], xi: Float[ArrayLike, "d"], beta: Scalar) -> Float[Array, "_"]:
     r"""$\xi\leftarrow\sum_t\operatorname{softmax}(\beta x_t^\top\xi)_t\,x_t$: attention with the state as query."""
     patterns, xi, beta = _continuous(patterns, xi, beta)
     return jax.nn.softmax(beta * (patterns @ xi)) @ patterns
 
 
 @implements("E01.36")
-def modern_path(patterns, start, beta, steps: int):
+def modern_path(
+    patterns: Float[ArrayLike, "s d"], start: Float[ArrayLike, "d"], beta: Scalar, steps: int
+) -> Float[Array, "_ _"]:
     """All states of the continuous network, start included: (steps + 1, d)."""
     patterns, start, beta = _continuous(patterns, start, beta, "start")
 

@@ -4,11 +4,14 @@ $H(X)=-\frac12\sum_{i,j}w_{ij}X_iX_j+\sum_ib_iX_i$ with symmetric weights and ze
 goes to $+1$. `recall` in `hopfield_recall` runs the same dynamics from the patterns, without $n\times n$ weights.
 """
 
+from __future__ import annotations
+
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array, ArrayLike, Bool, Float, Int, PRNGKeyArray
 
 from corollary._show import shown
 from corollary._validate import concrete, labels, real, whole
@@ -36,21 +39,27 @@ def signs(name: str, value, shape: str, dims: dict | None = None):
 
 
 @implements("E01.23")
-def hopfield_energy(weights, biases, x):
+def hopfield_energy(
+    weights: Float[ArrayLike, "n n"], biases: Float[ArrayLike, "..."], x: Float[ArrayLike, "..."]
+) -> Float[Array, ""]:
     r"""$H(X)=-\frac12X^\top WX+b^\top X$ of one state."""
     weights, biases, x = _network(weights, biases, x)
     return -0.5 * x @ weights @ x + biases @ x
 
 
 @implements("E01.25")
-def effective_field(weights, biases, x):
+def effective_field(
+    weights: Float[ArrayLike, "n n"], biases: Float[ArrayLike, "..."], x: Float[ArrayLike, "..."]
+) -> Float[Array, "..."]:
     r"""$H_i=\sum_jw_{ij}X_j-b_i$ of all units."""
     weights, biases, x = _network(weights, biases, x)
     return weights @ x - biases
 
 
 @implements("E01.24")
-def energy_update(weights, biases, x, unit):
+def energy_update(
+    weights: Float[ArrayLike, "n n"], biases: Float[ArrayLike, "..."], x: Float[ArrayLike, "..."], unit: int
+) -> Float[Array, "..."]:
     r"""Unit $i$ takes the value of lower energy, $+1$ at a tie: by evaluating the energy of both."""
     weights, biases, x = _network(weights, biases, x)
     up, down = x.at[unit].set(1), x.at[unit].set(-1)
@@ -59,14 +68,21 @@ def energy_update(weights, biases, x, unit):
 
 
 @implements("E01.24", "E01.25")
-def field_update(weights, biases, x, unit):
+def field_update(
+    weights: Float[ArrayLike, "n n"], biases: Float[ArrayLike, "..."], x: Float[ArrayLike, "..."], unit: int
+) -> Float[Array, "..."]:
     r"""$X_i\leftarrow\operatorname{sgn}_+(H_i)$: the same for symmetric $w$ with $w_{ii}=0$, for the cost of a row."""
     weights, biases, x = _network(weights, biases, x)
     return _update(weights, biases, x, unit)
 
 
 @implements("E01.24")
-def asynchronous_path(weights, biases, start, order):
+def asynchronous_path(
+    weights: Float[ArrayLike, "n n"],
+    biases: Float[ArrayLike, "..."],
+    start: Float[ArrayLike, "..."],
+    order: Int[ArrayLike, "m"],
+) -> Float[Array, "..."]:
     """All states of the dynamics that updates the units in this `order`, start included: (len(order) + 1, n)."""
     weights, biases, start = _network(weights, biases, start, "start")
     order = labels("order", order, start.shape[0], "m")
@@ -80,7 +96,14 @@ def asynchronous_path(weights, biases, start, order):
 
 
 @implements("E01.24", "E01.26")
-def settle(weights, biases, start, *, max_sweeps: int = 1000, key=None) -> Settled:
+def settle(
+    weights: Float[ArrayLike, "n n"],
+    biases: Float[ArrayLike, "..."],
+    start: Float[ArrayLike, "..."],
+    *,
+    max_sweeps: int = 1000,
+    key: PRNGKeyArray | None = None,
+) -> Settled:
     """Update the units in turn until a whole sweep changes nothing, or `max_sweeps` are over.
 
     With a `key` every sweep visits them in a fresh random order, without in the order of their numbers.
@@ -104,7 +127,9 @@ def settle(weights, biases, start, *, max_sweeps: int = 1000, key=None) -> Settl
 
 
 @implements("E01.24")
-def synchronous_path(weights, biases, start, steps: int):
+def synchronous_path(
+    weights: Float[ArrayLike, "n n"], biases: Float[ArrayLike, "..."], start: Float[ArrayLike, "..."], steps: int
+) -> Float[Array, "..."]:
     """All states when every unit moves at once, start included: another dynamics, that may oscillate forever."""
     weights, biases, start = _network(weights, biases, start, "start")
 
@@ -117,20 +142,24 @@ def synchronous_path(weights, biases, start, steps: int):
 
 
 @implements("E01.28")
-def unstable_units(weights, biases, x):
+def unstable_units(
+    weights: Float[ArrayLike, "n n"], biases: Float[ArrayLike, "..."], x: Float[ArrayLike, "..."]
+) -> Bool[Array, "..."]:
     """Which units of the state would flip if it were their turn."""
     weights, biases, x = _network(weights, biases, x)
     return sgn_plus(weights @ x - biases) != x
 
 
 @implements("E01.28")
-def is_metastable(weights, biases, x):
+def is_metastable(
+    weights: Float[ArrayLike, "n n"], biases: Float[ArrayLike, "..."], x: Float[ArrayLike, "..."]
+) -> Bool[Array, ""]:
     """Whether the dynamics stays in this state: the least that is asked of a memory."""
     return ~unstable_units(weights, biases, x).any()
 
 
 @implements("E01.27")
-def hebbian(patterns, *, zero_diagonal: bool = True):
+def hebbian(patterns: Float[ArrayLike, "..."], *, zero_diagonal: bool = True) -> Float[Array, "..."]:
     r"""$W=\frac1n\sum_tx_tx_t^\top$ of the patterns in the rows.
 
     The sum alone has $w_{ii}=s/n$, where the model asks for $w_{ii}=0$; `zero_diagonal=False` leaves it as it is.
@@ -144,7 +173,7 @@ def hebbian(patterns, *, zero_diagonal: bool = True):
 
 
 @implements("E01.34")
-def pseudo_inverse(patterns, *, zero_diagonal: bool = True):
+def pseudo_inverse(patterns: Float[ArrayLike, "..."], *, zero_diagonal: bool = True) -> Float[Array, "..."]:
     r"""The projection $P$ onto the span of the patterns, less its diagonal: every pattern is a fixed point.
 
     $\sum_jw_{ij}x_{t,j}=(1-P_{ii})x_{t,i}$ has the right sign however correlated the patterns are, as long as no unit
@@ -160,7 +189,7 @@ def pseudo_inverse(patterns, *, zero_diagonal: bool = True):
 
 
 @implements("E01.34")
-def certain_radius(weights, x):
+def certain_radius(weights: Float[ArrayLike, "n n"], x: Float[ArrayLike, "..."]) -> Int[Array, ""]:
     r"""How many wrong units are surely repaired, in any order of updates, around a state $x$ without biases.
 
     The largest $d$ with $2\sum|w_{ij}|<x_iH_i(x)$ over the $d$ largest $|w_{ij}|$ of each row $i$: then $d$ wrong units

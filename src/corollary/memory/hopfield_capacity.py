@@ -6,12 +6,15 @@ $(s-1)(n-1)$ independent signs, because given $x_t$ and the $x_{r,i}$ the $x_{r,
 kept $n-1$ becomes $n+s-1$.
 """
 
+from __future__ import annotations
+
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.scipy.special import betainc, erf, erfc, gammaln, log_ndtr, ndtr
+from jaxtyping import Array, ArrayLike, Float
 
 from corollary._show import shown
 from corollary._validate import positive, real, whole, within
@@ -29,14 +32,14 @@ class CapacityTransition(NamedTuple):
 
 
 @implements("E01.30")
-def crosstalk_variance(n, s):
+def crosstalk_variance(n: Float[ArrayLike, "..."], s: Float[ArrayLike, "..."]) -> Float[Array, "..."]:
     r"""$\frac{(s-1)(n-1)}{n^2}$, the exact variance of $C^0_{t,i}$; it tends to the load $s/n$."""
     n, s = within("n", real("n", n), 1.0), within("s", real("s", s), 1.0)
     return (s - 1) * (n - 1) / n**2
 
 
 @implements("E01.31")
-def flip_probability_limit(load, *, zero_diagonal: bool = True):
+def flip_probability_limit(load: Float[ArrayLike, "..."], *, zero_diagonal: bool = True) -> Float[Array, "..."]:
     r"""The limit of `flip_probability` at a fixed load.
 
     $\frac12\operatorname{erfc}\frac1{\sqrt{2\alpha}}=\frac12(1-\operatorname{erf}\sqrt{n/2s})$; with the diagonal kept
@@ -47,7 +50,9 @@ def flip_probability_limit(load, *, zero_diagonal: bool = True):
 
 
 @implements("E01.31")
-def flip_probability(n, s, *, zero_diagonal: bool = True):
+def flip_probability(
+    n: Float[ArrayLike, "..."], s: Float[ArrayLike, "..."], *, zero_diagonal: bool = True
+) -> Float[Array, "..."]:
     r"""The exact probability that a given unit of a given pattern is unstable, ties included.
 
     $P(S<-a)+\frac12P(S=-a)$ for the sum $S$ of $N=(s-1)(n-1)$ signs and $a=n-1$ (or $n+s-1$): a unit at a tie goes to
@@ -72,14 +77,14 @@ def flip_probability(n, s, *, zero_diagonal: bool = True):
 
 
 @implements("E01.33")
-def pattern_capacity(n, *, base: float = 2.0):
+def pattern_capacity(n: Float[ArrayLike, "..."], *, base: float = 2.0) -> Float[Array, "..."]:
     r"""$\frac n{2\log n}$ with the logarithm to this `base`: 2 as the notes print it, $e$ as the limit allows."""
     n, base = within("n", real("n", n), 2.0), within("base", base, 1.0, open="low")
     return n * np.log(base) / (2 * jnp.log(n))
 
 
 @implements("E01.32")
-def critical_load(grid: int = 100_000):
+def critical_load(grid: int = 100_000) -> tuple[Float[Array, ""], Float[Array, ""]]:
     r"""The largest load with a retrieval state, by the replica-symmetric theory at zero temperature: 0.1379.
 
     A state of overlap $\operatorname{erf}(y)$ exists where
@@ -93,7 +98,7 @@ def critical_load(grid: int = 100_000):
 
 
 @implements("E01.32")
-def replica_overlap(load):
+def replica_overlap(load: Float[ArrayLike, "..."]) -> Float[Array, "..."]:
     r"""The overlap with a stored pattern at which the network rests below the critical load: $\operatorname{erf}(y)$.
 
     The larger solution $y$ of $\sqrt{2\alpha}=\frac{\operatorname{erf}y}{y}-\frac2{\sqrt\pi}e^{-y^2}$, by bisection;
@@ -114,7 +119,9 @@ def replica_overlap(load):
 
 
 @implements("E01.32")
-def fit_transition(n, loads, kept, trials) -> CapacityTransition:
+def fit_transition(
+    n: Float[ArrayLike, "m"], loads: Float[ArrayLike, "m"], kept: Float[ArrayLike, "m"], trials: Float[ArrayLike, "m"]
+) -> CapacityTransition:
     r"""Where the chance to stay at a pattern stops depending on the size: maximum likelihood over all sizes together.
 
     `kept` of `trials` runs stayed near their pattern in networks of `n` units at these `loads` (all of one shape). The

@@ -6,10 +6,15 @@ With patterns of $\pm1$ in float32 all of it is exact integer arithmetic as long
 up to less than $2^{24}$ in size.
 """
 
+from __future__ import annotations
+
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+from jax.typing import DTypeLike
+from jaxtyping import Array, ArrayLike, Float, Int, PRNGKeyArray
 
 from corollary._show import shown
 from corollary._validate import labels, real, whole
@@ -31,7 +36,7 @@ class Recall(NamedTuple):
     __repr__ = shown
 
 
-def random_signs(shape, dtype=float, *, key):
+def random_signs(shape: int | Sequence[int], dtype: DTypeLike = float, *, key: PRNGKeyArray) -> Float[Array, "..."]:
     """Independent uniform signs; 32 of them are cut from every random word, which makes them 32 times cheaper."""
     shape = tuple(whole("shape", size) for size in ((shape,) if isinstance(shape, int) else shape))
     *rows, last = shape or (1,)
@@ -41,7 +46,7 @@ def random_signs(shape, dtype=float, *, key):
 
 
 @implements("E01.29")
-def crosstalk(patterns, *, zero_diagonal: bool = True):
+def crosstalk(patterns: Float[ArrayLike, "..."], *, zero_diagonal: bool = True) -> Float[Array, "..."]:
     r"""What the other patterns add to the field of each unit of each pattern: shape (s, n).
 
     With the printed weights $\sum_jw_{ij}x_{t,j}=x_{t,i}+C_{t,i}$,
@@ -56,7 +61,9 @@ def crosstalk(patterns, *, zero_diagonal: bool = True):
 
 
 @implements("E01.28")
-def stability(patterns, states=None, *, zero_diagonal: bool = True):
+def stability(
+    patterns: Float[ArrayLike, "s n"], states: Float[ArrayLike, "m _"] | None = None, *, zero_diagonal: bool = True
+) -> Float[Array, "_ _"]:
     r"""$n\,X_iH_i$ for each state in the rows (the patterns themselves unless given): a unit is unstable below zero.
 
     Integers, so that a tie is seen as a tie: there the dynamics wants $+1$.
@@ -70,7 +77,13 @@ def stability(patterns, states=None, *, zero_diagonal: bool = True):
 
 @implements("E01.24", "E01.32")
 def recall(
-    patterns, starts, *, order=None, max_sweeps: int = 200, block: int = 64, zero_diagonal: bool = True
+    patterns: Float[ArrayLike, "s n"],
+    starts: Float[ArrayLike, "..."],
+    *,
+    order: Int[ArrayLike, "_"] | None = None,
+    max_sweeps: int = 200,
+    block: int = 64,
+    zero_diagonal: bool = True,
 ) -> Recall:
     r"""Run the sequential dynamics from every start (rows) until none of them changes in a whole sweep.
 
@@ -126,15 +139,15 @@ def recall(
 @implements("E01.32")
 def retrieval_overlaps(
     n: int,
-    sizes,
+    sizes: Sequence[int],
     *,
-    key,
+    key: PRNGKeyArray,
     sets: int,
     starts: int = 32,
     max_sweeps: int = 200,
     zero_diagonal: bool = True,
     at_once: int = 1,
-):
+) -> Float[Array, "_ _ _"]:
     r"""Overlaps $\frac1nx_t^\top X_\infty$ of runs that start at a stored pattern: shape (len(sizes), sets, starts).
 
     For each size, `sets` independent networks store that many random patterns, and the dynamics runs from the first

@@ -4,6 +4,8 @@ r"""Activation functions: each a small object with its derivatives, and what the
 derivative is the one of the left piece (0 for ReLU); the derivative of a step is 0, as it is almost everywhere.
 """
 
+from __future__ import annotations
+
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -12,7 +14,9 @@ from functools import cache, partial
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array, ArrayLike, Float
 
+from corollary._types import Scalar
 from corollary._validate import positive, real, whole, within
 from corollary.catalog import implements
 from corollary.linear import logistic_prime, logit
@@ -35,14 +39,14 @@ class ActivationFunction:
     limits: tuple[float, float]
     inverse: Callable | None = field(default=None, repr=False)
 
-    def __call__(self, z):
+    def __call__(self, z: Float[ArrayLike, "..."]) -> Float[Array, "..."]:
         return self.value(real("z", z, finite=False))
 
-    def prime(self, z):
+    def prime(self, z: Float[ArrayLike, "..."]) -> Float[Array, "..."]:
         r"""$\phi'(z)$, entrywise."""
         return self.derivative(real("z", z, finite=False))
 
-    def second(self, z):
+    def second(self, z: Float[ArrayLike, "..."]) -> Float[Array, "..."]:
         r"""$\phi''(z)$, entrywise; 0 at kinks and jumps."""
         return self.second_derivative(real("z", z, finite=False))
 
@@ -153,7 +157,7 @@ ACTIVATIONS = {phi.name: phi for phi in (identity, logistic, tanh, arctan, relu,
 
 
 @implements("B02.13")
-def logistic_derivative(z, order: int):
+def logistic_derivative(z: Float[ArrayLike, "..."], order: int) -> Array:
     r"""$\sigma^{(k)}(z)$ as a polynomial in $\sigma(z)$: $p_0(s)=s$, $p_{k+1}(s)=p_k'(s)\,s(1-s)$.
 
     The coefficients are whole numbers, exact in float64 up to order 16; where they cancel, precision is lost,
@@ -171,7 +175,7 @@ def _logistic_polynomial(order: int) -> np.ndarray:
 
 
 @implements("E02.10")
-def gaussian_second_moment(activation, variance=1.0):
+def gaussian_second_moment(activation: Callable, variance: Scalar = 1.0) -> Array:
     r"""$\mathbb E[\phi(Z)^2]/\mathbb E[Z^2]$ for $Z\sim N(0,\text{variance})$: $\frac12$ for ReLU.
 
     By Gauss-Hermite quadrature with 200 nodes; by their symmetry, exact also for ReLU and the steps.

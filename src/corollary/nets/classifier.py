@@ -4,12 +4,15 @@ $Z^1=W^1x+b^1$, $H^\ell=\sigma(Z^\ell)$, $Z^\ell=W^\ell H^{\ell-1}+b^\ell$ for $
 $m=S_{softmax}(U)$, with the loss $\lambda=-\ln m_y$. Whatever the convention, $\partial_U\lambda=m-e(y)$.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from typing import NamedTuple
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+from jaxtyping import Array, ArrayLike, Float, Int, PRNGKeyArray, PyTree
 
 from corollary._validate import labels, one_of, real, whole
 from corollary.catalog import implements
@@ -36,9 +39,9 @@ class Classifier(eqx.Module):
         classes: int,
         activation: Callable = tanh,
         *,
-        key,
-        initialisation=uniform_fan_in,
-        bias_initialisation=uniform_fan_in,
+        key: PRNGKeyArray,
+        initialisation: Callable = uniform_fan_in,
+        bias_initialisation: Callable = uniform_fan_in,
     ):
         sizes = (
             whole("inputs", inputs),
@@ -57,30 +60,30 @@ class Classifier(eqx.Module):
         blank = cls(1, 1, 1, 2, key=jax.random.key(0))
         return eqx.tree_at(lambda classifier: classifier.network, blank, network)
 
-    def logits(self, x):
+    def logits(self, x: Float[ArrayLike, "..."]) -> Array:
         r"""$U$."""
         return self.network(x)
 
-    def __call__(self, x):
+    def __call__(self, x: Float[ArrayLike, "..."]) -> Array:
         return jax.nn.softmax(self.logits(x))
 
-    def predict(self, x):
+    def predict(self, x: Float[ArrayLike, "..."]) -> Array:
         r"""$\arg\max_jm_j(x)$, which adding a number to all of $U$ does not change; a tie goes to the lowest class."""
         return jnp.argmax(self.logits(x))
 
-    def loss(self, x, y):
+    def loss(self, x: Float[ArrayLike, "..."], y: Int[ArrayLike, ""]) -> Array:
         r"""$-\ln m_y(x)$ of one example."""
         return cross_entropy(self.logits(x), labels("y", y, self.network.layers[-1].weight.shape[0], ""))
 
 
-def mean_loss(network: Classifier, data):
+def mean_loss(network: Classifier, data: PyTree) -> Array:
     r"""$\frac1M\sum_m-\ln m_{y_m}(x_m)$ over the rows of the pair $(x,y)$: `BatchLoss(mean_loss)` trains by it."""
     x, y = _rows(network, data)
     scores = jax.nn.log_softmax(jax.vmap(network.logits)(x))
     return -jnp.mean(jnp.take_along_axis(scores, y[:, None], axis=1))
 
 
-def accuracy(network: Classifier, data):
+def accuracy(network: Classifier, data: PyTree) -> Array:
     """The share of the rows of the pair `(x, y)` whose class is predicted right."""
     x, y = _rows(network, data)
     return jnp.mean(jax.vmap(network.predict)(x) == y, dtype=x.dtype)
@@ -100,7 +103,9 @@ class Backpropagated(NamedTuple):
 
 
 @implements("M07.20", "M08.02", "M08.12")
-def classifier_backprop(network: Classifier, x, y, by: str = "H") -> Backpropagated:
+def classifier_backprop(
+    network: Classifier, x: Float[ArrayLike, "_"], y: Int[ArrayLike, ""], by: str = "H"
+) -> Backpropagated:
     r"""The gradient of $-\ln m_y(x)$ of one example, without automatic differentiation.
 
     `by="H"`: $\delta^\ell=\partial\lambda/\partial H^\ell$, so $\delta^L=(W^{L+1})^\top\partial_U\lambda$,

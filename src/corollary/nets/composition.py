@@ -1,11 +1,16 @@
 """Networks as compositions: of different layers in a row, or of many layers of one kind in one compiled loop."""
 
+from __future__ import annotations
+
 import math
+from collections.abc import Callable
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+from jaxtyping import Array, ArrayLike, Float, PRNGKeyArray
 
+from corollary._types import NetworkLike, Scalar
 from corollary._validate import real, whole
 from corollary.catalog import implements
 
@@ -16,16 +21,16 @@ class Composition(eqx.Module):
 
     layers: tuple
 
-    def __init__(self, layers):
+    def __init__(self, layers: tuple):
         layers = tuple(layers)
         if not layers or not all(map(callable, layers)):
             raise TypeError(f"layers must be one or more functions of a vector, got {layers!r}.")
         self.layers = layers
 
-    def __call__(self, x):
+    def __call__(self, x: Float[ArrayLike, "..."]) -> Float[Array, "..."]:
         return self.activations(x)[-1]
 
-    def activations(self, x) -> list:
+    def activations(self, x: Float[ArrayLike, "n"]) -> list:
         r"""$[x^0,x^1,\dots,x^L]$ with $x^0=x$."""
         return activations_of(self.layers, x)
 
@@ -41,16 +46,16 @@ class Stack(eqx.Module):
     layers: eqx.Module
     depth: int = eqx.field(static=True)
 
-    def __init__(self, make, depth: int, *, key):
+    def __init__(self, make: Callable, depth: int, *, key: PRNGKeyArray):
         if not callable(make):
             raise TypeError(f"make must be a function from a key to a layer, got {make!r}.")
         self.depth = whole("depth", depth)
         self.layers = eqx.filter_vmap(make)(jax.random.split(key, self.depth))
 
-    def __call__(self, x):
+    def __call__(self, x: Float[ArrayLike, "..."]) -> Float[Array, "..."]:
         return self._run(x, keep=False)[0]
 
-    def activations(self, x):
+    def activations(self, x: Float[ArrayLike, "..."]) -> list[Array]:
         """The input and what every layer makes of it, as rows: (depth + 1, n)."""
         x, rest = self._run(x, keep=True)
         return rest
@@ -73,7 +78,7 @@ class Stack(eqx.Module):
 
 
 @implements("B02.24", "M01.09")
-def parameter_count(network) -> int:
+def parameter_count(network: NetworkLike) -> int:
     """How many numbers a network holds: the entries of all its floating-point arrays.
 
     >>> parameter_count(network)
@@ -83,7 +88,9 @@ def parameter_count(network) -> int:
 
 
 @implements("B02.04")
-def superposition_defect(f, x, y, alpha, beta):
+def superposition_defect(
+    f: Callable, x: Float[ArrayLike, "n"], y: Float[ArrayLike, "n"], alpha: Scalar, beta: Scalar
+) -> Array:
     r"""$\|f(\alpha x+\beta y)-\alpha f(x)-\beta f(y)\|$, zero for all arguments exactly if $f$ is linear."""
     x, y = real("x", x, "n", dims := {}), real("y", y, "n", dims)
     alpha, beta = real("alpha", alpha, ""), real("beta", beta, "")
@@ -91,7 +98,7 @@ def superposition_defect(f, x, y, alpha, beta):
 
 
 @implements("B02.04")
-def matrix_of(f, inputs: int):
+def matrix_of(f: Callable, inputs: int) -> Float[Array, "_ _"]:
     r"""The matrix $(f(e_1)\mid\dots\mid f(e_n))$ of shape (m, n): of a linear $f$ the only one with $f(x)=Ax$."""
     basis = jnp.eye(whole("inputs", inputs))
     return jax.vmap(f, out_axes=-1)(basis)

@@ -1,8 +1,13 @@
 r"""DenseNet connectivity: every layer sees the input and everything that the layers before it made."""
 
+from __future__ import annotations
+
+from collections.abc import Callable
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+from jaxtyping import Array, ArrayLike, Float, PRNGKeyArray
 
 from corollary._validate import real, whole
 from corollary.catalog import implements
@@ -26,11 +31,11 @@ class DenseNetwork(eqx.Module):
         inputs: int,
         growth: int,
         depth: int,
-        activation=relu,
+        activation: Callable = relu,
         *,
-        key,
-        initialisation=uniform_fan_in,
-        bias_initialisation=uniform_fan_in,
+        key: PRNGKeyArray,
+        initialisation: Callable = uniform_fan_in,
+        bias_initialisation: Callable = uniform_fan_in,
     ):
         inputs, growth, depth = whole("inputs", inputs), whole("growth", growth), whole("depth", depth)
         self.layers = tuple(
@@ -45,7 +50,7 @@ class DenseNetwork(eqx.Module):
             for i, layer_key in enumerate(jax.random.split(key, depth))
         )
 
-    def __call__(self, x):
+    def __call__(self, x: Float[ArrayLike, "_"]) -> Array:
         x = real("x", x, str(self.layers[0].weight.shape[1]), finite=False)
         for layer in self.layers:
             x = jnp.concatenate([x, layer(x)])

@@ -1,5 +1,7 @@
 """Training in epochs: every example once, in an order that is new each time. One compiled program for all epochs."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from typing import Any
 
@@ -7,7 +9,9 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import optax
+from jaxtyping import Array, PRNGKeyArray, PyTree
 
+from corollary._types import NetworkLike
 from corollary._validate import whole
 from corollary.catalog import implements
 from corollary.nets._step import Progress, checked_measure, checked_task, descent
@@ -17,7 +21,7 @@ from corollary.network.loss import BatchLoss
 
 
 @implements("M07.24")
-def epoch_batches(n: int, batch_size: int, *, key):
+def epoch_batches(n: int, batch_size: int, *, key: PRNGKeyArray) -> Array:
     """A random order of `0..n-1` cut into batches, one per row: shape `(n // batch_size, batch_size)`.
 
     If `batch_size` does not divide `n`, the rest of the order is left out of this epoch: batches of one size have
@@ -32,17 +36,17 @@ def epoch_batches(n: int, batch_size: int, *, key):
 
 @implements("M07.24")
 def train_epochs(
-    network,
+    network: NetworkLike,
     loss: str | Callable | BatchLoss,
     data: Any,
     optimiser: optax.GradientTransformation,
     *,
     epochs: int,
     batch_size: int,
-    key,
+    key: PRNGKeyArray,
     measure: Callable | None = None,
     reduction: str = "mean",
-    trainable=None,
+    trainable: PyTree | None = None,
 ) -> Trained:
     """Run `epochs` epochs of `optimiser` down the gradient of the loss over reshuffled batches.
 

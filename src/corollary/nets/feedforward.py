@@ -1,5 +1,7 @@
 """Feed-forward networks with an activation of its own after every layer, the last included, and any given weights."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -7,6 +9,7 @@ from itertools import pairwise
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+from jaxtyping import Array, ArrayLike, Float, PRNGKeyArray
 
 from corollary._validate import real, whole
 from corollary.catalog import implements
@@ -28,11 +31,11 @@ class FeedForward(eqx.Module):
     def __init__(
         self,
         sizes: Sequence[int],
-        activations,
+        activations: Callable | Sequence[Callable],
         *,
-        key,
-        initialisation=uniform_fan_in,
-        bias_initialisation=uniform_fan_in,
+        key: PRNGKeyArray,
+        initialisation: Callable = uniform_fan_in,
+        bias_initialisation: Callable = uniform_fan_in,
     ):
         if not isinstance(sizes, Sequence) or len(sizes) < 2:
             raise TypeError(f"sizes must be a sequence of at least two layer sizes, got {sizes!r}.")
@@ -44,7 +47,7 @@ class FeedForward(eqx.Module):
         )
 
     @classmethod
-    def of(cls, params: Sequence, activations) -> "FeedForward":
+    def of(cls, params: Sequence, activations: Callable) -> "FeedForward":
         r"""The network with $\theta=((W_1,B_1),\dots,(W_L,B_L))$, where $W_n$ has shape $(D_n,D_{n-1})$."""
         if not isinstance(params, Sequence) or not params or any(len(pair) != 2 for pair in params):
             raise TypeError("params must be a sequence of pairs, the matrix and the bias of each layer.")
@@ -56,7 +59,7 @@ class FeedForward(eqx.Module):
         sizes = [layers[0].weight.shape[1], *(layer.weight.shape[0] for layer in layers)]
         return eqx.tree_at(lambda n: n.layers, cls(sizes, identity, key=jax.random.key(0)), tuple(layers))
 
-    def __call__(self, x):
+    def __call__(self, x: Float[ArrayLike, "..."]) -> Array:
         for layer in self.layers:
             x = layer(x)
         return x
@@ -87,7 +90,7 @@ class HyperParameters:
         sizes = (whole("inputs", inputs), *self.widths, whole("outputs", outputs))
         return sum(m * (n + 1) for n, m in pairwise(sizes))
 
-    def build(self, inputs: int, outputs: int, *, key) -> FeedForward:
+    def build(self, inputs: int, outputs: int, *, key: PRNGKeyArray) -> FeedForward:
         """A network with these choices and random weights."""
         return FeedForward((inputs, *self.widths, outputs), self.activations, key=key)
 

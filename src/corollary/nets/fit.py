@@ -9,6 +9,8 @@ result = fit(network, "cross_entropy", (x, y), optax.adamw(3e-4), steps=10_000, 
 Interrupted and called again with the same arguments it goes on where the file is, and ends with the very same bits.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from contextlib import nullcontext
 from pathlib import Path
@@ -20,9 +22,11 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 from jax import lax
+from jaxtyping import PRNGKeyArray, PyTree
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
+from corollary._types import NetworkLike
 from corollary._validate import whole
 from corollary.nets import _step
 from corollary.nets._checkpoint import CheckpointOfAnotherRun, load_checkpoint, save_checkpoint
@@ -43,22 +47,22 @@ class _Run(NamedTuple):
 
 
 def fit(
-    network,
+    network: NetworkLike,
     loss: str | Callable | BatchLoss,
     data: Any,
     optimiser: optax.GradientTransformation,
     *,
     steps: int,
-    key=None,
+    key: PRNGKeyArray | None = None,
     batch_size: int | None = None,
-    state=None,
+    state: PyTree | None = None,
     measure: Callable | None = None,
     every: int = 100,
     patience: int | None = None,
     checkpoint: str | Path | None = None,
     progress: bool = True,
     reduction: str = "mean",
-    trainable=None,
+    trainable: PyTree | None = None,
 ) -> Trained:
     """Take `steps` steps of `optimiser` down the gradient of the loss.
 

@@ -6,13 +6,18 @@ is there to show that a graph which is defined by running it can change on the w
 all layers are allocated from the start, and the number in use is a value like any other.
 """
 
+from __future__ import annotations
+
+from collections.abc import Callable
 from typing import NamedTuple
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+from jaxtyping import Array, ArrayLike, Float, PRNGKeyArray, PyTree
 
 from corollary._show import shown
+from corollary._types import Scalar
 from corollary._validate import labels, one_of, positive, real, whole
 from corollary.catalog import implements
 from corollary.nets.epochs import epoch_batches
@@ -29,7 +34,15 @@ class GrowingNetwork(eqx.Module):
     layers: jax.Array
 
     def __init__(
-        self, inputs: int, width: int, classes: int, *, key, most: int = 3, added: str = "random", init=standard_normal
+        self,
+        inputs: int,
+        width: int,
+        classes: int,
+        *,
+        key: PRNGKeyArray,
+        most: int = 3,
+        added: str = "random",
+        init: Callable = standard_normal,
     ):
         """`added` says what a new layer is before it is trained: `"random"` as in the listing, or the `"identity"`."""
         inputs, width, classes, most = (
@@ -49,7 +62,7 @@ class GrowingNetwork(eqx.Module):
         self.outer = init(outer_key, (classes, width), dtype)
         self.layers = jnp.ones((), int)
 
-    def __call__(self, x):
+    def __call__(self, x: Float[ArrayLike, "_"]) -> Array:
         x = real("x", x, str(self.first.shape[1]), finite=False)
         h = jnp.tanh(x @ self.first.T)
         for i in range(self.spare.shape[0]):
@@ -58,7 +71,9 @@ class GrowingNetwork(eqx.Module):
 
 
 @implements("M07.25")
-def grows(epoch, accuracy, previous, layers, *, most: int = 3, gain=0.001, wait: int = 20):
+def grows(
+    epoch: int, accuracy: float, previous: float, layers: int, *, most: int = 3, gain: float = 0.001, wait: int = 20
+) -> Array:
     """Whether a layer is added after `epoch` (0 is the first): past epoch `wait`, fewer than `most` layers, and the
     accuracy, a share, not at least `gain` above that of the epoch before.
     """
@@ -79,15 +94,15 @@ class Growth(NamedTuple):
 @implements("M07.25")
 def train_growing(
     network: GrowingNetwork,
-    data,
+    data: PyTree,
     *,
     epochs: int,
     batch_size: int,
-    key,
-    step=0.1,
-    gain=0.001,
+    key: PRNGKeyArray,
+    step: Scalar = 0.1,
+    gain: Scalar = 0.001,
     wait: int = 20,
-    measure=None,
+    measure: Callable | None = None,
 ) -> Growth:
     """SGD on the cross-entropy of `data`, a pair `(x, y)`, with the step `step / layers`, growing as `grows` says.
 

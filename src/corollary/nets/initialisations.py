@@ -4,8 +4,13 @@ The form is that of `jax.nn.initializers`, whose own initialisations are used wh
 takes any function of this form. Its bias is drawn like one column of its weight, by an initialisation of its own.
 """
 
+from __future__ import annotations
+
+from collections.abc import Callable
+
 from jax.nn import initializers
 
+from corollary._types import Scalar
 from corollary._validate import positive
 
 # jax.nn.initializers takes weights as (fan-in, fan-out) by default; here a weight multiplies from the left.
@@ -34,6 +39,6 @@ zeros = initializers.zeros
 orthogonal = initializers.orthogonal()
 
 
-def normal(std):
+def normal(std: Scalar) -> Callable:
     """Independent normal entries with this standard deviation, whatever the shape."""
     return initializers.normal(positive("std", float(std)))

@@ -4,11 +4,14 @@ Every module is called on one example, a vector (n,); `jax.vmap` runs it over a 
 (outputs, inputs), so that row $j$ holds the parameters of unit $j$.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+from jaxtyping import Array, ArrayLike, Float, PRNGKeyArray
 
 from corollary._validate import one_of, real, whole
 from corollary.catalog import implements
@@ -24,10 +27,10 @@ class LinearUnit(eqx.Module):
 
     weight: jax.Array
 
-    def __init__(self, inputs: int, *, key, initialisation=uniform_fan_in):
+    def __init__(self, inputs: int, *, key: PRNGKeyArray, initialisation: Callable = uniform_fan_in):
         self.weight = _draw(initialisation, key, 1, whole("inputs", inputs))[0]
 
-    def __call__(self, x):
+    def __call__(self, x: Float[ArrayLike, "size"]) -> Array:
         return _vector(x, self.weight.shape[0]) @ self.weight
 
 
@@ -38,13 +41,20 @@ class AffineUnit(eqx.Module):
     weight: jax.Array
     bias: jax.Array
 
-    def __init__(self, inputs: int, *, key, initialisation=uniform_fan_in, bias_initialisation=uniform_fan_in):
+    def __init__(
+        self,
+        inputs: int,
+        *,
+        key: PRNGKeyArray,
+        initialisation: Callable = uniform_fan_in,
+        bias_initialisation: Callable = uniform_fan_in,
+    ):
         inputs = whole("inputs", inputs)
         weight_key, bias_key = jax.random.split(key)
         self.weight = _draw(initialisation, weight_key, 1, inputs)[0]
         self.bias = _draw(bias_initialisation, bias_key, 1, inputs)[0, 0]
 
-    def __call__(self, x):
+    def __call__(self, x: Float[ArrayLike, "size"]) -> Array:
         return _vector(x, self.weight.shape[0]) @ self.weight + self.bias
 
 
@@ -55,11 +65,13 @@ class RidgeUnit(eqx.Module):
     weight: jax.Array
     activation: Callable = eqx.field(static=True)
 
-    def __init__(self, inputs: int, activation, *, key, initialisation=uniform_fan_in):
+    def __init__(
+        self, inputs: int, activation: Callable, *, key: PRNGKeyArray, initialisation: Callable = uniform_fan_in
+    ):
         self.weight = _draw(initialisation, key, 1, whole("inputs", inputs))[0]
         self.activation = _activation(activation)
 
-    def __call__(self, x):
+    def __call__(self, x: Float[ArrayLike, "size"]) -> Array:
         return self.activation(_vector(x, self.weight.shape[0]) @ self.weight)
 
 
@@ -67,7 +79,9 @@ class RidgeUnit(eqx.Module):
 class ThresholdUnit(RidgeUnit):
     r"""$H(x^\top\theta)\in\{0,1\}$ or $\mathrm{sign}(x^\top\theta)\in\{-1,1\}$; both fire at 0: one is $2H-1$."""
 
-    def __init__(self, inputs: int, kind: str = "heaviside", *, key, initialisation=uniform_fan_in):
+    def __init__(
+        self, inputs: int, kind: str = "heaviside", *, key: PRNGKeyArray, initialisation: Callable = uniform_fan_in
+    ):
         steps = {"heaviside": heaviside, "sign": sign}
         super().__init__(inputs, steps[one_of("kind", kind, steps)], key=key, initialisation=initialisation)
 
@@ -89,12 +103,12 @@ class FullyConnected(eqx.Module):
         self,
         inputs: int,
         outputs: int,
-        activation=identity,
+        activation: Callable = identity,
         *,
-        key,
+        key: PRNGKeyArray,
         bias: bool = True,
-        initialisation=uniform_fan_in,
-        bias_initialisation=uniform_fan_in,
+        initialisation: Callable = uniform_fan_in,
+        bias_initialisation: Callable = uniform_fan_in,
         scaling: str = "standard",
     ):
         inputs, outputs = whole("inputs", inputs), whole("outputs", outputs)
@@ -105,7 +119,13 @@ class FullyConnected(eqx.Module):
         self.scaling = one_of("scaling", scaling, SCALINGS)
 
     @classmethod
-    def of(cls, weight, bias=None, activation=identity, scaling: str = "standard") -> "FullyConnected":
+    def of(
+        cls,
+        weight: Float[ArrayLike, "m n"],
+        bias: Float[ArrayLike, "m"] | None = None,
+        activation: Callable = identity,
+        scaling: str = "standard",
+    ) -> "FullyConnected":
         """The layer with these parameters: `weight` (m, n), and `bias` (m,) or None."""
         dims = {}
         weight = real("weight", weight, "m n", dims)
@@ -118,17 +138,17 @@ class FullyConnected(eqx.Module):
         return self.weight.shape[1] ** -0.5 if self.scaling == "ntk" else 1.0
 
     @property
-    def matrix(self):
+    def matrix(self) -> Array:
         """The matrix that the layer multiplies by: its weight, scaled."""
         return self.scale * self.weight
 
-    def preactivation(self, x):
+    def preactivation(self, x: Float[ArrayLike, "size"]) -> Float[Array, "_"]:
         r"""$Wx+b$."""
         # x from the left: a batch then lies along the rows, which XLA multiplies without a transposed copy
         z = self.scale * (_vector(x, self.weight.shape[1]) @ self.weight.T)
         return z if self.bias is None else z + self.bias
 
-    def __call__(self, x):
+    def __call__(self, x: Float[ArrayLike, "..."]) -> Float[Array, "..."]:
         return self.activation(self.preactivation(x))
 
 

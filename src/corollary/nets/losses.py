@@ -1,11 +1,15 @@
 """The average of a loss over data, the empirical risk, and data set aside to measure it on."""
 
+from __future__ import annotations
+
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array, PRNGKeyArray, PyTree
 
+from corollary._types import LossLike, NetworkLike
 from corollary._validate import within
 from corollary.catalog import implements
 from corollary.network.batches import pair
@@ -14,7 +18,7 @@ from corollary.network.parts import require_network
 
 
 @implements("E02.13")
-def empirical_risk(network, loss, data):
+def empirical_risk(network: NetworkLike, loss: LossLike, data: PyTree) -> Array:
     r"""$\frac1s\sum_i\ell(f(x_i),y_i)$ over the pair `data` of inputs and targets, for a loss of one example.
 
     On data that the network was not fitted to, an unbiased estimate of the expected risk.
@@ -31,7 +35,7 @@ class Split(NamedTuple):
 
 
 @implements("E02.13")
-def train_validation_split(data, fraction: float, *, key) -> Split:
+def train_validation_split(data: PyTree, fraction: float, *, key: PRNGKeyArray) -> Split:
     """Set a random `fraction` of the examples aside for validation, rounded to a whole number of at least one.
 
     >>> [part[0].shape for part in train_validation_split(data, 0.25, key=key)]

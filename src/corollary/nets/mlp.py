@@ -1,11 +1,15 @@
 r"""Multilayer perceptrons of any depth, the shallow networks of the texts, and deep linear networks."""
 
-from collections.abc import Sequence
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+from jaxtyping import Array, ArrayLike, Float, Int, PRNGKeyArray
 
+from corollary._types import NetworkLike
 from corollary._validate import labels, real, whole
 from corollary.catalog import implements
 from corollary.nets.activations import identity, logistic
@@ -30,12 +34,12 @@ class MLP(eqx.Module):
     def __init__(
         self,
         sizes: Sequence[int],
-        activation=logistic,
+        activation: Callable = logistic,
         *,
-        key,
+        key: PRNGKeyArray,
         bias: bool = True,
-        initialisation=uniform_fan_in,
-        bias_initialisation=uniform_fan_in,
+        initialisation: Callable = uniform_fan_in,
+        bias_initialisation: Callable = uniform_fan_in,
         scaling: str = "standard",
     ):
         sizes = _sizes(sizes)
@@ -51,10 +55,10 @@ class MLP(eqx.Module):
             for i, (n, m, k) in enumerate(zip(sizes[:-1], sizes[1:], jax.random.split(key, depth), strict=True))
         )
 
-    def __call__(self, x):
+    def __call__(self, x: Float[ArrayLike, "..."]) -> Float[Array, "..."]:
         return self.activations(x)[-1]
 
-    def activations(self, x) -> list:
+    def activations(self, x: Float[ArrayLike, "n"]) -> list:
         r"""$[x^0,\dots,x^L]$: the input, what every hidden layer makes of it, and the output."""
         return activations_of(self.layers, x)
 
@@ -65,17 +69,17 @@ class DeepLinearNetwork(eqx.Module):
 
     weights: tuple[jax.Array, ...]
 
-    def __init__(self, sizes: Sequence[int], *, key, initialisation=uniform_fan_in):
+    def __init__(self, sizes: Sequence[int], *, key: PRNGKeyArray, initialisation: Callable = uniform_fan_in):
         network = MLP(sizes, identity, key=key, bias=False, initialisation=initialisation)
         self.weights = tuple(layer.weight for layer in network.layers)
 
-    def __call__(self, x):
+    def __call__(self, x: Float[ArrayLike, "_"]) -> Float[Array, "_"]:
         x = real("x", x, str(self.weights[0].shape[1]), finite=False)
         for weight in self.weights:
             x = weight @ x
         return x
 
-    def end_to_end_matrix(self):
+    def end_to_end_matrix(self) -> Array:
         r"""$W_L\cdots W_1$."""
         return jnp.linalg.multi_dot(self.weights[::-1]) if len(self.weights) > 1 else self.weights[0]
 
@@ -91,12 +95,12 @@ class ShallowNetwork(eqx.Module):
         self,
         inputs: int,
         units: int,
-        activation=logistic,
+        activation: Callable = logistic,
         *,
-        key,
-        initialisation=uniform_fan_in,
-        bias_initialisation=uniform_fan_in,
-        outer_initialisation=uniform_fan_in,
+        key: PRNGKeyArray,
+        initialisation: Callable = uniform_fan_in,
+        bias_initialisation: Callable = uniform_fan_in,
+        outer_initialisation: Callable = uniform_fan_in,
     ):
         hidden_key, outer_key = jax.random.split(key)
         self.hidden = FullyConnected(
@@ -109,7 +113,7 @@ class ShallowNetwork(eqx.Module):
         )
         self.outer = outer_initialisation(outer_key, (1, units), jnp.result_type(float))[0]
 
-    def __call__(self, x):
+    def __call__(self, x: Float[ArrayLike, "..."]) -> Array:
         return self.outer @ self.hidden(x)
 
 
@@ -123,18 +127,18 @@ class SigmoidMLP(eqx.Module):
     hidden: jax.Array
     outer: jax.Array
 
-    def __init__(self, inputs: int, units: int, *, key, initialisation=uniform_fan_in):
+    def __init__(self, inputs: int, units: int, *, key: PRNGKeyArray, initialisation: Callable = uniform_fan_in):
         inputs, units = whole("inputs", inputs), whole("units", units)
         hidden_key, outer_key = jax.random.split(key)
         self.hidden = initialisation(hidden_key, (units, inputs), jnp.result_type(float))
         self.outer = initialisation(outer_key, (1, units), jnp.result_type(float))[0]
 
-    def __call__(self, x):
+    def __call__(self, x: Float[ArrayLike, "_"]) -> Array:
         return self.outer @ logistic(self.hidden @ real("x", x, str(self.hidden.shape[1]), finite=False))
 
 
 @implements("B02.05", "E02.14", "M01.01", "M01.10")
-def collapse(network) -> FullyConnected:
+def collapse(network: NetworkLike) -> FullyConnected:
     r"""The single affine layer that computes the same as a network whose activations are all the identity.
 
     Takes an `MLP` or a `ShallowNetwork`: of the latter, $w=\sum_nc^nw^n$ and $b=\sum_nc^nb^n$.
@@ -157,7 +161,7 @@ def collapse(network) -> FullyConnected:
 
 
 @implements("E02.09")
-def permute_hidden(network: MLP, layer: int, permutation) -> MLP:
+def permute_hidden(network: MLP, layer: int, permutation: Int[ArrayLike, "width"]) -> MLP:
     r"""The same function with the units of hidden layer `layer` (0 is the first) in another order.
 
     $(W^\ell,b^\ell,W^{\ell+1})\to(PW^\ell,Pb^\ell,W^{\ell+1}P^{-1})$; unit `permutation[i]` becomes unit $i$.

@@ -3,26 +3,29 @@ r"""Permutations of the elements of a set, and how far a function is from respec
 A permutation is an array $\pi$ of the numbers $0..M-1$; it takes $X$ to $PX$, whose row $i$ is row $\pi_i$ of $X$.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from itertools import permutations as orders
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array, ArrayLike, Float, Int, PRNGKeyArray
 
 from corollary._validate import concrete, labels, real, whole
 from corollary.catalog import implements
 
 
 @implements("M13.37")
-def permutation_matrix(order):
+def permutation_matrix(order: Int[ArrayLike, "..."]) -> Float[Array, "... n n"]:
     r"""$L(\pi)$ with rows $e_{\pi_1},\dots,e_{\pi_n}$: row $i$ of $L(\pi)X$ is row $\pi_i$ of $X$."""
     order = as_permutations(order, np.shape(order)[-1] if np.ndim(order) else 1)
     return jnp.eye(order.shape[-1])[order]
 
 
 @implements("E07.02", "M13.37")
-def invariance_defect(f: Callable, x, permutations):
+def invariance_defect(f: Callable, x: Float[ArrayLike, "..."], permutations: Int[ArrayLike, "..."]) -> Array:
     r"""$\max_\pi\|f(PX)-f(X)\|$ over one or several `permutations` (rows); zero if the order of `x` does not matter.
 
     Where $f$ gives several arrays, the one that is farthest off counts.
@@ -33,7 +36,7 @@ def invariance_defect(f: Callable, x, permutations):
 
 
 @implements("E07.03", "M13.37")
-def equivariance_defect(f: Callable, x, permutations):
+def equivariance_defect(f: Callable, x: Float[ArrayLike, "..."], permutations: Int[ArrayLike, "..."]) -> Array:
     r"""$\max_\pi\|P^\top f(PX)-f(X)\|$ over one or several `permutations` (rows); zero if the outputs move with `x`.
 
     $f$ maps the $M$ rows of `x` to $M$ rows (or numbers). Where it gives several arrays, the farthest off counts.
@@ -45,7 +48,7 @@ def equivariance_defect(f: Callable, x, permutations):
 
 
 @implements("E07.02")
-def generators(size: int):
+def generators(size: int) -> Array:
     r"""The exchange of the first two and the cycle $i\mapsto i+1$, as rows: all other permutations are made of these.
 
     A function that is invariant (equivariant) under both for every $X$ is so under all $M!$.
@@ -57,12 +60,12 @@ def generators(size: int):
 
 
 @implements("E07.02")
-def all_permutations(size: int):
+def all_permutations(size: int) -> Array:
     """All permutations as rows (size!, size), in lexicographic order; at most 8 elements."""
     return jnp.asarray(list(orders(range(whole("size", size, 1, 8)))))
 
 
-def random_permutations(size: int, count: int, *, key):
+def random_permutations(size: int, count: int, *, key: PRNGKeyArray) -> Int[Array, "count size"]:
     """`count` permutations drawn evenly, as rows (count, size)."""
     size, count = whole("size", size), whole("count", count)
     return jax.vmap(lambda k: jax.random.permutation(k, size))(jax.random.split(key, count))

@@ -1,9 +1,13 @@
 r"""The smooth maximum, and continuous piecewise linear functions of one number as ReLU networks."""
 
+from __future__ import annotations
+
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array, ArrayLike, Float
 
+from corollary._types import Scalar
 from corollary._validate import concrete, positive, real
 from corollary.catalog import implements
 from corollary.nets.activations import identity, relu
@@ -11,7 +15,7 @@ from corollary.nets.feedforward import FeedForward
 
 
 @implements("M05.24")
-def smooth_maximum(x, beta):
+def smooth_maximum(x: Float[ArrayLike, "... d"], beta: Scalar) -> Array:
     r"""$\beta\ln\sum_ie^{x_i/\beta}$ over the last axis, without overflow.
 
     Between $\max_ix_i$ and $\max_ix_i+\beta\ln d$. Of $(x,0)$ it is the softplus with the inverse parameter,
@@ -22,7 +26,9 @@ def smooth_maximum(x, beta):
 
 
 @implements("M05.29")
-def piecewise_linear(x, knots, slopes, value=0.0):
+def piecewise_linear(
+    x: Float[ArrayLike, "..."], knots: Float[ArrayLike, "k"], slopes: Float[ArrayLike, "m"], value: Scalar = 0.0
+) -> Array:
     r"""The continuous function with these `slopes` between increasing `knots`, and `value` at the first knot.
 
     $k$ knots, $k+1$ slopes: the first to the left of all knots, the last to the right. Entrywise.
@@ -35,7 +41,7 @@ def piecewise_linear(x, knots, slopes, value=0.0):
 
 
 @implements("M05.28", "M05.29")
-def relu_network(knots, slopes, value=0.0) -> FeedForward:
+def relu_network(knots: Float[ArrayLike, "k"], slopes: Float[ArrayLike, "m"], value: Scalar = 0.0) -> FeedForward:
     r"""The same function as `piecewise_linear`, as a network 1-(k+1)-1 with one ReLU layer.
 
     $$f(x)=v-s_0(\kappa_1-x)_++s_1(x-\kappa_1)_++\sum_{i\ge2}(s_i-s_{i-1})(x-\kappa_i)_+ .$$

@@ -1,11 +1,15 @@
 r"""Intersections of half-planes as logistic networks with one hidden layer, and functions as sums of rectangles."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array, ArrayLike, Float
 
+from corollary._types import Scalar
 from corollary._validate import concrete, positive, real, whole
 from corollary.catalog import implements
 from corollary.nets.activations import logistic
@@ -13,7 +17,7 @@ from corollary.nets.feedforward import FeedForward
 
 
 @implements("M05.26", "M05.27")
-def intersection_network(normals, offsets, eps) -> FeedForward:
+def intersection_network(normals: Float[ArrayLike, "k d"], offsets: Float[ArrayLike, "k"], eps: Scalar) -> FeedForward:
     r"""$S_\varepsilon(\sum_{i=1}^kS_\varepsilon(n_i\cdot x+o_i)-k+\frac12)$: near 1 where every $n_i\cdot x+o_i>0$.
 
     `normals` (k, d) and `offsets` (k,). The wedge $0<y<2x+3$ is `intersection_network([[0, 1], [2, -1]], [0, 3], eps)`.
@@ -25,7 +29,9 @@ def intersection_network(normals, offsets, eps) -> FeedForward:
 
 
 @implements("M05.15")
-def smooth_rectangle(points, low, high, eps):
+def smooth_rectangle(
+    points: Float[ArrayLike, "... d"], low: Float[ArrayLike, "d"], high: Float[ArrayLike, "d"], eps: Scalar
+) -> Array:
     r"""Near the indicator of $\prod_j(\text{low}_j,\text{high}_j)$ at `points` (..., d): an AND of $2d$ steps."""
     low, high = real("low", low, "d", dims := {}), real("high", high, "d", dims)
     points, eps = real("points", points, "... d", dims), positive("eps", real("eps", eps, ""))
@@ -36,7 +42,7 @@ def smooth_rectangle(points, low, high, eps):
 
 
 @implements("M05.15")
-def staircase(f: Callable, cells: int, points):
+def staircase(f: Callable, cells: int, points: Float[ArrayLike, "... 2"]) -> Array:
     r"""The step function on $[0,1]^2$ with the value of $f$ at the centre of each of n x n `cells`; `points` (..., 2).
 
     For $f$ with Lipschitz constant $L$ it is off by at most $L/(\sqrt2\,n)$, half the diagonal of a cell times $L$.
@@ -48,7 +54,7 @@ def staircase(f: Callable, cells: int, points):
 
 
 @implements("M05.15")
-def smooth_staircase(f: Callable, cells: int, points, eps):
+def smooth_staircase(f: Callable, cells: int, points: Float[ArrayLike, "... 2"], eps: Scalar) -> Array:
     r"""$\sum_{ij}f(c_{ij})R_{ij}(x)$ with a smooth rectangle for every cell: a logistic network with a linear output.
 
     Near the `staircase` where the distance to the grid lines is many `eps`. Cells beyond the border have no rectangle,

@@ -1,10 +1,13 @@
 r"""Residual layers: the identity, or a projection, plus a correction that vanishes with its parameters."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+from jaxtyping import Array, ArrayLike, Float, PRNGKeyArray
 
 from corollary._validate import whole
 from corollary.catalog import implements
@@ -26,11 +29,11 @@ class ResidualLayer(eqx.Module):
     def __init__(
         self,
         size: int,
-        activation=relu,
+        activation: Callable = relu,
         *,
-        key,
-        initialisation=uniform_fan_in,
-        bias_initialisation=uniform_fan_in,
+        key: PRNGKeyArray,
+        initialisation: Callable = uniform_fan_in,
+        bias_initialisation: Callable = uniform_fan_in,
         branch_scale: float = 1.0,
     ):
         self.branch = FullyConnected(
@@ -43,7 +46,7 @@ class ResidualLayer(eqx.Module):
         )
         self.branch_scale = float(branch_scale)
 
-    def __call__(self, x):
+    def __call__(self, x: Float[ArrayLike, "..."]) -> Array:
         return x + self.branch_scale * _correction(self.branch, x)
 
 
@@ -58,12 +61,12 @@ class ProjectedResidualLayer(eqx.Module):
         self,
         inputs: int,
         outputs: int,
-        activation=relu,
+        activation: Callable = relu,
         *,
-        key,
-        initialisation=uniform_fan_in,
-        bias_initialisation=uniform_fan_in,
-        projection_initialisation=uniform_fan_in,
+        key: PRNGKeyArray,
+        initialisation: Callable = uniform_fan_in,
+        bias_initialisation: Callable = uniform_fan_in,
+        projection_initialisation: Callable = uniform_fan_in,
     ):
         inputs, outputs = whole("inputs", inputs), whole("outputs", outputs)
         projection_key, branch_key = jax.random.split(key)
@@ -77,7 +80,7 @@ class ProjectedResidualLayer(eqx.Module):
             bias_initialisation=bias_initialisation,
         )
 
-    def __call__(self, x):
+    def __call__(self, x: Float[ArrayLike, "..."]) -> Array:
         return self.projection @ x + _correction(self.branch, x)
 
 
@@ -87,7 +90,7 @@ class ResidualBlock(eqx.Module):
 
     branch: Callable
 
-    def __call__(self, x):
+    def __call__(self, x: Float[ArrayLike, "..."]) -> Array:
         out = self.branch(x)
         if out.shape != x.shape:
             raise ValueError(f"branch must keep the shape {x.shape}, it gives {out.shape}.")

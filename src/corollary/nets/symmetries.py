@@ -4,6 +4,8 @@ $S(-z)=1-S(z)$ and $\tanh(-z)=-\tanh z$: a hidden unit can be turned round if th
 permutations a hidden layer of $N$ units has $2^NN!$ equivalent parameters, so a loss has that many minimisers or none.
 """
 
+from __future__ import annotations
+
 import itertools
 import math
 
@@ -11,14 +13,16 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import ArrayLike, Float
 
+from corollary._types import NetworkLike
 from corollary._validate import concrete, real, whole
 from corollary.catalog import implements
 from corollary.nets.activations import logistic, tanh
 
 
 @implements("M05.07")
-def flip_hidden(network, layer: int, signs):
+def flip_hidden(network: NetworkLike, layer: int, signs: Float[ArrayLike, "_"]) -> NetworkLike:
     r"""The same function with the units of hidden layer `layer` (0 is the first) turned round where `signs` is -1.
 
     $(w,b,c)\to(-w,-b,-c)$ for a unit with outer weights $c$; for the logistic function $c$ goes into the outer bias.
@@ -38,7 +42,7 @@ def flip_hidden(network, layer: int, signs):
 
 
 @implements("M05.07")
-def hidden_symmetries(network, layer: int = 0):
+def hidden_symmetries(network: NetworkLike, layer: int = 0) -> NetworkLike:
     r"""All $2^NN!$ networks that turning and reordering the $N\le5$ units of a hidden layer makes, stacked.
 
     One function: `jax.vmap(lambda n: n(x))(hidden_symmetries(network))` is constant.
@@ -62,7 +66,7 @@ def hidden_symmetries(network, layer: int = 0):
 
 
 @implements("M05.17", "M05.18")
-def outer_positive(network):
+def outer_positive(network: NetworkLike) -> NetworkLike:
     """The equivalent network with non-negative outer weights, largest first.
 
     For one hidden layer and one output. Networks that are the same up to turning and reordering become equal.

@@ -9,6 +9,8 @@ jax.vmap(one)(jax.random.split(jax.random.key(0), 64)).losses    # (64, 1000): 6
 ```
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -17,9 +19,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
+from jaxtyping import PRNGKeyArray, PyTree
 
 from corollary._charts import lines, stretches
 from corollary._show import shown
+from corollary._types import NetworkLike
 from corollary._validate import whole
 from corollary.catalog import implements
 from corollary.nets._step import Progress, checked_measure, checked_task, descent
@@ -42,7 +46,7 @@ class Trained(NamedTuple):
 
     __repr__ = shown
 
-    def plot(self):
+    def plot(self) -> Any:
         """An Altair chart of the loss by step; one line per network of an ensemble.
 
         Of more than 500 steps each point is the mean of the steps since the point before it.
@@ -52,7 +56,7 @@ class Trained(NamedTuple):
             raise ValueError(f"plot draws the losses of one run or of a row of runs, got shape {losses.shape}.")
         ends, means = stretches(np.atleast_2d(losses))
         rows = [
-            {"step": int(t), "loss": float(v), "run": str(i)}
+            {"step": int(t), "loss": float(v), "run": f"run {i}"}
             for i, line in enumerate(means)
             for t, v in zip(ends, line, strict=True)
         ]
@@ -61,18 +65,18 @@ class Trained(NamedTuple):
 
 @implements("B02.02")
 def train(
-    network,
+    network: NetworkLike,
     loss: str | Callable | BatchLoss,
     data: Any,
     optimiser: optax.GradientTransformation,
     *,
     steps: int,
-    key=None,
+    key: PRNGKeyArray | None = None,
     batch_size: int | None = None,
     measure: Callable | None = None,
     every: int = 1,
     reduction: str = "mean",
-    trainable=None,
+    trainable: PyTree | None = None,
 ) -> Trained:
     """Take `steps` steps of `optimiser` down the gradient of the loss.
 

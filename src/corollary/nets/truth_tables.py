@@ -3,11 +3,16 @@ r"""All 16 truth tables of the quadrants, as nested steps and as logistic networ
 The quadrants are numbered as usual: Q1 is $x,y>0$, then counterclockwise. On the axes nothing is promised.
 """
 
+from __future__ import annotations
+
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array, ArrayLike, Float
 
+from corollary._types import Scalar
 from corollary._validate import one_of, positive, real
 from corollary.catalog import implements
 from corollary.nets.activations import logistic
@@ -43,7 +48,7 @@ REGIONS: dict[str, Region] = {
 
 
 @implements("M05.14")
-def region_of(pattern) -> str:
+def region_of(pattern: ArrayLike | Sequence[int]) -> str:
     """The name of the region with this pattern of four bits, those of Q1 to Q4."""
     bits = np.asarray(pattern)
     if bits.shape != (4,) or not np.isin(bits, (0, 1)).all():
@@ -52,7 +57,7 @@ def region_of(pattern) -> str:
 
 
 @implements("M05.14")
-def in_region(region: str, x, y):
+def in_region(region: str, x: Float[ArrayLike, "..."], y: Float[ArrayLike, "..."]) -> Array:
     """The truth: 1 where (x, y) lies in the region, else 0. A point on an axis lies only in the whole plane."""
     bits = np.array(REGIONS[one_of("region", region, REGIONS)].quadrants)
     x, y = real("x", x), real("y", y)
@@ -62,7 +67,9 @@ def in_region(region: str, x, y):
 
 
 @implements("M05.08", "M05.10", "M05.14")
-def region_indicator(region: str, x, y, eps):
+def region_indicator(
+    region: str, x: Float[ArrayLike, "..."], y: Float[ArrayLike, "..."], eps: Float[ArrayLike, "..."]
+) -> Array:
     r"""The region as nested steps, each in its shortest form: as the text has them, with three misprints corrected.
 
     Constants $S_\varepsilon(\pm1)$, half-planes $S_\varepsilon(\pm x)$, $S_\varepsilon(\pm y)$; for a quadrant
@@ -83,7 +90,7 @@ def region_indicator(region: str, x, y, eps):
 
 
 @implements("M05.11", "M05.12", "M05.14")
-def truth_table_network(region: str, eps) -> FeedForward:
+def truth_table_network(region: str, eps: Scalar) -> FeedForward:
     r"""The logistic network 2-2-2-1 for the region, 15 numbers: all divided by $\varepsilon$, used with $S$ itself.
 
     Not with $S_\varepsilon$: the $1/\varepsilon$ is in the weights already.

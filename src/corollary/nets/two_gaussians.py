@@ -1,9 +1,12 @@
 """The two-class data of section 2.7 of text B: two Gaussians in the plane, and the best classifier for them."""
 
+from __future__ import annotations
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.scipy.stats import multivariate_normal
+from jaxtyping import Array, ArrayLike, Float, PRNGKeyArray
 
 from corollary._validate import real, whole
 from corollary.catalog import implements
@@ -23,7 +26,7 @@ def book_two_gaussians(n: int = 1000) -> Data:
 
 
 @implements("B02.26")
-def two_gaussians(n: int, *, key) -> Data:
+def two_gaussians(n: int, *, key: PRNGKeyArray) -> Data:
     """`n` fresh points of each class from the same law: (2n, 2), labels 0 and 1."""
     n = whole("n", n)
     factors = jnp.asarray(np.linalg.cholesky(COVARIANCES))
@@ -33,7 +36,7 @@ def two_gaussians(n: int, *, key) -> Data:
 
 
 @implements("B02.26")
-def bayes_logit(x):
+def bayes_logit(x: Float[ArrayLike, "... 2"]) -> Array:
     r"""$\ln\frac{P(y=1\mid x)}{P(y=0\mid x)}$ for equally frequent classes: no classifier from the data does better."""
     x = real("x", x, "... 2")
     one, zero = (

@@ -1,12 +1,16 @@
 """What stands in the place of the loss: a name, a function of one output and one target, or a `BatchLoss`."""
 
+from __future__ import annotations
+
 import inspect
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+from jaxtyping import PRNGKeyArray, PyTree
 
+from corollary._types import NetworkLike
 from corollary._validate import one_of
 from corollary.network._code import by_code
 from corollary.network.losses import LOSSES
@@ -42,7 +46,9 @@ class BatchLoss:
         again.names, again.function = self.names, by_code(self.function)
         return again
 
-    def __call__(self, network, batch, *, key=None, state=None):
+    def __call__(
+        self, network: NetworkLike, batch: PyTree, *, key: PRNGKeyArray | None = None, state: PyTree | None = None
+    ) -> Any:
         given = {name: value for name, value in (("key", key), ("state", state)) if name in self.names}
         return self.function(network, batch, **given)
 

@@ -3,35 +3,38 @@ r"""Losses of one example, `loss(output, target)`, by name: `"cross_entropy"`, `
 The loss of a data set is the mean over its examples. Outputs and targets of one example have no axis of examples.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array, ArrayLike, Float
 
 from corollary._validate import concrete, labels, within
 from corollary.catalog import implements
 
 
 @implements("E02.11")
-def squared(output, target):
+def squared(output: ArrayLike, target: ArrayLike) -> Float[Array, ""]:
     r"""$\frac12\|f-y\|^2$; its gradient in $f$ is $f-y$."""
     return 0.5 * jnp.sum(_difference(output, target) ** 2)
 
 
-def absolute(output, target):
+def absolute(output: ArrayLike, target: ArrayLike) -> Float[Array, ""]:
     r"""$\|f-y\|_1$."""
     return jnp.sum(jnp.abs(_difference(output, target)))
 
 
-def huber(output, target):
+def huber(output: ArrayLike, target: ArrayLike) -> Float[Array, ""]:
     r"""$\sum_ih(f_i-y_i)$ with $h(r)=\frac12r^2$ for $|r|\le1$ and $|r|-\frac12$ beyond."""
     size = jnp.abs(_difference(output, target))
     return jnp.sum(jnp.where(size <= 1, 0.5 * size**2, size - 0.5))
 
 
 @implements("B02.16", "B02.21", "E02.05", "E02.12")
-def cross_entropy(output, target):
+def cross_entropy(output: ArrayLike, target: ArrayLike) -> Float[Array, ""]:
     r"""$-\sum_iy_i\ln\mathrm{softmax}_i(f)$, from logits; with a single logit $-y\ln\sigma(f)-(1-y)\ln(1-\sigma(f))$.
 
     The target of logits $(k,)$ is a class, a whole number, or a probability vector $(k,)$; that of a single logit is 0
@@ -57,12 +60,12 @@ def cross_entropy(output, target):
     return -jnp.mean(jnp.sum(within("target", target, 0, 1) * logs, axis=-1))
 
 
-def logistic(output, target):
+def logistic(output: ArrayLike, target: ArrayLike) -> Float[Array, ""]:
     r"""$\ln(1+e^{-yf})$ for the label $y=\pm1$ and one output."""
     return jax.nn.softplus(-_margin("logistic", output, target))
 
 
-def hinge(output, target):
+def hinge(output: ArrayLike, target: ArrayLike) -> Float[Array, ""]:
     r"""$\max(0,1-yf)$ for the label $y=\pm1$ and one output."""
     return jnp.maximum(0, 1 - _margin("hinge", output, target))
 

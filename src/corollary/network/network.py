@@ -8,13 +8,17 @@ corollary.Network.from_onnx("model.onnx", example)
 corollary.Network.from_sklearn(estimator)
 """
 
-from collections.abc import Callable
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from os import PathLike
 from typing import Any
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import PyTree
 
 from corollary.network._code import by_code
 
@@ -57,17 +61,17 @@ class Network(eqx.Module):
         self.params, self.buffers = _arrays("params", params), _arrays("buffers", buffers)
         self.batched, self.notes = bool(batched), tuple(notes)
 
-    def __call__(self, x):
+    def __call__(self, x: PyTree) -> PyTree:
         """The output for one example."""
         if not self.batched:
             return self.on_batch(x)
         return jax.tree.map(lambda a: a[0], self.on_batch(jax.tree.map(lambda a: a[None], x)))
 
-    def on_batch(self, x):
+    def on_batch(self, x: PyTree) -> PyTree:
         """`apply` as it is: on a batch, if the function is `batched`."""
         return self.apply(self.params, x) if self.buffers is None else self.apply(self.params, self.buffers, x)
 
-    def with_params(self, params) -> "Network":
+    def with_params(self, params: PyTree) -> "Network":
         """The same network with other parameters of the same structure.
 
         >>> Network(lambda w, x: w * x, jnp.ones(2)).with_params(3 * jnp.ones(2))(jnp.ones(2)).tolist()
@@ -81,7 +85,7 @@ class Network(eqx.Module):
         return Network(self.apply, params, self.buffers, batched=self.batched, notes=self.notes)
 
     @classmethod
-    def from_equinox(cls, module, state) -> "Network":
+    def from_equinox(cls, module: Any, state: PyTree) -> "Network":
         """An Equinox module with a state, `module(x, state)`, as after training with `equinox.nn.BatchNorm`.
 
         A module without a state is a network already.
@@ -91,7 +95,7 @@ class Network(eqx.Module):
         return from_equinox(module, state)
 
     @classmethod
-    def from_flax(cls, module, example, *, variables=None) -> "Network":
+    def from_flax(cls, module: Any, example: PyTree, *, variables: PyTree | None = None) -> "Network":
         """A Flax module, NNX or Linen, in inference mode; a Linen module comes with its `variables`.
 
         >>> from flax import nnx
@@ -103,21 +107,28 @@ class Network(eqx.Module):
         return from_flax(module, example, variables)
 
     @classmethod
-    def from_onnx(cls, path, example, *, output: str | None = None, parameters=None) -> "Network":
+    def from_onnx(
+        cls,
+        path: str | PathLike,
+        example: PyTree,
+        *,
+        output: str | None = None,
+        parameters: Sequence[str] | None = None,
+    ) -> "Network":
         """The network in an ONNX file; `output` and `parameters` name tensors where there is a choice."""
         from corollary.network._onnx import from_onnx
 
         return from_onnx(path, example, output, parameters)
 
     @classmethod
-    def from_sklearn(cls, estimator, example=None) -> "Network":
+    def from_sklearn(cls, estimator: Any, example: PyTree | None = None) -> "Network":
         """A fitted `MLPClassifier` or `MLPRegressor`; a classifier's outputs are logits."""
         from corollary.network._sklearn import from_sklearn
 
         return from_sklearn(estimator, example)
 
     @classmethod
-    def from_torch(cls, module, example) -> "Network":
+    def from_torch(cls, module: Any, example: PyTree) -> "Network":
         """A PyTorch module in its `eval` mode, called on batches; parameters are those that require gradients."""
         from corollary.network._torch import from_torch
 

@@ -4,15 +4,21 @@ All are Optax transformations. They differ from `optax.adagrad` in where the off
 inside the root, $(u+u_0+\epsilon)^{-1/2}$; the texts put $\epsilon$ beside the root, or none at all.
 """
 
+from __future__ import annotations
+
+from collections.abc import Callable
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import optax
 from jax.flatten_util import ravel_pytree
+from jaxtyping import PyTree
 
+from corollary._types import Scalar
 from corollary.catalog import implements
 from corollary.optimization._arguments import offset_of, positive_of, step_of
+from corollary.optimization.minimize import Path
 from corollary.optimization.sgd import best_iterate
 
 
@@ -23,7 +29,7 @@ class Accumulated(NamedTuple):
 
 
 @implements("E03.14", "M18.27", "T02.29")
-def adagrad(step=1.0, *, eps=1e-8) -> optax.GradientTransformation:
+def adagrad(step: Scalar | Callable = 1.0, *, eps: Scalar = 1e-8) -> optax.GradientTransformation:
     r"""Each coordinate: $u_{k+1}=u_k+g_k^2$, $\theta_{k+1}=\theta_k-\frac{\eta}{\epsilon+\sqrt{u_{k+1}}}\odot g_k$.
 
     A coordinate that has never seen a gradient does not move, also with `eps` zero.
@@ -39,7 +45,7 @@ def adagrad(step=1.0, *, eps=1e-8) -> optax.GradientTransformation:
 
 
 @implements("T02.34")
-def adagrad_shifted(sigma, step=1.0) -> optax.GradientTransformation:
+def adagrad_shifted(sigma: Scalar, step: Scalar | Callable = 1.0) -> optax.GradientTransformation:
     r"""By coordinate, from the past alone: $P_t=(\sigma^2+\sum_{i<t}g_i\odot g_i)^{-1/2}$ (T, Theorem 2.5.5).
 
     $P_t$ does not know $g_t$, so that $\mathbb E[P_tg_t]=P_t\,\mathbb Eg_t$ given the past.
@@ -54,7 +60,7 @@ def adagrad_shifted(sigma, step=1.0) -> optax.GradientTransformation:
 
 
 @implements("T02.30")
-def adagrad_norm(step=1.0) -> optax.GradientTransformation:
+def adagrad_norm(step: Scalar | Callable = 1.0) -> optax.GradientTransformation:
     r"""One step size for all: $\theta_{t+1}=\theta_t-\eta\,\big(\sum_{i\le t}\|g_i\|^2\big)^{-1/2}g_t$.
 
     Nothing to tune but $\eta$, which is a length: the first step has length $\eta$, whatever the function's scale.
@@ -71,7 +77,7 @@ def adagrad_norm(step=1.0) -> optax.GradientTransformation:
 
 
 @implements("M18.26")
-def adagrad_full(step=1.0, *, eps=0.0) -> optax.GradientTransformation:
+def adagrad_full(step: Scalar | Callable = 1.0, *, eps: Scalar = 0.0) -> optax.GradientTransformation:
     r"""The full matrix: $G_k=\sum_{i\le k}g_ig_i^\top$, $\theta_{k+1}=\theta_k-\eta\,(G_k+\epsilon I)^{-1/2}g_k$.
 
     $G_k$ is singular as long as fewer gradients than coordinates have been seen. With `eps` zero the inverse is the
@@ -96,7 +102,7 @@ def adagrad_full(step=1.0, *, eps=0.0) -> optax.GradientTransformation:
 
 
 @implements("T02.29")
-def flattest(path):
+def flattest(path: Path) -> PyTree:
     r"""What Algorithm 3 of T returns: of all points where a gradient was taken, the one where it was shortest.
 
     `path` is a `Path`; its last point is not among them, since nothing was decided there.

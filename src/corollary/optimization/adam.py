@@ -1,22 +1,26 @@
 r"""Adam: steps along a moving average of the gradients, divided by the root of one of their squares."""
 
+from __future__ import annotations
+
+from collections.abc import Callable
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import optax
 
+from corollary._types import Scalar
 from corollary.catalog import implements
 from corollary.optimization._arguments import decay_of, offset_of, step_of
 
 
 @implements("E03.15", "M18.34", "T02.33")
 def adam(
-    step=1e-3,
+    step: Scalar | Callable = 1e-3,
     *,
-    delta1=0.9,
-    delta2=0.999,
-    eps=1e-8,
+    delta1: Scalar = 0.9,
+    delta2: Scalar = 0.999,
+    eps: Scalar = 1e-8,
     eps_inside: bool = True,
     bias_correction: bool = True,
 ) -> optax.GradientTransformation:
@@ -38,7 +42,9 @@ def adam(
 
 
 @implements("T02.33")
-def amsgrad(step, *, delta1=0.9, delta2=0.999, eps=1e-8) -> optax.GradientTransformation:
+def amsgrad(
+    step: Scalar | Callable, *, delta1: Scalar = 0.9, delta2: Scalar = 0.999, eps: Scalar = 1e-8
+) -> optax.GradientTransformation:
     r"""Adam that divides by the root of the largest $\hat u$ so far, so that its steps never grow: `optax.amsgrad`."""
     step, eps = step_of(step), offset_of("eps", eps)
     return optax.amsgrad(step, decay_of("delta1", delta1), decay_of("delta2", delta2), eps)

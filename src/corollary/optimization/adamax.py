@@ -1,5 +1,8 @@
 r"""AdaMax: Adam with the largest of the decayed gradients in place of the root of their mean square."""
 
+from __future__ import annotations
+
+from collections.abc import Callable
 from typing import NamedTuple
 
 import jax
@@ -7,6 +10,7 @@ import jax.numpy as jnp
 import optax
 
 from corollary._show import shown
+from corollary._types import Scalar
 from corollary._validate import one_of
 from corollary.catalog import implements
 from corollary.optimization._arguments import decay_of, offset_of, step_of
@@ -14,7 +18,12 @@ from corollary.optimization._arguments import decay_of, offset_of, step_of
 
 @implements("M18.36")
 def adamax(
-    step=1e-3, *, delta1=0.9, delta2=0.999, eps=0.0, mode: str = "componentwise"
+    step: Scalar | Callable = 1e-3,
+    *,
+    delta1: Scalar = 0.9,
+    delta2: Scalar = 0.999,
+    eps: Scalar = 0.0,
+    mode: str = "componentwise",
 ) -> optax.GradientTransformation:
     r"""$u_{k+1}=\max\{\delta_2u_k,|g_k|+\epsilon\}$, a step of $-\frac\eta{1-\delta_1^{k+1}}\frac{m_{k+1}}{u_{k+1}}$
     with Adam's $m$.

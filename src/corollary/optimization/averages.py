@@ -1,15 +1,23 @@
 r"""Averages that forget: exponential moving averages, Cesàro and Abel means, decaying maxima."""
 
+from __future__ import annotations
+
+from collections.abc import Callable
+
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array, ArrayLike, Float
 
+from corollary._types import Scalar
 from corollary._validate import positive, real, whole, within
 from corollary.catalog import implements
 
 
 @implements("M18.31")
-def exponential_moving_average(xi, delta, *, initial=0.0, bias_correction: bool = False):
+def exponential_moving_average(
+    xi: Float[ArrayLike, "..."], delta: Scalar, *, initial: Float[ArrayLike, "..."] = 0.0, bias_correction: bool = False
+) -> Array:
     r"""$\Xi_{n+1}=\delta\,\Xi_n+(1-\delta)\,\xi_{n+1}$ along the first axis of `xi`: all of $\Xi_1,\dots,\Xi_N$.
 
     $\Xi_0$ is `initial`. With `bias_correction` $\Xi_n$ is divided by $1-\delta^n$, which makes the weights of
@@ -33,7 +41,7 @@ def exponential_moving_average(xi, delta, *, initial=0.0, bias_correction: bool 
 
 
 @implements("M18.29", "M18.31")
-def moving_average_weights(n: int, delta, *, bias_correction: bool = False):
+def moving_average_weights(n: int, delta: Scalar, *, bias_correction: bool = False) -> Float[Array, "n"]:
     r"""$(1-\delta)\,\delta^{n-j}$ for $j=1,\dots,n$: how much $\xi_j$ counts in $\Xi_n$; the start counts $\delta^n$.
 
     They sum to $1-\delta^n$, and to one with the `bias_correction`.
@@ -44,14 +52,14 @@ def moving_average_weights(n: int, delta, *, bias_correction: bool = False):
 
 
 @implements("M18.33")
-def cesaro_means(xi):
+def cesaro_means(xi: Float[ArrayLike, "..."]) -> Array:
     r"""$\frac1N\sum_{n\le N}\xi_n$ for every $N$, along the first axis."""
     xi = _sequence(xi)
     return jnp.cumsum(xi, axis=0) / jnp.arange(1, xi.shape[0] + 1).reshape(-1, *[1] * (xi.ndim - 1))
 
 
 @implements("M18.33")
-def abel_mean(xi, delta):
+def abel_mean(xi: Float[ArrayLike, "..."], delta: Scalar) -> Array:
     r"""$(1-\delta)\sum_{n\ge0}\delta^n\xi_n$ over the terms given, the first of which is $\xi_0$.
 
     What a longer sequence would add is at most $\delta^N\sup|\xi|$: give $N\approx40/(1-\delta)$ terms.
@@ -62,7 +70,7 @@ def abel_mean(xi, delta):
 
 
 @implements("M18.32")
-def laplace_mean(f, rate, *, horizon: float = 40.0, panels: int = 2000):
+def laplace_mean(f: Callable, rate: Scalar, *, horizon: float = 40.0, panels: int = 2000) -> Array:
     r"""$\lambda\int_0^\infty e^{-\lambda t}f(t)\,dt$, the Abel mean of a bounded function of time; $\lambda$ is `rate`.
 
     Gauss-Legendre quadrature with 8 points on each of `panels` equal pieces of $[0,\text{horizon}/\lambda]$: a piece
@@ -77,7 +85,7 @@ def laplace_mean(f, rate, *, horizon: float = 40.0, panels: int = 2000):
 
 
 @implements("M18.32")
-def laplace_mean_of_averages(average, rate, *, horizon: float = 40.0, panels: int = 2000):
+def laplace_mean_of_averages(average: Callable, rate: Scalar, *, horizon: float = 40.0, panels: int = 2000) -> Array:
     r"""$\int_0^\infty\bar F(t/\lambda)\,te^{-t}dt$ with $\bar F(T)=\frac1T\int_0^Tf$: the same, from Cesàro means.
 
     This is how the proof of Lemma 18.16 sees the Abel mean: as an average of Cesàro means at times of order
@@ -92,7 +100,7 @@ def laplace_mean_of_averages(average, rate, *, horizon: float = 40.0, panels: in
 
 
 @implements("M18.37")
-def power_average(gradients, delta, p):
+def power_average(gradients: Float[ArrayLike, "k d"], delta: Scalar, p: Scalar) -> Array:
     r"""$\big((1-\delta^p)\sum_{i\le k}\delta^{p(k-i)}\|g_i\|_p^p\big)^{1/p}$ after every $k$; `gradients` are (k, d).
 
     In logarithms throughout, so that $p$ may be in the thousands.
@@ -110,7 +118,7 @@ def power_average(gradients, delta, p):
 
 
 @implements("M18.37")
-def decaying_maximum(gradients, delta):
+def decaying_maximum(gradients: Float[ArrayLike, "k d"], delta: Scalar) -> Array:
     r"""$u_{k}=\max\{\delta u_{k-1},\|g_k\|_\infty\}$ from $u_0=0$: the limit $p\to\infty$ of `power_average`."""
     gradients, delta = real("gradients", gradients, "k d"), _decay("delta", delta)
 

@@ -6,13 +6,19 @@ has $e^{t\mathcal A}\phi$. On a grid, by trigonometric interpolation, both are m
 grid must resolve what a step spreads over; compare two grids to see whether it does.
 """
 
+from __future__ import annotations
+
+from collections.abc import Callable
+
 import jax
 import jax.numpy as jnp
+from jaxtyping import Array, ArrayLike, Float
 
+from corollary._types import Scalar
 from corollary._validate import positive, real, whole
 
 
-def circle_grid(size: int):
+def circle_grid(size: int) -> Array:
     r"""`size` points $2\pi j/N$, an even number."""
     size = whole("size", size, 4)
     if size % 2:
@@ -20,7 +26,7 @@ def circle_grid(size: int):
     return 2 * jnp.pi * jnp.arange(size) / size
 
 
-def interpolation(points, size: int):
+def interpolation(points: Float[ArrayLike, "p"], size: int) -> Array:
     r"""The matrix that takes the values of a function on the grid to its trigonometric interpolant at `points`."""
     grid, points = circle_grid(size), real("points", points, "p")
     distance = points[:, None] - grid
@@ -31,14 +37,14 @@ def interpolation(points, size: int):
     return kernel / size
 
 
-def transition(slope, spread, step, size: int):
+def transition(slope: Callable, spread: Callable, step: Scalar, size: int) -> Array:
     r"""$K$ for the derivative `slope` and the noise `spread`, functions of the angle, and a step: (size, size)."""
     step, grid = positive("step", real("step", step, "")), circle_grid(size)
     down, wide = _on(slope, "slope", grid), _on(spread, "spread", grid)
     return 0.5 * (interpolation(grid - step * (down + wide), size) + interpolation(grid - step * (down - wide), size))
 
 
-def generator(drift, squared, size: int):
+def generator(drift: Callable, squared: Callable, size: int) -> Array:
     r"""$\mathcal A\phi=b\phi'+\frac12a\phi''$ for $d\Theta=b\,dt+\sqrt a\,dW$: `drift` is $b$, `squared` is $a$."""
     grid = circle_grid(size)
     b, a = _on(drift, "drift", grid), _on(squared, "squared", grid)
@@ -50,14 +56,14 @@ def generator(drift, squared, size: int):
     return b[:, None] * first + 0.5 * a[:, None] * second
 
 
-def expectation(matrix, values, k: int):
+def expectation(matrix: Float[ArrayLike, "n n"], values: Float[ArrayLike, "n"], k: int) -> Array:
     r"""$K^k\phi$: the expected value after $k$ steps from every point of the grid."""
     dims = {}
     matrix, values = real("matrix", matrix, "n n", dims), real("values", values, "n", dims)
     return jnp.linalg.matrix_power(matrix, whole("k", k, 0)) @ values
 
 
-def diffuse(matrix, values, time):
+def diffuse(matrix: Float[ArrayLike, "n n"], values: Float[ArrayLike, "n"], time: Scalar) -> Array:
     r"""$e^{t\mathcal A}\phi$: the expected value after the time $t$ from every point of the grid."""
     dims = {}
     matrix, values = real("matrix", matrix, "n n", dims), real("values", values, "n", dims)

@@ -3,18 +3,23 @@ r"""Convexity by chords, tangents, gradients and curvature; what makes a point a
 Samples can refute convexity, never prove it. The functions of two points are for one pair; `vmap` them over many.
 """
 
+from __future__ import annotations
+
+from collections.abc import Callable
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+from jaxtyping import Array, ArrayLike, Float
 
 from corollary._show import shown
+from corollary._types import Scalar
 from corollary._validate import one_of, positive, real, whole, within
 from corollary.catalog import implements
 
 
 @implements("B05.03", "B05.32", "M17.03", "T06.01")
-def chord_gap(f, x, y, weight=0.5):
+def chord_gap(f: Callable, x: Float[ArrayLike, "..."], y: Float[ArrayLike, "..."], weight: Scalar = 0.5) -> Array:
     r"""$\alpha f(x)+(1-\alpha)f(y)-f(\alpha x+(1-\alpha)y)$: never negative iff $f$ is convex.
 
     Positive for $x\ne y$ and $0<\alpha<1$ iff strictly convex, at least $\frac{\mu}2\alpha(1-\alpha)\|x-y\|^2$ iff
@@ -37,7 +42,9 @@ class Violation(NamedTuple):
 
 
 @implements("B05.03")
-def convexity_violation(f, x, y, *, steps: int = 50, step=0.1) -> Violation:
+def convexity_violation(
+    f: Callable, x: Float[ArrayLike, "..."], y: Float[ArrayLike, "..."], *, steps: int = 50, step: Scalar = 0.1
+) -> Violation:
     r"""The chord near that of `x` and `y` above which $f$ rises most: a search uphill of $-$`chord_gap` in both ends
     and the weight, of `steps` steps of length `step`, of which the best is returned.
 
@@ -66,7 +73,7 @@ def convexity_violation(f, x, y, *, steps: int = 50, step=0.1) -> Violation:
 
 
 @implements("B05.15", "B05.32", "M17.03", "T06.01")
-def tangent_gap(f, x, y):
+def tangent_gap(f: Callable, x: Float[ArrayLike, "..."], y: Float[ArrayLike, "..."]) -> Array:
     r"""$f(y)-f(x)-\nabla f(x)\cdot(y-x)$, how far $f$ is above its tangent at $x$.
 
     Never negative iff $f$ is convex, at least $\frac\mu2\|y-x\|^2$ iff $\mu$-strongly, within $\pm\frac L2\|y-x\|^2$
@@ -78,7 +85,7 @@ def tangent_gap(f, x, y):
 
 
 @implements("M17.04", "M17.06")
-def gradient_product(f, x, y):
+def gradient_product(f: Callable, x: Float[ArrayLike, "..."], y: Float[ArrayLike, "..."]) -> Array:
     r"""$\langle\nabla f(x)-\nabla f(y),x-y\rangle$: never negative iff $f$ is convex, at least $\mu\|x-y\|^2$ iff
     $\mu$-strongly, at most $L\|x-y\|^2$ if $L$-smooth.
     """
@@ -87,7 +94,7 @@ def gradient_product(f, x, y):
 
 
 @implements("B05.15", "E03.04", "M17.03", "M17.06", "T02.06")
-def curvature_range(f, points):
+def curvature_range(f: Callable, points: Float[ArrayLike, "..."]) -> tuple:
     r"""The least and the largest eigenvalue of $\nabla^2f$ over `points` (n, ...).
 
     An upper bound of the strong convexity $\mu$, and the larger of the two in size a lower bound of the smoothness $L$:
@@ -103,7 +110,7 @@ def curvature_range(f, points):
 
 
 @implements("B05.03")
-def leaves_set(member, x, y, weight=0.5):
+def leaves_set(member: Callable, x: Float[ArrayLike, "..."], y: Float[ArrayLike, "..."], weight: Scalar = 0.5) -> Array:
     r"""Whether $x$ and $y$ are members and $\alpha x+(1-\alpha)y$ is not: true for some pair iff the set is not
     convex.
     """
@@ -133,7 +140,7 @@ class CriticalPoint(NamedTuple):
 
 
 @implements("B05.06", "B06.01", "M07.13", "T02.09", "T06.05", "T06.18")
-def classify_critical_point(f, x, tolerance=None) -> CriticalPoint:
+def classify_critical_point(f: Callable, x: Float[ArrayLike, "..."], tolerance: Scalar | None = None) -> CriticalPoint:
     r"""The verdict of $\nabla f(x)$ and of the signs of $\nabla^2f(x)$; up to `tolerance`, $\sqrt\epsilon$ of the dtype
     unless given, a number counts as zero.
     """
@@ -159,7 +166,7 @@ def classify_critical_point(f, x, tolerance=None) -> CriticalPoint:
 
 
 @implements("B05.05")
-def max_descent_step(gradient, direction, L):
+def max_descent_step(gradient: Float[ArrayLike, "d"], direction: Float[ArrayLike, "d"], L: Scalar) -> Array:
     r"""$-\frac{2\nabla f\cdot s}{L\|s\|^2}$, or 0: along $s$ every shorter positive step lowers an $L$-smooth $f$.
 
     Positive iff $s$ is a direction of descent, $\nabla f\cdot s<0$.
@@ -172,7 +179,7 @@ def max_descent_step(gradient, direction, L):
 
 
 @implements("T02.03")
-def steepest_step(gradient, radius=1.0, norm: str = "l2"):
+def steepest_step(gradient: Float[ArrayLike, "d"], radius: Scalar = 1.0, norm: str = "l2") -> Array:
     r"""The minimiser of $\langle g,\delta\rangle$ over $\|\delta\|\le\epsilon$; the minimum is $-\epsilon\|g\|_*$.
 
     Along $-g$ for the norm `"l2"`, along the largest coordinate for `"l1"`, along $-\operatorname{sign}g$ for `"linf"`.

@@ -1,13 +1,22 @@
 r"""Sums of cosines: smooth, bounded, not convex, with certified constants."""
 
+from __future__ import annotations
+
 import jax
 import jax.numpy as jnp
+from jaxtyping import ArrayLike, Float, PRNGKeyArray
 
+from corollary._types import Scalar
 from corollary._validate import real, whole
 from corollary.optimization.problem import Problem
 
 
-def cosines(amplitudes, directions, phases, start=None) -> Problem:
+def cosines(
+    amplitudes: Float[ArrayLike, "m"],
+    directions: Float[ArrayLike, "m d"],
+    phases: Float[ArrayLike, "m"],
+    start: Float[ArrayLike, "d"] | None = None,
+) -> Problem:
     r"""$f(w)=\sum_jc_j\cos(a_j\cdot w+b_j)$ with $L\le\lambda_{\max}\big(\sum_j|c_j|a_ja_j^\top\big)$.
 
     Values lie within $\pm\sum_j|c_j|$, coordinate $i$ of the gradient within $\pm\sum_j|c_ja_{ji}|$.
@@ -24,7 +33,9 @@ def cosines(amplitudes, directions, phases, start=None) -> Problem:
     return Problem(value, (amplitudes, directions, phases), start, L=L)
 
 
-def random_cosines(dim: int, *, key, terms: int = 10, scale=1.0, frequency=1.0) -> Problem:
+def random_cosines(
+    dim: int, *, key: PRNGKeyArray, terms: int = 10, scale: Scalar = 1.0, frequency: Scalar = 1.0
+) -> Problem:
     r"""A sum of cosines with normal amplitudes of size `scale`/`terms` and normal directions of length about
     `frequency`.
     """

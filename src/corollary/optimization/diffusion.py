@@ -1,9 +1,13 @@
 r"""What stochastic gradient descent is like: steps with normal noise, and a diffusion in continuous time."""
 
+from __future__ import annotations
+
 import jax
 import jax.numpy as jnp
+from jaxtyping import PyTree
 
 from corollary._engine.trees import each
+from corollary._types import Scalar
 from corollary._validate import positive, real, whole
 from corollary.catalog import implements
 from corollary.optimization.minimize import Method
@@ -11,7 +15,7 @@ from corollary.optimization.problem import FiniteSum, Problem
 
 
 @implements("M18.21")
-def gaussian_sgd(step, *, batch_size: int = 1) -> Method:
+def gaussian_sgd(step: Scalar, *, batch_size: int = 1) -> Method:
     r"""$\theta_{k+1}=\theta_k-\eta\nabla f(\theta_k)+\frac\eta{\sqrt B}\Sigma(\theta_k)^{1/2}Z_k$ with normal $Z_k$.
 
     $\Sigma$ is the covariance of the gradients of one example of a `FiniteSum`: mean and covariance of a step are those
@@ -27,7 +31,7 @@ def gaussian_sgd(step, *, batch_size: int = 1) -> Method:
 
 
 @implements("M18.22")
-def diffusion_sgd(step, *, batch_size: int = 1, substeps: int = 20, corrected: bool = True) -> Method:
+def diffusion_sgd(step: Scalar, *, batch_size: int = 1, substeps: int = 20, corrected: bool = True) -> Method:
     r"""$d\Theta=(-\nabla f-\frac\eta4\nabla\|\nabla f\|^2)dt+\sqrt{\eta/B}\,\Sigma(\Theta)^{1/2}dW$, over the time
     $\eta$ in each step.
 
@@ -53,7 +57,7 @@ def diffusion_sgd(step, *, batch_size: int = 1, substeps: int = 20, corrected: b
     return Method(lambda problem, theta: theta, advance, lambda theta: theta)
 
 
-def modified_drift(problem: Problem, theta, step):
+def modified_drift(problem: Problem, theta: PyTree, step: Scalar) -> PyTree:
     r"""$-\nabla f-\frac\eta4\nabla\|\nabla f\|^2=-\nabla f-\frac\eta2\nabla^2f\,\nabla f$ at $\theta$: the flow that
     gradient descent with step $\eta$ follows up to $\eta^2$.
     """

@@ -1,13 +1,18 @@
 r"""What the order of the examples does to SGD, exactly, on the line: independent draws against reshuffled epochs."""
 
+from __future__ import annotations
+
 import jax.numpy as jnp
+from jaxtyping import Array, ArrayLike, Float
 
 from corollary._validate import one_of, positive, real, whole, within
 from corollary.catalog import implements
 
 
 @implements("M18.06")
-def epoch_variance(step, n: int, sampling: str = "reshuffle", *, variance=1.0):
+def epoch_variance(
+    step: Float[ArrayLike, "..."], n: int, sampling: str = "reshuffle", *, variance: Float[ArrayLike, "..."] = 1.0
+) -> Array:
     r"""The stationary variance of SGD on $f_i=\frac12(\theta-a_i)^2$, $i=1,\dots,n$, at the ends of epochs.
 
     `variance` is $s^2=\frac1n\sum(a_i-\bar a)^2$ and `step` $0<\eta<2$. An epoch leads from $\theta$ to $q^n\theta+\eta

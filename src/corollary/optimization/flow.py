@@ -1,10 +1,13 @@
 r"""The gradient flow $\dot\theta=-\nabla f(\theta)$, of which gradient descent is the explicit Euler method."""
 
+from __future__ import annotations
+
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import ArrayLike, Float, PyTree
 
 from corollary._engine.runge_kutta import flow
 from corollary._engine.trees import squared_norm
@@ -28,7 +31,9 @@ class Flow(NamedTuple):
 
 
 @implements("B05.08", "M17.01", "M17.23", "T09.03", "E09.05")
-def gradient_flow(problem: Problem, times, *, start=None, substeps: int = 20) -> Flow:
+def gradient_flow(
+    problem: Problem, times: Float[ArrayLike, "t"], *, start: PyTree | None = None, substeps: int = 20
+) -> Flow:
     r"""Follow $\dot\theta=-\nabla f(\theta)$ from $t=0$ to each of the increasing `times`.
 
     The classical Runge-Kutta method of fourth order, with `substeps` equal steps to each time from the one before; they

@@ -1,6 +1,9 @@
 r"""Robust regression with the bounded loss $\frac{r^2}{1+r^2}$: smooth, not convex, all gradients bounded."""
 
+from __future__ import annotations
+
 import jax.numpy as jnp
+from jaxtyping import ArrayLike, Float
 
 from corollary._validate import real
 from corollary.optimization.problem import FiniteSum, finite_sum
@@ -9,7 +12,13 @@ from corollary.optimization.problem import FiniteSum, finite_sum
 STEEPEST = 9 / (8 * 3**0.5)
 
 
-def geman_mcclure(x, y, start=None, *, batch_size: int = 1) -> FiniteSum:
+def geman_mcclure(
+    x: Float[ArrayLike, "n d"],
+    y: Float[ArrayLike, "n"],
+    start: Float[ArrayLike, "d"] | None = None,
+    *,
+    batch_size: int = 1,
+) -> FiniteSum:
     r"""$f_i(\theta)=\frac{r^2}{1+r^2}$ with $r=x_i\cdot\theta-y_i$, between 0 and 1.
 
     $L=2\lambda_{\max}(X^\top X/n)$ bounds the curvature, `STEEPEST` times $\|x_i\|$ the gradients. Outliers pull with

@@ -1,14 +1,22 @@
 """Gradient descent with a constant step, and what it does on a quadratic, in closed form."""
 
+from __future__ import annotations
+
+from collections.abc import Callable
+
 import jax
 import jax.numpy as jnp
+from jaxtyping import Array, ArrayLike, Float
 
+from corollary._types import Scalar
 from corollary._validate import positive, real, whole, within
 from corollary.catalog import implements
 
 
 @implements("M01.11", "M02.06", "M03.09", "B05.07", "E03.03", "M17.02", "T02.01")
-def gradient_descent(gradient, start, step, steps: int):
+def gradient_descent(
+    gradient: Callable, start: Float[ArrayLike, "..."], step: Scalar, steps: int
+) -> Float[Array, "..."]:
     r"""The path $\theta_{k+1}=\theta_k-\eta\,\nabla f(\theta_k)$, start included: shape `(steps + 1, *start.shape)`.
 
     `gradient` maps a point to the gradient there. One compiled scan; `vmap` over `start` and `step` runs many
@@ -35,7 +43,13 @@ def gradient_descent(gradient, start, step, steps: int):
 
 
 @implements("M02.06", "B05.12", "B05.33", "T02.19")
-def quadratic_descent(hessian, start, step, steps: int, minimiser=None):
+def quadratic_descent(
+    hessian: Float[ArrayLike, "d d"],
+    start: Float[ArrayLike, "d"],
+    step: Scalar,
+    steps: int,
+    minimiser: Float[ArrayLike, "d"] | None = None,
+) -> Float[Array, "_ _"]:
     r"""What gradient descent does on a quadratic: $\theta_k=\theta^*+(I-\eta H)^k(\theta_0-\theta^*)$.
 
     `hessian` is the symmetric $H$, `minimiser` any $\theta^*$ with zero gradient (the origin unless given). No
@@ -48,7 +62,12 @@ def quadratic_descent(hessian, start, step, steps: int, minimiser=None):
 
 
 @implements("M17.23")
-def quadratic_flow(hessian, start, times, minimiser=None):
+def quadratic_flow(
+    hessian: Float[ArrayLike, "d d"],
+    start: Float[ArrayLike, "d"],
+    times: Float[ArrayLike, "t"],
+    minimiser: Float[ArrayLike, "d"] | None = None,
+) -> Float[Array, "_ _"]:
     r"""The gradient flow $\dot X=-H(X-\theta^*)$ at each of `times`: $\theta^*+e^{-tH}(\theta_0-\theta^*)$."""
     rates, basis, start, minimiser = _eigen(hessian, start, minimiser)
     times = within("times", real("times", times, "t"), 0.0)

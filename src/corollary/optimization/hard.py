@@ -1,9 +1,13 @@
 r"""Functions on which no method can be quick: a polynomial that is a 3-SAT formula, and a needle in a haystack."""
 
+from __future__ import annotations
+
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array, ArrayLike, Float, Int, PRNGKeyArray
 
+from corollary._types import Scalar
 from corollary._validate import concrete, positive, real, whole, within
 from corollary.catalog import implements
 from corollary.optimization.problem import Problem
@@ -13,7 +17,7 @@ _STEEPEST = 8 / (3 * 3**0.5)
 
 
 @implements("T02.04")
-def satisfies(clauses, assignment):
+def satisfies(clauses: Int[ArrayLike, "m 3"], assignment: Float[ArrayLike, "n"]) -> Array:
     r"""How many of the clauses an assignment of 0 and 1 satisfies.
 
     `clauses` (m, 3) names variables from 1, negative where negated, as in DIMACS files.
@@ -26,7 +30,7 @@ def satisfies(clauses, assignment):
 
 
 @implements("T02.04")
-def satisfiability(clauses, start) -> Problem:
+def satisfiability(clauses: Int[ArrayLike, "m 3"], start: Float[ArrayLike, "n"]) -> Problem:
     r"""$p(w)=\sum_iw_i^2(1-w_i)^2+\sum_C\prod_{\ell\in C}(1-\ell(w))^2$ with $\ell(w)=w_i$, or $1-w_i$ where negated.
 
     Of total degree 6 and never negative; it has a zero iff the formula of three literals a clause is satisfiable, and
@@ -45,7 +49,7 @@ def satisfiability(clauses, start) -> Problem:
 
 
 @implements("T02.23")
-def haystack(cell, *, slope=1.0, depth=1.0) -> Problem:
+def haystack(cell: Float[ArrayLike, "n"], *, slope: Scalar = 1.0, depth: Scalar = 1.0) -> Problem:
     r"""On $[0,1]^n$: $g\,x_1-h\prod_ib(4|x_i-c_i|)$ with $b(t)=(1-t^2)_+^2$, $c$ the centre of one of the $2^n$ cells
     of side $\frac12$.
 
@@ -65,7 +69,7 @@ def haystack(cell, *, slope=1.0, depth=1.0) -> Problem:
     return Problem(value, (centre, slope, depth), 1 - centre)
 
 
-def random_clauses(variables: int, count: int, *, key):
+def random_clauses(variables: int, count: int, *, key: PRNGKeyArray) -> Array:
     """`count` clauses of three different variables out of 1 to `variables`, each negated with probability 1/2."""
     variables, count = whole("variables", variables, 3), whole("count", count)
     v_key, s_key = jax.random.split(key)

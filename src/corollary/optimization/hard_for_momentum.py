@@ -1,7 +1,10 @@
 r"""Problems on which momentum shows what it can and cannot do."""
 
+from __future__ import annotations
+
 import jax.numpy as jnp
 
+from corollary._types import Scalar
 from corollary._validate import real, whole
 from corollary.catalog import implements
 from corollary.optimization.problem import Problem
@@ -9,7 +12,7 @@ from corollary.optimization.problems import quadratic
 
 
 @implements("M17.19", "T02.17")
-def bent_line(start=3.3) -> Problem:
+def bent_line(start: Scalar = 3.3) -> Problem:
     r"""$f'(x)=25x$ for $x<1$, $x+24$ for $1\le x<2$, $25x-24$ beyond: $L=25$, $\mu=1$, the minimum 0 at 0.
 
     Heavy ball with Polyak's parameters $\eta=\frac19$, $\rho=\frac49$ runs from 3.3 into a cycle of length three

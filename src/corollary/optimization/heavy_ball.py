@@ -4,14 +4,19 @@ With a constant step all the forms walk the same path from $\theta_{-1}=\theta_0
 `optax.sgd(step, momentum)`.
 """
 
+from __future__ import annotations
+
+from collections.abc import Callable
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import optax
+from jaxtyping import Array, ArrayLike, Float
 
 from corollary._engine.trees import each
 from corollary._show import shown
+from corollary._types import Scalar
 from corollary._validate import one_of, positive, real, within
 from corollary.catalog import implements
 from corollary.optimization._arguments import schedule_of, share_of
@@ -30,7 +35,9 @@ FORMS = ("difference", "velocity", "scaled velocity", "intermediate", "average")
 
 
 @implements("M17.17", "M17.18", "T02.12", "T02.14", "E03.12")
-def heavy_ball(step, momentum, *, form: str = "velocity") -> optax.GradientTransformationExtraArgs:
+def heavy_ball(
+    step: Scalar | Callable, momentum: Scalar, *, form: str = "velocity"
+) -> optax.GradientTransformationExtraArgs:
     r"""Heavy ball with step $\eta$ (a number, or a function of $k=0,1,\dots$) and momentum $\rho\in[0,1]$.
 
     Forms: `"difference"` $\theta_{k+1}=\theta_k-\eta\nabla f(\theta_k)+\rho(\theta_k-\theta_{k-1})$ (T, E, M);
@@ -70,7 +77,7 @@ def heavy_ball(step, momentum, *, form: str = "velocity") -> optax.GradientTrans
     return optax.GradientTransformationExtraArgs(init, update)
 
 
-def polyak_parameters(L, mu):
+def polyak_parameters(L: Float[ArrayLike, "..."], mu: Float[ArrayLike, "..."]) -> tuple[Array, Array]:
     r"""Polyak's choice for quadratics with spectrum in $[\mu,L]$:
     $\eta=\frac4{(\sqrt L+\sqrt\mu)^2}$, $\rho=(\frac{\sqrt\kappa-1}{\sqrt\kappa+1})^2$.
     """
@@ -80,7 +87,9 @@ def polyak_parameters(L, mu):
 
 
 @implements("E03.12")
-def heavy_ball_matrix(step, momentum, curvature):
+def heavy_ball_matrix(
+    step: Float[ArrayLike, "..."], momentum: Float[ArrayLike, "..."], curvature: Float[ArrayLike, "..."]
+) -> Float[Array, "... 2 2"]:
     r"""What a step does to $(\theta_k,\theta_{k-1})$ on $\frac h2\theta^2$:
     $\begin{pmatrix}1+\rho-\eta h&-\rho\\1&0\end{pmatrix}$, shape (..., 2, 2).
 
@@ -92,7 +101,9 @@ def heavy_ball_matrix(step, momentum, curvature):
 
 
 @implements("T02.13")
-def heavy_ball_of_flow(friction, force, spacing):
+def heavy_ball_of_flow(
+    friction: Float[ArrayLike, "..."], force: Float[ArrayLike, "..."], spacing: Float[ArrayLike, "..."]
+) -> tuple[Array, Array]:
     r"""The step $\eta=bs^2$ and momentum $\rho=1-as$ with which heavy ball discretises
     $\ddot\theta+a\dot\theta+b\nabla f(\theta)=0$ in time steps $s$, at most $1/a$.
     """
@@ -105,7 +116,13 @@ def heavy_ball_of_flow(friction, force, spacing):
 
 
 @implements("T02.13")
-def damped_oscillator(start, curvature, friction, force, time):
+def damped_oscillator(
+    start: Float[ArrayLike, "..."],
+    curvature: Float[ArrayLike, "..."],
+    friction: Float[ArrayLike, "..."],
+    force: Float[ArrayLike, "..."],
+    time: Float[ArrayLike, "..."],
+) -> Array:
     r"""The solution of $\ddot\theta+a\dot\theta+bh\theta=0$ from rest at `start`: the flow of heavy ball on
     $\frac h2\theta^2$.
     """

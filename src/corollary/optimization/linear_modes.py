@@ -4,10 +4,13 @@ Gradient flow on $\frac12\|W_2W_1-A\|_F^2$ from small weights stays near a saddl
 has grown up to its size; the times follow from the start.
 """
 
+from __future__ import annotations
+
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+from jaxtyping import Array, ArrayLike, Float
 
 from corollary._show import shown
 from corollary._validate import positive, real, within
@@ -16,7 +19,7 @@ from corollary.optimization.problem import Problem
 
 
 @implements("B05.23")
-def linear_network_loss(target, start) -> Problem:
+def linear_network_loss(target: Float[ArrayLike, "p q"], start: Float[ArrayLike, "h w"]) -> Problem:
     r"""$\frac12\|W_2W_1-A\|_F^2$ for `target` $A$ (p, q): what least squares on whitened inputs amounts to.
 
     The parameters are one matrix (h, p + q), $W_2^\top$ beside $W_1$; `start` gives them. The minimum 0 is that of
@@ -34,7 +37,7 @@ def linear_network_loss(target, start) -> Problem:
 
 
 @implements("B05.23")
-def mode_strength(target, start, t):
+def mode_strength(target: Float[ArrayLike, "..."], start: Float[ArrayLike, "..."], t: Float[ArrayLike, "..."]) -> Array:
     r"""$u(t)=\frac{s}{1+(\frac s{u_0}-1)e^{-2st}}$, the solution of $\dot u=2u(s-u)$: a singular value of $W_2W_1$
     from $u_0$ to $s$, exactly, if the layers start aligned with $A$ and equally large.
     """
@@ -54,7 +57,7 @@ class ModeTimes(NamedTuple):
 
 
 @implements("B05.23")
-def mode_times(target, theta) -> ModeTimes:
+def mode_times(target: Float[ArrayLike, "p q"], theta: Float[ArrayLike, "h w"]) -> ModeTimes:
     r"""When each singular value of a linear network has grown half, $\frac1{2s_i}\ln(\frac{s_i}{u_i}-1)$, for small
     weights `theta` (h, p + q) as in `linear_network_loss`.
 

@@ -1,13 +1,17 @@
 r"""MaSS, Nesterov's method with a compensation term, which accelerates stochastic gradients (Liu and Belkin)."""
 
+from __future__ import annotations
+
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import optax
+from jaxtyping import ArrayLike, Float
 
 from corollary._engine.trees import each
 from corollary._show import shown
+from corollary._types import Scalar
 from corollary._validate import positive, real, within
 from corollary.catalog import implements
 from corollary.optimization._arguments import asked_for, offset_of, positive_of, share_of
@@ -24,7 +28,7 @@ class MassParameters(NamedTuple):
 
 
 @implements("M18.24")
-def mass(step, compensation, momentum) -> optax.GradientTransformationExtraArgs:
+def mass(step: Scalar, compensation: Scalar, momentum: Scalar) -> optax.GradientTransformationExtraArgs:
     r"""$\theta_{k+1}=u_k-\eta_1g_k$, $u_{k+1}=(1+\gamma)\theta_{k+1}-\gamma\theta_k+\eta_2g_k$ with $g_k$ the
     stochastic gradient at $u_k$, from $u_0=\theta_0$.
 
@@ -43,7 +47,9 @@ def mass(step, compensation, momentum) -> optax.GradientTransformationExtraArgs:
 
 
 @implements("M18.24")
-def mass_parameters(L1, mu, statistical_condition) -> MassParameters:
+def mass_parameters(
+    L1: Float[ArrayLike, "..."], mu: Float[ArrayLike, "..."], statistical_condition: Float[ArrayLike, "..."]
+) -> MassParameters:
     r"""The parameters with which MaSS contracts least squares by $1-\alpha$, $\alpha=1/\sqrt{\kappa\tilde\kappa}$.
 
     With inputs $x$, $H=\mathbb Exx^\top\succeq\mu I$: $L_1$ and $\tilde\kappa$ are the least numbers with

@@ -1,5 +1,7 @@
 """One loop for all methods: a method is a start and a step, a trajectory is one compiled scan."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from typing import Any, Literal, NamedTuple
 
@@ -7,6 +9,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import optax
+from jaxtyping import PRNGKeyArray, PyTree
 
 from corollary._engine.trees import squared_norm
 from corollary._show import shown
@@ -50,7 +53,7 @@ class Path(NamedTuple):
     __repr__ = shown
 
 
-def point(params, state):
+def point(params: PyTree, state: PyTree) -> PyTree:
     """The iterate that the theorems speak of, of an Optax transformation in this state at these parameters.
 
     That is `params`, or what the state carries for it: the mean in `averaged`, the snapshot in `svrg`. In a chain the
@@ -91,8 +94,8 @@ def minimize(
     method: Method | optax.GradientTransformation,
     *,
     steps: int,
-    key=None,
-    start=None,
+    key: PRNGKeyArray | None = None,
+    start: PyTree | None = None,
     keep: Keep = "path",
 ) -> Path:
     """Follow `method` on `problem` for `steps` steps; `vmap` it over keys, starts or problems.

@@ -4,12 +4,16 @@ On a quadratic with noise that does not depend on the place, and on least square
 of $\theta_k$ follow recursions of their own; nothing needs to be sampled.
 """
 
+from __future__ import annotations
+
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+from jaxtyping import Array, ArrayLike, Float
 
 from corollary._show import shown
+from corollary._types import Scalar
 from corollary._validate import positive, real, whole, within
 from corollary.catalog import implements
 
@@ -23,7 +27,12 @@ class Moments(NamedTuple):
     __repr__ = shown
 
 
-def quadratic_moments(spectrum, noise, start, steps) -> Moments:
+def quadratic_moments(
+    spectrum: Float[ArrayLike, "d"],
+    noise: Float[ArrayLike, "d"],
+    start: Float[ArrayLike, "d"],
+    steps: Float[ArrayLike, "k"],
+) -> Moments:
     r"""Moments of $\theta_{k+1}=\theta_k-\eta_k(H\theta_k+\xi_k)$ along the eigenvectors of $H$.
 
     `noise` is the variance of $\xi_k$ along each, so $\kappa_1$ is its sum and $\kappa_2=1$; `steps` are the
@@ -44,13 +53,15 @@ def quadratic_moments(spectrum, noise, start, steps) -> Moments:
     return Moments(jnp.concatenate([start[None], mean]), jnp.concatenate([first[1][None], variance]))
 
 
-def expected_value(spectrum, moments: Moments):
+def expected_value(spectrum: Float[ArrayLike, "d"], moments: Moments) -> Array:
     r"""$\mathbb E\frac12\theta_k^\top H\theta_k=\frac12\sum_ih_i(m_i^2+v_i)$ for every $k$."""
     return 0.5 * (moments.mean**2 + moments.variance) @ real("spectrum", spectrum, "d")
 
 
 @implements("M18.38")
-def quadratic_law(spectrum, noise, start, step, k) -> Moments:
+def quadratic_law(
+    spectrum: Float[ArrayLike, "d"], noise: Float[ArrayLike, "d"], start: Float[ArrayLike, "d"], step: Scalar, k: Scalar
+) -> Moments:
     r"""The law after $k$ steps of constant size: with normal noise it is normal, with mean $(1-\eta h)^k\theta_0$ and
     variance $\eta^2c\frac{1-(1-\eta h)^{2k}}{1-(1-\eta h)^2}$ along an eigenvector ($c$ the noise there).
 
@@ -68,14 +79,22 @@ def quadratic_law(spectrum, noise, start, step, k) -> Moments:
 
 
 @implements("B05.27")
-def stationary_value(spectrum, noise, step):
+def stationary_value(spectrum: Float[ArrayLike, "d"], noise: Float[ArrayLike, "_"], step: Scalar) -> Array:
     r"""$\mathbb Ef$ when nothing changes any more: $\sum_i\frac{\eta c_i}{2(2-\eta h_i)}$."""
     spectrum = real("spectrum", spectrum, "d")
     law = quadratic_law(spectrum, noise, jnp.zeros_like(spectrum), step, jnp.inf)
     return 0.5 * spectrum @ law.variance
 
 
-def least_squares_moments(x, y, start, step, steps: int, *, batch_size=1) -> Moments:
+def least_squares_moments(
+    x: Float[ArrayLike, "n d"],
+    y: Float[ArrayLike, "n"],
+    start: Float[ArrayLike, "d"],
+    step: Float[ArrayLike, "..."],
+    steps: int,
+    *,
+    batch_size: Scalar = 1,
+) -> Moments:
     r"""Mean of $\theta_k-\theta^*$ and second moment $\mathbb E(\theta_k-\theta^*)(\theta_k-\theta^*)^\top$ of SGD on
     $f_i=\frac12(x_i\cdot\theta-y_i)^2$.
 
@@ -109,7 +128,15 @@ def least_squares_moments(x, y, start, step, steps: int, *, batch_size=1) -> Mom
 
 
 @implements("B05.28")
-def averaged_error(x, y, start, step, steps: int, *, batch_size=1):
+def averaged_error(
+    x: Float[ArrayLike, "n d"],
+    y: Float[ArrayLike, "n"],
+    start: Float[ArrayLike, "d"],
+    step: Float[ArrayLike, "..."],
+    steps: int,
+    *,
+    batch_size: Scalar = 1,
+) -> Array:
     r"""$\mathbb E\|\bar\theta_k-\theta^*\|^2$ of the average of $\theta_1,\dots,\theta_k$ in the same setting, for
     $k=1,\dots$: shape (steps,).
 
@@ -142,7 +169,7 @@ class ConfusionZone(NamedTuple):
 
 
 @implements("M18.25")
-def confusion_zone(x, y, step) -> ConfusionZone:
+def confusion_zone(x: Float[ArrayLike, "m"], y: Float[ArrayLike, "m"], step: Scalar) -> ConfusionZone:
     r"""$\frac1M\sum(wx_m-y_m)^2$ on the line: the interval of the $y_m/x_m$, which SGD with $2\eta\max x_m^2\le1$
     enters and never leaves.
 

@@ -1,13 +1,18 @@
 r"""Nesterov's accelerated gradient: the convex schedules, the constant momentum for strong convexity, all forms."""
 
+from __future__ import annotations
+
+from collections.abc import Callable
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import optax
+from jaxtyping import Array, ArrayLike, Float
 
 from corollary._engine.trees import each
 from corollary._show import shown
+from corollary._types import Scalar
 from corollary._validate import one_of, positive, real, within
 from corollary.catalog import implements
 from corollary.optimization._arguments import asked_for, positive_of, share_of
@@ -28,7 +33,9 @@ FORMS = ("lookahead", "velocity", "scaled velocity", "shifted")
 
 
 @implements("M17.20", "T02.15", "E03.10")
-def nesterov(step, momentum=None, *, form: str = "lookahead") -> optax.GradientTransformationExtraArgs:
+def nesterov(
+    step: Scalar, momentum: Scalar | Callable | None = None, *, form: str = "lookahead"
+) -> optax.GradientTransformationExtraArgs:
     r"""Nesterov's method with step $\eta$ and momentum $\rho$: a number in $[0,1]$, a function of $k=0,1,\dots$ such
     as `convex_momentum`, or None for the sequence $t_0=1$, $t_{k+1}=\frac{1+\sqrt{1+4t_k^2}}2$, for which the step from
     $\theta_{k+1}$ has $\rho=\frac{t_k-1}{t_{k+1}}$.
@@ -86,21 +93,23 @@ def nesterov(step, momentum=None, *, form: str = "lookahead") -> optax.GradientT
 
 
 @implements("E03.10")
-def convex_momentum(k):
+def convex_momentum(k: Float[ArrayLike, "..."]) -> Array:
     r"""$\rho_k=\frac{k-1}{k+2}$, the simple schedule for convex functions; the first step has no past and none."""
     k = within("k", real("k", k), 0.0)
     return jnp.maximum(k - 1, 0) / (k + 2)
 
 
 @implements("M17.21")
-def strongly_convex_momentum(L, mu):
+def strongly_convex_momentum(L: Float[ArrayLike, "..."], mu: Float[ArrayLike, "..."]) -> Array:
     r"""$\rho=\frac{\sqrt m-1}{\sqrt m+1}$ with $m=L/\mu$: no momentum at $m=1$, towards 1 for large $m$."""
     L, mu = positive("L", real("L", L)), positive("mu", real("mu", mu))
     return (jnp.sqrt(L) - jnp.sqrt(mu)) / (jnp.sqrt(L) + jnp.sqrt(mu))
 
 
 @implements("M17.20")
-def nesterov_matrix(step, momentum, curvature):
+def nesterov_matrix(
+    step: Float[ArrayLike, "..."], momentum: Float[ArrayLike, "..."], curvature: Float[ArrayLike, "..."]
+) -> Float[Array, "... 2 2"]:
     r"""What a step does to $(\theta_k,\theta_{k-1})$ on $\frac h2\theta^2$:
     $\begin{pmatrix}(1+\rho)(1-\eta h)&-\rho(1-\eta h)\\1&0\end{pmatrix}$.
 

@@ -1,16 +1,22 @@
 r"""Newton's method, its approximations by a part of the Hessian, and the local models that they minimise."""
 
+from __future__ import annotations
+
+from collections.abc import Callable
+
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import ArrayLike, Float
 
+from corollary._types import Scalar
 from corollary._validate import concrete, one_of, positive, real
 from corollary.catalog import implements
 from corollary.optimization.minimize import Method
 
 
 @implements("B05.09", "M17.05", "T02.22")
-def newton(damping=1.0) -> Method:
+def newton(damping: Scalar = 1.0) -> Method:
     r"""$\theta_{k+1}=\theta_k-\alpha\,[\nabla^2f(\theta_k)]^{-1}\nabla f(\theta_k)$ for a vector $\theta$.
 
     Goes to the stationary point of the local quadratic model, a minimum only where the Hessian is positive definite.
@@ -20,7 +26,7 @@ def newton(damping=1.0) -> Method:
 
 
 @implements("B05.10")
-def block_newton(blocks, damping=1.0) -> Method:
+def block_newton(blocks: Float[ArrayLike, "d"], damping: Scalar = 1.0) -> Method:
     r"""$\theta_{k+1}=\theta_k-\alpha\,B(\theta_k)^{-1}\nabla f(\theta_k)$, $B$ the Hessian within blocks.
 
     `blocks` (d,) names the block of each coordinate: `arange(d)` keeps the diagonal, zeros keep everything. Near a
@@ -38,7 +44,7 @@ def block_newton(blocks, damping=1.0) -> Method:
 
 
 @implements("T02.02", "B05.09")
-def taylor_model(f, centre, order: int = 2):
+def taylor_model(f: Callable, centre: Float[ArrayLike, "..."], order: int = 2) -> Callable:
     r"""$w\mapsto f(c)+\nabla f(c)\cdot(w-c)+\frac12(w-c)^\top\nabla^2f(c)(w-c)$; `order` 1 leaves out the last term."""
     f, centre, order = _function(f), real("centre", centre), one_of("order", order, (1, 2))
     value, slope = jax.value_and_grad(f)(centre)
@@ -54,7 +60,7 @@ def taylor_model(f, centre, order: int = 2):
 
 
 @implements("B05.11")
-def isotropic_model(f, centre, step):
+def isotropic_model(f: Callable, centre: Float[ArrayLike, "..."], step: Scalar) -> Callable:
     r"""$w\mapsto f(c)+\nabla f(c)\cdot(w-c)+\frac1{2\eta}\|w-c\|^2$, whose minimiser is the gradient step; nowhere
     below an $L$-smooth $f$ if $\eta\le1/L$.
     """

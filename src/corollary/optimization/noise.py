@@ -1,11 +1,15 @@
 r"""The noise of stochastic gradients: variance, covariance, and the constants $\kappa_1,\kappa_2$ of the theorems."""
 
+from __future__ import annotations
+
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 from jax.flatten_util import ravel_pytree
+from jaxtyping import Array, ArrayLike, Float, PyTree
 
+from corollary._types import Scalar
 from corollary._validate import positive, real, whole, within
 from corollary.catalog import implements
 from corollary.optimization._arguments import start_of
@@ -13,18 +17,18 @@ from corollary.optimization.problem import FiniteSum
 
 
 @implements("B05.25")
-def gradient_variance(problem: FiniteSum, theta):
+def gradient_variance(problem: FiniteSum, theta: PyTree) -> Array:
     r"""$\frac1n\sum_i\|\nabla f_i(\theta)-\nabla f(\theta)\|^2$, the trace of `gradient_covariance`."""
     return jnp.sum(_centred(problem, theta) ** 2, axis=1).mean()
 
 
-def gradient_covariance(problem: FiniteSum, theta):
+def gradient_covariance(problem: FiniteSum, theta: PyTree) -> Array:
     r"""$\frac1n\sum_i(\nabla f_i-\nabla f)(\nabla f_i-\nabla f)^\top$ at $\theta$: shape (d, d)."""
     spread = _centred(problem, theta)
     return spread.T @ spread / spread.shape[0]
 
 
-def batch_factor(n: int, batch_size: int, *, replacement: bool = True):
+def batch_factor(n: int, batch_size: int, *, replacement: bool = True) -> float:
     r"""By what a batch multiplies the variance of one example: $\frac1B$ with replacement, $\frac{n-B}{B(n-1)}$
     without.
     """
@@ -44,7 +48,7 @@ class NoiseConstants(NamedTuple):
 
 
 @implements("M18.09")
-def noise_constants(x, y, kappa2) -> NoiseConstants:
+def noise_constants(x: Float[ArrayLike, "n d"], y: Float[ArrayLike, "n"], kappa2: Scalar) -> NoiseConstants:
     r"""The least $\kappa_1$ for a given $\kappa_2$ and least squares, $f_i(\theta)=\frac12(x_i\cdot\theta-y_i)^2$, one
     at a time.
 
@@ -64,7 +68,7 @@ def noise_constants(x, y, kappa2) -> NoiseConstants:
     return NoiseConstants(kappa1, kappa2, jnp.where(finite, centre + away, jnp.nan))
 
 
-def least_growth(x):
+def least_growth(x: Float[ArrayLike, "n d"]) -> Float[Array, ""]:
     r"""The infimum of the $\kappa_2$ that least squares with full column rank allows:
     $\lambda_{\max}(A^{-1}BA^{-1})$.
 
@@ -76,7 +80,9 @@ def least_growth(x):
 
 
 @implements("M18.14")
-def batch_constants(kappa1, kappa2, batch_size) -> tuple:
+def batch_constants(
+    kappa1: Float[ArrayLike, "..."], kappa2: Float[ArrayLike, "..."], batch_size: Float[ArrayLike, "..."]
+) -> tuple:
     r"""The constants of a batch drawn with replacement: $\frac{\kappa_1}B$ and $1+\frac{\kappa_2-1}B$.
 
     M prints $\frac{\kappa_2}B$ for the second, which cannot be: no batch has a second moment below
@@ -88,12 +94,14 @@ def batch_constants(kappa1, kappa2, batch_size) -> tuple:
 
 
 @implements("M18.18")
-def example_noise(problem: FiniteSum, theta):
+def example_noise(problem: FiniteSum, theta: PyTree) -> Array:
     r"""$R_i=\nabla f(\theta)-\nabla f_i(\theta)$ of every example, what a step adds to the gradient: shape (n, d)."""
     return -_centred(problem, theta)
 
 
-def decreasing_step(L, gradient_norm, second_moment):
+def decreasing_step(
+    L: Float[ArrayLike, "..."], gradient_norm: Float[ArrayLike, "..."], second_moment: Float[ArrayLike, "..."]
+) -> Float[Array, "..."]:
     r"""The step below which the expected value decreases for sure:
     $\frac{2\|\nabla f\|^2}{L\,\mathbb E\|\nabla f_i\|^2}$.
     """

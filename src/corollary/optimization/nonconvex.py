@@ -1,14 +1,18 @@
 r"""Smooth functions that are not convex, with known constants, and the double well."""
 
+from __future__ import annotations
+
 import jax
 import jax.numpy as jnp
+from jaxtyping import ArrayLike, Float
 
+from corollary._types import Scalar
 from corollary._validate import positive, real, whole, within
 from corollary.foundations import SIGMOID_SMOOTHNESS
 from corollary.optimization.problem import Problem
 
 
-def log_squares(start) -> Problem:
+def log_squares(start: Float[ArrayLike, "..."]) -> Problem:
     r"""$\sum_i\ln(1+\theta_i^2)$: $L=2$, minimum 0 at the origin, gradients at most $\sqrt d$ long, not PL."""
     start = real("start", start)
     zero = jnp.zeros_like(start)
@@ -17,7 +21,7 @@ def log_squares(start) -> Problem:
     )
 
 
-def cosine_wells(start) -> Problem:
+def cosine_wells(start: Float[ArrayLike, "..."]) -> Problem:
     r"""$\sum_i(1-\cos\theta_i)$: $L=1$, minimum 0 at every multiple of $2\pi$ (the origin is given), maxima between."""
     start = real("start", start)
     zero = jnp.zeros_like(start)
@@ -26,7 +30,9 @@ def cosine_wells(start) -> Problem:
     )
 
 
-def sigmoid_classification(x, y, start=None) -> Problem:
+def sigmoid_classification(
+    x: Float[ArrayLike, "n d"], y: Float[ArrayLike, "n"], start: Float[ArrayLike, "d"] | None = None
+) -> Problem:
     r"""$\frac1n\sum_i\sigma(-(2y_i-1)x_i\cdot\theta)$, $y\in\{0,1\}$: a smooth count of the errors, between 0 and 1.
 
     $L\le\lambda_{\max}(X^\top X/n)/(6\sqrt3)$; `minimum` is None, 0 is a lower bound.
@@ -42,7 +48,7 @@ def sigmoid_classification(x, y, start=None) -> Problem:
     return Problem(value, (x, y), start, L=L)
 
 
-def double_well(tilt=0.0, start=0.5) -> Problem:
+def double_well(tilt: Scalar = 0.0, start: Scalar = 0.5) -> Problem:
     r"""$\theta^4-2\theta^2+c\,\theta$ on the line: for $|c|<\frac{8}{3\sqrt3}$ two local minima, of which the one
     on the side of $-c$ is lower. Smooth on bounded sets only, with $L=12R^2-4$ on $|\theta|\le R$, $R\ge\sqrt{2/3}$.
     """
@@ -50,7 +56,7 @@ def double_well(tilt=0.0, start=0.5) -> Problem:
     return Problem(lambda theta, tilt: theta**4 - 2 * theta**2 + tilt * theta, (tilt,), start)
 
 
-def washboard(steps: int, *, L=1.0, gap=1.0, step=None) -> Problem:
+def washboard(steps: int, *, L: Scalar = 1.0, gap: Scalar = 1.0, step: Scalar | None = None) -> Problem:
     r"""On the line: a slope whose gradient dips between the iterates of gradient descent, and a bowl at its end.
 
     Every one of the first `steps` steps of $\eta\le1/L$ (which is the default) from `start` meets the same gradient

@@ -1,13 +1,18 @@
 r"""Reduce on plateau: gradient descent that divides its step when the loss has not come down for a while."""
 
+from __future__ import annotations
+
+from collections.abc import Callable
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import optax
+from jaxtyping import Array, ArrayLike, Float
 
 from corollary._engine.trees import each
 from corollary._show import shown
+from corollary._types import Scalar
 from corollary._validate import one_of, real, whole, within
 from corollary.catalog import implements
 from corollary.optimization._arguments import asked_for, step_of
@@ -26,7 +31,7 @@ class Plateau(NamedTuple):
 
 @implements("T02.39")
 def reduce_on_plateau(
-    step, *, factor=2.0, patience: int = 3, against: str = "last"
+    step: Scalar | Callable, *, factor: Scalar = 2.0, patience: int = 3, against: str = "last"
 ) -> optax.GradientTransformationExtraArgs:
     r"""Gradient descent; after `patience` steps in a row that did not lower the loss, $\eta\leftarrow\eta/$`factor`.
 
@@ -64,7 +69,7 @@ def reduce_on_plateau(
 
 
 @implements("T02.39")
-def plateau_reductions(step, L, factor=2.0):
+def plateau_reductions(step: Float[ArrayLike, "..."], L: Float[ArrayLike, "..."], factor: Scalar = 2.0) -> Array:
     r"""$\lceil\log_{\text{factor}}(\eta_0L/2)\rceil$: how often the step must be divided until it is below $2/L$."""
     step, L, factor = (real(n, v) for n, v in (("step", step), ("L", L), ("factor", factor)))
     within("step", step, 0.0, open="low"), within("L", L, 0.0, open="low")

@@ -1,15 +1,21 @@
 r"""The condition of Polyak and Łojasiewicz: $\frac12\|\nabla f(\theta)\|^2\ge\mu(f(\theta)-f^*)$ for all $\theta$."""
 
+from __future__ import annotations
+
+from collections.abc import Callable
+
 import jax
 import jax.numpy as jnp
+from jaxtyping import Array, ArrayLike, Float
 
+from corollary._types import Scalar
 from corollary._validate import concrete, real
 from corollary.catalog import implements
 from corollary.optimization.problem import Problem
 
 
 @implements("B05.21", "E03.08", "T06.07")
-def pl_ratio(f, minimum, theta):
+def pl_ratio(f: Callable, minimum: Scalar, theta: Float[ArrayLike, "..."]) -> Array:
     r"""$\frac{\frac12\|\nabla f(\theta)\|^2}{f(\theta)-f^*}$: at least $\mu$ everywhere, at most $L$; infinite at a
     minimiser.
     """
@@ -26,7 +32,7 @@ def pl_ratio(f, minimum, theta):
 
 
 @implements("B05.21", "E03.08", "T06.07")
-def pl_constant(f, minimum, points):
+def pl_constant(f: Callable, minimum: Scalar, points: Float[ArrayLike, "..."]) -> Float[Array, ""]:
     r"""The least ratio over `points` (n, ...): an upper bound of the constant $\mu$, 0 iff some stationary point is no
     minimum.
     """
@@ -36,7 +42,7 @@ def pl_constant(f, minimum, points):
     return jax.vmap(lambda theta: pl_ratio(f, minimum, theta))(points).min()
 
 
-def valley(start=(0.0, 2.0)) -> Problem:
+def valley(start: Float[ArrayLike, "2"] = (0.0, 2.0)) -> Problem:
     r"""$\frac12(y-\sin x)^2$: a curved valley of minima, Polyak-Łojasiewicz with $\mu=1$, not convex, smooth on strips
     only: the ratio is $1+\cos^2x$.
     """

@@ -1,10 +1,14 @@
 """The power method: the eigenvalue of largest modulus of a matrix that is only known through its products."""
 
+from __future__ import annotations
+
+from collections.abc import Callable
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import ArrayLike, Float
 
 from corollary._show import shown
 from corollary._validate import concrete, real, whole
@@ -26,7 +30,7 @@ class Power(NamedTuple):
 
 
 @implements("T02.38")
-def power_method(product, start, steps: int) -> Power:
+def power_method(product: Callable, start: Float[ArrayLike, "d"], steps: int) -> Power:
     r"""$u\leftarrow Hu/\|Hu\|$ from `start`, for a symmetric $H$ given as `product(u)`.
 
     The quotients approach the eigenvalue of largest modulus, with its sign, like $(\lambda_2/\lambda_1)^{2t}$. For the

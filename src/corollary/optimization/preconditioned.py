@@ -5,17 +5,23 @@ The same as plain descent in $z=Q^{-1/2}\theta$, and so governed by the spectrum
 that $Q$ approximates the Hessian; it must be the inverse.
 """
 
+from __future__ import annotations
+
+from collections.abc import Callable
+
 import jax.numpy as jnp
 import optax
 from jax.flatten_util import ravel_pytree
+from jaxtyping import Array, ArrayLike, Float
 
+from corollary._types import Scalar
 from corollary._validate import real
 from corollary.catalog import implements
 from corollary.optimization._arguments import step_of
 
 
 @implements("B05.14", "T02.21")
-def preconditioned(matrix, step=1.0) -> optax.GradientTransformation:
+def preconditioned(matrix: Float[ArrayLike, "..."], step: Scalar | Callable = 1.0) -> optax.GradientTransformation:
     r"""The update $-\eta\,Q\,g$ for the vector of all parameters; `matrix` is $Q$ (d, d), or its diagonal (d,): one
     step size for each coordinate.
     """
@@ -31,13 +37,13 @@ def preconditioned(matrix, step=1.0) -> optax.GradientTransformation:
 
 
 @implements("T02.21")
-def jacobi(hessian):
+def jacobi(hessian: Float[ArrayLike, "d d"]) -> Array:
     r"""$Q=\mathrm{Diag}(H)^{-1}$, as a vector: as many learning rates as coordinates, $1/H_{ii}$."""
     return 1 / jnp.diagonal(real("hessian", hessian, "d d"))
 
 
 @implements("B05.14", "T02.21")
-def preconditioned_spectrum(hessian, matrix):
+def preconditioned_spectrum(hessian: Float[ArrayLike, "d d"], matrix: Float[ArrayLike, "..."]) -> Array:
     r"""The eigenvalues of $Q^{1/2}HQ^{1/2}$, ascending: those of $QH$, all 1 if $Q=H^{-1}$."""
     dims = {}
     hessian, matrix = real("hessian", hessian, "d d", dims), real("matrix", matrix)

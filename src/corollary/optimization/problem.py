@@ -1,13 +1,17 @@
 """A problem: a function to minimise, together with what is known of it."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from typing import Any
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+from jaxtyping import Array, ArrayLike, Float, Int, PRNGKeyArray, PyTree
 
 from corollary._engine.trees import normal_like, size_of
+from corollary._types import Scalar
 from corollary._validate import positive, real, whole
 
 
@@ -33,20 +37,20 @@ class Problem(eqx.Module):
     minimum: jax.Array | None = None
     minimiser: Any = None
 
-    def __call__(self, theta):
+    def __call__(self, theta: Float[ArrayLike, "..."]) -> Float[Array, ""]:
         return self.function(theta, *self.data)
 
-    def gradient(self, theta):
+    def gradient(self, theta: Float[ArrayLike, "..."]) -> Float[Array, "..."]:
         return jax.grad(self)(theta)
 
-    def hessian(self, theta):
+    def hessian(self, theta: Float[ArrayLike, "..."]) -> Float[Array, "..."]:
         return jax.hessian(self)(theta)
 
-    def oracle(self, theta, *, key):
+    def oracle(self, theta: PyTree, *, key: PRNGKeyArray) -> PyTree:
         """What a method sees in a step; without noise it is the gradient."""
         return self.gradient(theta)
 
-    def seen(self, theta, *, key):
+    def seen(self, theta: PyTree, *, key: PRNGKeyArray) -> Float[Array, ""]:
         """The value that goes with it: of the batch that `oracle` draws with this key, or of $f$ itself."""
         return self(theta)
 
@@ -61,34 +65,36 @@ class FiniteSum(Problem):
     term: Callable = eqx.field(static=True, kw_only=True)
     batch_size: int = eqx.field(static=True, default=1, kw_only=True)
 
-    def gradients(self, theta):
+    def gradients(self, theta: PyTree) -> PyTree:
         r"""$\nabla f_i(\theta)$ of every example: leaves of shape (n, ...)."""
         return jax.vmap(lambda *example: jax.grad(self.term)(theta, *example))(*self.data)
 
-    def oracle(self, theta, *, key):
+    def oracle(self, theta: PyTree, *, key: PRNGKeyArray) -> PyTree:
         return batch_gradient(self, theta, self._draw(key))
 
-    def seen(self, theta, *, key):
+    def seen(self, theta: PyTree, *, key: PRNGKeyArray) -> Float[Array, ""]:
         return batch_value(self, theta, self._draw(key))
 
     def _draw(self, key):
         return jax.random.randint(key, (self.batch_size,), 0, self.data[0].shape[0])
 
 
-def batch_gradient(problem: FiniteSum, theta, chosen):
+def batch_gradient(problem: FiniteSum, theta: PyTree, chosen: Int[ArrayLike, "b"]) -> PyTree:
     r"""$\frac1B\sum_{i\in S}\nabla f_i(\theta)$ for the indices $S$ in `chosen`."""
     examples = tuple(a[chosen] for a in problem.data)
     slopes = jax.vmap(lambda *example: jax.grad(problem.term)(theta, *example))(*examples)
     return jax.tree.map(lambda slope: slope.mean(0), slopes)
 
 
-def batch_value(problem: FiniteSum, theta, chosen):
+def batch_value(problem: FiniteSum, theta: PyTree, chosen: Int[ArrayLike, "b"]) -> Float[Array, ""]:
     r"""$\frac1B\sum_{i\in S}f_i(\theta)$ for the indices $S$ in `chosen`."""
     examples = tuple(a[chosen] for a in problem.data)
     return jax.vmap(lambda *example: problem.term(theta, *example))(*examples).mean()
 
 
-def finite_sum(term: Callable, data: tuple, start, *, batch_size: int = 1, **known) -> FiniteSum:
+def finite_sum(
+    term: Callable, data: tuple, start: Float[ArrayLike, "..."], *, batch_size: int = 1, **known: Any
+) -> FiniteSum:
     """The mean of `term(theta, *example)` over the examples in `data`, with what is `known` of it (`L`, `mu`, ...)."""
     batch_size = whole("batch_size", batch_size)
     data = tuple(real(f"data[{i}]", a) for i, a in enumerate(data))
@@ -114,12 +120,12 @@ class Noisy(Problem):
 
     sigma: jax.Array = eqx.field(kw_only=True)
 
-    def oracle(self, theta, *, key):
+    def oracle(self, theta: PyTree, *, key: PRNGKeyArray) -> PyTree:
         noise, root = normal_like(key, theta), jnp.sqrt(size_of(theta))
         return jax.tree.map(lambda slope, xi: slope + self.sigma * (xi / root), self.gradient(theta), noise)
 
 
-def noisy(problem: Problem, sigma) -> Noisy:
+def noisy(problem: Problem, sigma: Scalar) -> Noisy:
     r"""`problem` seen through gradients with independent noise of variance $\sigma^2$ (its mean square norm)."""
     sigma = positive("sigma", real("sigma", sigma, ""))
     if not isinstance(problem, Problem):

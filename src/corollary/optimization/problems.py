@@ -1,15 +1,25 @@
 """Problems with known constants: quadratics, least squares, ridge logistic loss, and instances that attain bounds."""
 
+from __future__ import annotations
+
 import jax
 import jax.numpy as jnp
+from jaxtyping import ArrayLike, Float, PRNGKeyArray
 
+from corollary._types import Scalar
 from corollary._validate import positive, real, whole, within
 from corollary.catalog import implements
 from corollary.optimization.problem import Problem
 
 
 @implements("T02.18")
-def quadratic(spectrum, start=None, *, minimiser=None, rotation=None) -> Problem:
+def quadratic(
+    spectrum: Float[ArrayLike, "d"],
+    start: Float[ArrayLike, "d"] | None = None,
+    *,
+    minimiser: Float[ArrayLike, "d"] | None = None,
+    rotation: Float[ArrayLike, "d d"] | None = None,
+) -> Problem:
     r"""$f(\theta)=\frac12(\theta-\theta^*)^\top H(\theta-\theta^*)$ with the given eigenvalues of $H$.
 
     `rotation` is an orthogonal matrix whose columns are the eigenvectors (the axes unless given). Negative eigenvalues
@@ -46,7 +56,7 @@ def quadratic(spectrum, start=None, *, minimiser=None, rotation=None) -> Problem
     )
 
 
-def random_quadratic(dim: int, condition, *, key, L=1.0) -> Problem:
+def random_quadratic(dim: int, condition: Scalar, *, key: PRNGKeyArray, L: Scalar = 1.0) -> Problem:
     r"""A quadratic with eigenvalues spaced geometrically from $L/\kappa$ to $L$ along random axes, from a random
     start.
     """
@@ -59,7 +69,9 @@ def random_quadratic(dim: int, condition, *, key, L=1.0) -> Problem:
     return quadratic(spectrum, start, minimiser=centre, rotation=rotation)
 
 
-def least_squares(x, y, start=None) -> Problem:
+def least_squares(
+    x: Float[ArrayLike, "n d"], y: Float[ArrayLike, "n"], start: Float[ArrayLike, "d"] | None = None
+) -> Problem:
     r"""$f(\theta)=\frac1{2n}\|X\theta-y\|^2$; PL with the least positive eigenvalue of $X^\top X/n$, full rank or
     not.
     """
@@ -86,7 +98,9 @@ def least_squares(x, y, start=None) -> Problem:
     )
 
 
-def ridge_logistic(x, y, penalty, start=None) -> Problem:
+def ridge_logistic(
+    x: Float[ArrayLike, "n d"], y: Float[ArrayLike, "n"], penalty: Scalar, start: Float[ArrayLike, "d"] | None = None
+) -> Problem:
     r"""$f(\theta)=\frac1n\sum\ln(1+e^{-(2y-1)x\cdot\theta})+\frac C2\|\theta\|^2$ without bias, $y\in\{0,1\}$, $C>0$.
 
     $L=\lambda_{\max}(X^\top X/n)/4+C$ and $\mu=C$ are bounds; the minimiser is Newton's.
@@ -118,7 +132,7 @@ def ridge_logistic(x, y, penalty, start=None) -> Problem:
     )
 
 
-def huber(threshold, start=1.0, *, L=1.0) -> Problem:
+def huber(threshold: Scalar, start: Scalar = 1.0, *, L: Scalar = 1.0) -> Problem:
     r"""$\frac L2\theta^2$ for $|\theta|\le\delta$, $L\delta|\theta|-\frac L2\delta^2$ beyond: convex, $L$-smooth, on
     the line.
 
@@ -136,7 +150,7 @@ def huber(threshold, start=1.0, *, L=1.0) -> Problem:
     return Problem(value, (threshold, L), start, L=L, mu=zero, minimum=zero, minimiser=zero)
 
 
-def wavy(start=12.3) -> Problem:
+def wavy(start: Scalar = 12.3) -> Problem:
     r"""$\theta^2+3\sin^2\theta$ on the line: not convex, but Polyak-Łojasiewicz with $\mu\ge\frac1{32}$ (0.1755),
     $L=8$.
     """

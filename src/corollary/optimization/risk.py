@@ -4,14 +4,23 @@ The inputs are normal with mean 0, the label is $y=\theta^*\cdot x+\sigma\xi$ wi
 $\frac12(y-\theta\cdot x)^2$.
 """
 
-import jax.numpy as jnp
+from __future__ import annotations
 
+import jax.numpy as jnp
+from jaxtyping import Array, ArrayLike, Float
+
+from corollary._types import Scalar
 from corollary._validate import positive, real, whole, within
 from corollary.catalog import implements
 
 
 @implements("B05.02")
-def gaussian_risk(theta, truth, sigma, covariance=None):
+def gaussian_risk(
+    theta: Float[ArrayLike, "d"],
+    truth: Float[ArrayLike, "d"],
+    sigma: Scalar,
+    covariance: Float[ArrayLike, "d d"] | None = None,
+) -> Array:
     r"""$\mathcal R(\theta)=\frac12\big(\sigma^2+(\theta-\theta^*)^\top\Sigma(\theta-\theta^*)\big)$ ($\Sigma=I$ unless
     given): what the empirical risk of a fixed $\theta$ has as its mean.
 
@@ -27,7 +36,7 @@ def gaussian_risk(theta, truth, sigma, covariance=None):
 
 
 @implements("B05.02")
-def erm_training_risk(n: int, dim: int, sigma):
+def erm_training_risk(n: int, dim: int, sigma: Scalar) -> Array:
     r"""$\mathbb E\,\mathcal R_S(\hat\theta)=\frac{\sigma^2}2(1-\frac dn)$ for $n\ge d$ samples whose inputs have rank
     $d$, whatever they are; $\frac{2n}{\sigma^2}\mathcal R_S(\hat\theta)$ is $\chi^2_{n-d}$.
     """
@@ -36,7 +45,7 @@ def erm_training_risk(n: int, dim: int, sigma):
 
 
 @implements("B05.02")
-def erm_expected_risk(n: int, dim: int, sigma):
+def erm_expected_risk(n: int, dim: int, sigma: Scalar) -> Array:
     r"""$\mathbb E\,\mathcal R(\hat\theta)=\frac{\sigma^2}2(1+\frac d{n-d-1})$ for $n\ge d+2$ normal samples, whatever
     $\Sigma$; with fewer the mean is infinite.
     """

@@ -4,13 +4,18 @@ The step itself is Optax's (`optax.sgd`, with a number or a schedule); here is w
 one makes of a path.
 """
 
+from __future__ import annotations
+
+from collections.abc import Callable
 from typing import Literal
 
 import jax
 import jax.numpy as jnp
 import optax
+from jaxtyping import PRNGKeyArray, PyTree
 
 from corollary._engine.trees import each
+from corollary._types import Scalar
 from corollary._validate import one_of, whole
 from corollary.catalog import implements
 from corollary.optimization.minimize import Method, Path, Pointed, method_of, point
@@ -62,7 +67,7 @@ def minibatch(
 
 
 @implements("B05.24", "E03.16", "M18.02", "T02.10", "M07.03", "M07.05", "M07.14")
-def sgd(step, *, batch_size: int = 1, sampling: Sampling = "with") -> Method:
+def sgd(step: Scalar | Callable, *, batch_size: int = 1, sampling: Sampling = "with") -> Method:
     r"""$\theta_{k+1}=\theta_k-\eta_kG_k$ with the mean gradient $G_k$ of a random batch; `step` is a number or a
     schedule.
     """
@@ -111,7 +116,7 @@ def _mean_with(mean, new, k):
 
 
 @implements("T02.24", "T02.26")
-def best_iterate(path: Path):
+def best_iterate(path: Path) -> PyTree:
     r"""The iterate with the least gradient among $\theta_0,\dots,\theta_{K-1}$: what the theorem returns.
 
     It needs the true gradients, which the method does not see; `random_iterate` does without.
@@ -120,7 +125,7 @@ def best_iterate(path: Path):
 
 
 @implements("B05.30")
-def random_iterate(path: Path, *, key):
+def random_iterate(path: Path, *, key: PRNGKeyArray) -> PyTree:
     r"""One of $\theta_0,\dots,\theta_{K-1}$, each as likely: its expected squared gradient is the average along the
     path.
     """

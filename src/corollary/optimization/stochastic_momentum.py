@@ -5,13 +5,17 @@ step is a random linear map of the two numbers that a method remembers per coord
 follow a fixed 4 by 4 matrix. Its spectral radius is the factor by which the expected loss shrinks per step.
 """
 
+from __future__ import annotations
+
 from typing import NamedTuple
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+from jaxtyping import Array, ArrayLike, Float, PRNGKeyArray, PyTree
 
 from corollary._show import shown
+from corollary._types import Scalar
 from corollary._validate import one_of, positive, real, whole, within
 from corollary.catalog import implements
 from corollary.optimization.problem import Problem
@@ -26,7 +30,7 @@ class CoordinateLeastSquares(Problem):
     curvatures: jax.Array = eqx.field(kw_only=True)
     amplitude: str = eqx.field(static=True, default="normal", kw_only=True)
 
-    def oracle(self, theta, *, key):
+    def oracle(self, theta: PyTree, *, key: PRNGKeyArray) -> Array:
         which, size = jax.random.split(key)
         draw = jax.random.normal if self.amplitude == "normal" else jax.random.rademacher
         z = draw(size, (), dtype=theta.dtype)
@@ -35,7 +39,9 @@ class CoordinateLeastSquares(Problem):
 
 
 @implements("M18.23")
-def coordinate_least_squares(curvatures, start=None, *, amplitude: str = "normal") -> CoordinateLeastSquares:
+def coordinate_least_squares(
+    curvatures: Float[ArrayLike, "d"], start: Float[ArrayLike, "d"] | None = None, *, amplitude: str = "normal"
+) -> CoordinateLeastSquares:
     r"""$f(\theta)=\frac1{2d}\sum_ih_i\theta_i^2$, seen through samples $x=\sqrt{h_i}\,z\,e_i$ that 0 fits exactly.
 
     The amplitude $z$ is normal or a sign; without noise in it every visit shows the true curvature.
@@ -64,7 +70,16 @@ def coordinate_least_squares(curvatures, start=None, *, amplitude: str = "normal
 
 
 @implements("M18.23")
-def second_moment_matrix(method: str, step, momentum, curvature, *, share, fourth, compensation=0.0):
+def second_moment_matrix(
+    method: str,
+    step: Float[ArrayLike, "..."],
+    momentum: Float[ArrayLike, "..."],
+    curvature: Float[ArrayLike, "..."],
+    *,
+    share: Float[ArrayLike, "..."],
+    fourth: Float[ArrayLike, "..."],
+    compensation: Float[ArrayLike, "..."] = 0.0,
+) -> Array:
     r"""$\mathbb E[A\otimes A]$ of one coordinate, shape (..., 4, 4): with probability `share` its slope is
     $hz^2$ times its value, with $\mathbb Ez^2=1$ and $\mathbb Ez^4=$ `fourth`, otherwise 0.
 
@@ -91,7 +106,7 @@ def second_moment_matrix(method: str, step, momentum, curvature, *, share, fourt
     return _kron(at_rest, at_rest) + mean * cross + square * _kron(force, force)
 
 
-def spectral_radius_by_squaring(matrix, *, squarings: int = 40):
+def spectral_radius_by_squaring(matrix: Float[ArrayLike, "... d d"], *, squarings: int = 40) -> Array:
     r"""The largest modulus of an eigenvalue, by repeated squaring, $\rho(A)=\lim\|A^{2^j}\|^{2^{-j}}$; shape (...).
 
     After $j$ squarings the error is about $2j\,2^{-j}$, and the rounding times how far powers of the matrix outgrow
@@ -113,7 +128,16 @@ def spectral_radius_by_squaring(matrix, *, squarings: int = 40):
 
 
 @implements("M18.23")
-def contraction(method: str, step, momentum, curvatures, *, amplitude: str = "normal", compensation=0.0, squarings=40):
+def contraction(
+    method: str,
+    step: Scalar,
+    momentum: Scalar,
+    curvatures: Float[ArrayLike, "d"],
+    *,
+    amplitude: str = "normal",
+    compensation: Scalar = 0.0,
+    squarings: int = 40,
+) -> Float[Array, ""]:
     """The factor per step of the expected loss on `coordinate_least_squares`, in the long run: the worst
     coordinate's.
     """
@@ -140,7 +164,7 @@ class Best(NamedTuple):
 
 
 @implements("M18.23")
-def best_contraction(method: str, curvatures, *, amplitude: str = "normal") -> Best:
+def best_contraction(method: str, curvatures: Float[ArrayLike, "d"], *, amplitude: str = "normal") -> Best:
     r"""The best step and momentum of heavy ball or Nesterov (`"sgd"`: the best step alone).
 
     For every $\rho$ the best $\frac\eta{1-\rho}$, by a grid that follows its best point and closes in on it; over

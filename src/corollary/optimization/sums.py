@@ -1,15 +1,25 @@
 r"""Finite sums and oracles with known noise: what stochastic gradient descent is measured on."""
 
+from __future__ import annotations
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+from jaxtyping import ArrayLike, Float
 
 from corollary._engine.trees import drawn_like
+from corollary._types import Scalar
 from corollary._validate import positive, real, within
 from corollary.optimization.problem import FiniteSum, Problem, finite_sum
 
 
-def least_squares_sum(x, y, start=None, *, batch_size: int = 1) -> FiniteSum:
+def least_squares_sum(
+    x: Float[ArrayLike, "n d"],
+    y: Float[ArrayLike, "n"],
+    start: Float[ArrayLike, "d"] | None = None,
+    *,
+    batch_size: int = 1,
+) -> FiniteSum:
     r"""$f_i(\theta)=\frac12(x_i\cdot\theta-y_i)^2$, with all constants exact."""
     dims = {}
     x, y = real("x", x, "n d", dims), real("y", y, "n", dims)
@@ -27,7 +37,13 @@ def least_squares_sum(x, y, start=None, *, batch_size: int = 1) -> FiniteSum:
     )
 
 
-def sigmoid_sum(x, y, start=None, *, batch_size: int = 1) -> FiniteSum:
+def sigmoid_sum(
+    x: Float[ArrayLike, "n d"],
+    y: Float[ArrayLike, "n"],
+    start: Float[ArrayLike, "d"] | None = None,
+    *,
+    batch_size: int = 1,
+) -> FiniteSum:
     r"""$f_i(\theta)=\frac1{1+e^{y_ix_i\cdot\theta}}$, $y_i=\pm1$: bounded, not convex.
 
     $L=\frac{\lambda_{\max}(X^\top X/n)}{6\sqrt3}$ bounds the curvature, $\frac14\|x_i\|$ the gradients, 0 the value.
@@ -49,7 +65,7 @@ class Coin(Problem):
         return jax.tree.map(lambda slope, sign: slope + self.spread * sign, self.gradient(theta), signs)
 
 
-def coin(problem: Problem, spread) -> Coin:
+def coin(problem: Problem, spread: Scalar) -> Coin:
     r"""`problem` seen through gradients with independent noise $\pm s$ in each coordinate: $\kappa_1=ds^2$,
     $\kappa_2=1$.
     """
@@ -70,7 +86,7 @@ class Walk(Problem):
         return jnp.where(up, self.sigma, -self.sigma)
 
 
-def walk(L, sigma) -> Walk:
+def walk(L: Scalar, sigma: Scalar) -> Walk:
     r"""$\frac L2\theta^2$ from $\theta_0=\sigma/L$ through gradients of size $\sigma$ exactly, unbiased while
     $|\theta|\le\sigma/L$.
 

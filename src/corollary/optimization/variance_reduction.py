@@ -1,14 +1,18 @@
 r"""Control variates for finite sums: gradients of single examples whose noise vanishes at the minimum (SVRG, SAG)."""
 
+from __future__ import annotations
+
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import optax
 from jax.flatten_util import ravel_pytree
+from jaxtyping import Array, PRNGKeyArray, PyTree
 
 from corollary._engine.trees import Draws, draws_from, each, next_key
 from corollary._show import shown
+from corollary._types import Scalar
 from corollary._validate import one_of, whole
 from corollary.catalog import implements
 from corollary.optimization._arguments import asked_for, positive_of, start_of
@@ -32,7 +36,9 @@ class Epoch(NamedTuple):
 
 
 @implements("M18.24")
-def svrg(step, inner: int, *, option: str = "random", key=None) -> optax.GradientTransformationExtraArgs:
+def svrg(
+    step: Scalar, inner: int, *, option: str = "random", key: PRNGKeyArray | None = None
+) -> optax.GradientTransformationExtraArgs:
     r"""SVRG: $\theta\leftarrow\theta-\eta(\nabla f_i(\theta)-\nabla f_i(\tilde\theta)+\nabla f(\tilde\theta))$ with $i$
     uniform, and a new snapshot $\tilde\theta$ after every `inner` steps.
 
@@ -79,7 +85,7 @@ def svrg(step, inner: int, *, option: str = "random", key=None) -> optax.Gradien
 
 
 @implements("M18.24")
-def sag(step) -> Method:
+def sag(step: Scalar) -> Method:
     r"""SAG: refresh the stored gradient of one example, uniformly drawn, and move along the mean of all stored ones.
 
     The table starts at zero; it has as many rows as there are examples, and so is for `minimize` alone.
@@ -105,7 +111,7 @@ def sag(step) -> Method:
 
 
 @implements("M18.24")
-def svrg_variance(problem: FiniteSum, theta, snapshot):
+def svrg_variance(problem: FiniteSum, theta: PyTree, snapshot: PyTree) -> Array:
     r"""The mean squared distance of SVRG's direction from $\nabla f(\theta)$; with `snapshot=None` that of a plain
     stochastic gradient.
     """
@@ -118,7 +124,7 @@ def svrg_variance(problem: FiniteSum, theta, snapshot):
 
 
 @implements("M18.24")
-def gradient_alignment(problem: FiniteSum, theta, *, key):
+def gradient_alignment(problem: FiniteSum, theta: PyTree, *, key: PRNGKeyArray) -> Array:
     r"""The cosine of the angle between a minibatch gradient, as the oracle shows it, and the full gradient."""
     _finite_sum(problem)
     theta = start_of(problem, theta, "theta")

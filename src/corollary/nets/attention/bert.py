@@ -4,11 +4,15 @@ A sequence is [CLS], the tokens, [SEP], and maybe a second sentence and another 
 words on both sides; heads turn them into answers. All weights are trained on, also those of the encoder.
 """
 
-from typing import NamedTuple
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+from jaxtyping import Array, ArrayLike, Bool, Float, Int, PRNGKeyArray
 
 from corollary._show import shown
 from corollary._validate import labels, whole
@@ -52,13 +56,13 @@ class BERT(eqx.Module):
         heads: int,
         depth: int,
         *,
-        key,
+        key: PRNGKeyArray,
         hidden: int | None = None,
         positions: str = "learned",
-        activation=jax.nn.gelu,
+        activation: Callable = jax.nn.gelu,
         dropout: float = 0.0,
         unroll: int = 4,
-        **options,
+        **options: Any,
     ):
         keys = jax.random.split(key, 3)
         self.embedding = TokenEmbedding(
@@ -90,7 +94,14 @@ class BERT(eqx.Module):
         """The token in the place of a word that is to be guessed."""
         return self.vocabulary + 2
 
-    def __call__(self, tokens, segments=None, mask=None, *, key=None):
+    def __call__(
+        self,
+        tokens: Int[ArrayLike, "..."],
+        segments: Int[ArrayLike, "_"] | None = None,
+        mask: Bool[ArrayLike, "..."] | None = None,
+        *,
+        key: PRNGKeyArray | None = None,
+    ) -> Float[Array, "..."]:
         """The vectors (T, width) of `tokens` (T,); `mask` as in attention, everybody sees everybody without."""
         keys = keys_of(key, 2)
         x = self.embedding(tokens, dropout=self.dropout, key=keys[0])
@@ -99,7 +110,7 @@ class BERT(eqx.Module):
             x = x + jax.nn.one_hot(segments, 2, dtype=self.segment.dtype) @ self.segment
         return self.encoder(jax.vmap(self.norm)(x), mask, key=keys[1])
 
-    def sentences(self, first, second=None) -> Sentences:
+    def sentences(self, first: Int[ArrayLike, "n"], second: Int[ArrayLike, "m"] | None = None) -> Sentences:
         """[CLS] first [SEP], and then second [SEP] where there is one."""
         first = labels("first", first, self.vocabulary, "n")
         cls, sep = jnp.asarray([self.cls]), jnp.asarray([self.sep])
@@ -119,14 +130,21 @@ class PretrainingBERT(eqx.Module):
     words: TokenHead
     follows: ClassHead
 
-    def __init__(self, encoder: BERT, *, key):
+    def __init__(self, encoder: BERT, *, key: PRNGKeyArray):
         word_key, follow_key = jax.random.split(key)
         width = encoder.segment.shape[1]
         self.encoder = encoder
         self.words = TokenHead(width, encoder.vocabulary, key=word_key)
         self.follows = ClassHead(width, 2, key=follow_key)
 
-    def __call__(self, tokens, segments=None, mask=None, *, key=None):
+    def __call__(
+        self,
+        tokens: Int[ArrayLike, "..."],
+        segments: Int[ArrayLike, "..."] | None = None,
+        mask: Bool[ArrayLike, "..."] | None = None,
+        *,
+        key: PRNGKeyArray | None = None,
+    ) -> tuple[Float[Array, "..."], Float[Array, "..."]]:
         """Logits (T, vocabulary) of the words and (2,) of "no" and "yes, it follows"."""
         x = self.encoder(tokens, segments, mask, key=key)
         return self.words(x), self.follows(x)

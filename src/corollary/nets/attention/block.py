@@ -5,9 +5,14 @@ the shortcut, as in the texts, `"pre"` before attention and network, so that the
 input to output, `"none"` nowhere.
 """
 
+from __future__ import annotations
+
+from collections.abc import Callable
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+from jaxtyping import Array, ArrayLike, Bool, Float, Int, PRNGKeyArray
 
 from corollary._validate import one_of, real, whole, within
 from corollary.catalog import implements
@@ -65,16 +70,16 @@ class EncoderBlock(eqx.Module):
         heads: int = 1,
         hidden: int | None = None,
         *,
-        key,
+        key: PRNGKeyArray,
         order: str = "post",
-        activation=relu,
-        feed_forward=None,
+        activation: Callable = relu,
+        feed_forward: Callable | None = None,
         bias: str = "all",
         scales: tuple[float, float] = (1.0, 1.0),
         dropout: float = 0.0,
         size: int | None = None,
         value_size: int | None = None,
-        initialisation=uniform_fan_in,
+        initialisation: Callable = uniform_fan_in,
     ):
         attention_key, network_key = jax.random.split(key)
         self.attention = MultiHeadAttention(
@@ -93,13 +98,26 @@ class EncoderBlock(eqx.Module):
             raise ValueError(f"scales must be two numbers, one for attention and one for the network, got {scales!r}.")
         self.around = tuple(Sublayer(width, order, scale, dropout) for scale in scales)
 
-    def __call__(self, x, mask=None, *, causal: bool = False, key=None):
+    def __call__(
+        self,
+        x: Float[ArrayLike, "..."],
+        mask: Bool[ArrayLike, "..."] | None = None,
+        *,
+        causal: bool = False,
+        key: PRNGKeyArray | None = None,
+    ) -> Float[Array, "..."]:
         """The tokens `x` (T, width) after the block. With a key, a share of the activations is dropped."""
         keys = keys_of(key, 2)
         x = self.around[0](x, lambda x: self.attention(x, None, mask, causal=causal), keys[0])
         return self.around[1](x, jax.vmap(self.feed_forward), keys[1])
 
-    def step(self, x, keys, values, position):
+    def step(
+        self,
+        x: Float[ArrayLike, "..."],
+        keys: Float[ArrayLike, "..."],
+        values: Float[ArrayLike, "..."],
+        position: Int[ArrayLike, ""],
+    ) -> tuple[Float[Array, "..."], Float[Array, "..."], Float[Array, "..."]]:
         """One more token of a sequence of which `position` were seen: `x` (width,) attends to those and to itself.
 
         Returns its output, and the cached keys and values (length, heads, size) with its own filled in.

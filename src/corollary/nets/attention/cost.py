@@ -4,7 +4,10 @@ Multiplications are those of the matrix products, each with one addition; entryw
 shortcuts) is left out, as in the texts. `autodiff.multiplications` counts the same in a program.
 """
 
-from typing import NamedTuple
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import jax
 
@@ -71,7 +74,7 @@ def recurrent_cost(length: int, units: int, inputs: int) -> tuple[int, int]:
 
 
 @implements("M13.46")
-def sequential_steps(f, *arguments) -> int:
+def sequential_steps(f: Callable, *arguments: Any) -> int:
     """The turns of the loops in `f(*arguments)`, which cannot be run at the same time: those of a loop in a loop count
     as often as they are run. Loops of unknown length cannot be counted."""
     if not callable(f):

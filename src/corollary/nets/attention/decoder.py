@@ -1,8 +1,14 @@
 r"""The decoder of a transformer: attention to the earlier tokens of the target, then to the source."""
 
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+from jaxtyping import Array, ArrayLike, Float, Int, PRNGKeyArray
 
 from corollary._validate import one_of
 from corollary.catalog import implements
@@ -39,13 +45,13 @@ class DecoderBlock(eqx.Module):
         heads: int = 1,
         hidden: int | None = None,
         *,
-        key,
+        key: PRNGKeyArray,
         order: str = "post",
-        activation=relu,
-        feed_forward=None,
+        activation: Callable = relu,
+        feed_forward: Callable | None = None,
         bias: str = "all",
         dropout: float = 0.0,
-        initialisation=uniform_fan_in,
+        initialisation: Callable = uniform_fan_in,
     ):
         keys = jax.random.split(key, 3)
         has_bias = one_of("bias", bias, BIASES) == "all"
@@ -57,14 +63,28 @@ class DecoderBlock(eqx.Module):
         )
         self.around = tuple(Sublayer(width, order, 1.0, dropout) for _ in range(3))
 
-    def __call__(self, x, context, *, causal: bool = True, key=None):
+    def __call__(
+        self,
+        x: Float[ArrayLike, "..."],
+        context: Float[ArrayLike, "..."],
+        *,
+        causal: bool = True,
+        key: PRNGKeyArray | None = None,
+    ) -> Float[Array, "..."]:
         """The target tokens `x` (T, width) after the block; `causal=False` leaves out the mask that makes a decoder."""
         keys = keys_of(key, 3)
         x = self.around[0](x, lambda x: self.attention(x, causal=causal), keys[0])
         x = self.around[1](x, lambda x: self.cross(x, context), keys[1])
         return self.around[2](x, jax.vmap(self.feed_forward), keys[2])
 
-    def step(self, x, keys, values, position, context):
+    def step(
+        self,
+        x: Float[ArrayLike, "..."],
+        keys: Float[ArrayLike, "..."],
+        values: Float[ArrayLike, "..."],
+        position: Int[ArrayLike, ""],
+        context: Sequence[Array],
+    ) -> tuple[Float[Array, "..."], Float[Array, "..."], Float[Array, "..."]]:
         """One more target token `x` (width,), as in `EncoderBlock.step`; `context` is `cross.keys_values(...)`."""
         tokens, keys, values = cached_attention(self.attention, self.around[0], x[None], keys, values, position)
         tokens = self.around[1](tokens, lambda x: self.cross.attend(x, *context))
@@ -84,7 +104,7 @@ class PrintedDecoderBlock(eqx.Module):
     feed_forward: eqx.Module
     around: tuple[Sublayer, Sublayer, Sublayer]
 
-    def __init__(self, width: int, heads: int = 1, hidden: int | None = None, *, key):
+    def __init__(self, width: int, heads: int = 1, hidden: int | None = None, *, key: PRNGKeyArray):
         keys = jax.random.split(key, 3)
         self.attention = MultiHeadAttention(width, heads, key=keys[0])
         self.masked = MultiHeadAttention(width, heads, key=keys[1])
@@ -93,7 +113,7 @@ class PrintedDecoderBlock(eqx.Module):
         )
         self.around = tuple(Sublayer(width, "post", 1.0, 0.0) for _ in range(3))
 
-    def __call__(self, x):
+    def __call__(self, x: Float[ArrayLike, "..."]) -> Float[Array, "..."]:
         """The tokens `x` (T, width) after the block."""
         x = self.around[0](x, self.attention)
         x = self.around[1](x, lambda x: self.masked(x, causal=True))
@@ -108,7 +128,15 @@ class Decoder(eqx.Module):
     norm: eqx.nn.LayerNorm | None
 
     def __init__(
-        self, width: int, heads: int, depth: int, hidden: int | None = None, *, key, unroll: int = 4, **options
+        self,
+        width: int,
+        heads: int,
+        depth: int,
+        hidden: int | None = None,
+        *,
+        key: PRNGKeyArray,
+        unroll: int = 4,
+        **options: Any,
     ):
         def make(key):
             return DecoderBlock(width, heads, hidden, key=key, **options)
@@ -120,13 +148,20 @@ class Decoder(eqx.Module):
     def width(self) -> int:
         return self.stack.blocks.attention.query.weight.shape[-1]
 
-    def __call__(self, x, context, *, causal: bool = True, key=None):
+    def __call__(
+        self,
+        x: Float[ArrayLike, "T width"],
+        context: Float[ArrayLike, "_ width"],
+        *,
+        causal: bool = True,
+        key: PRNGKeyArray | None = None,
+    ) -> Float[Array, "T _"]:
         """The target tokens `x` (T, width) after all blocks, on a `context` (S, width)."""
         x, context = tokens_of("x", x, self.width), tokens_of("context", context, self.width)
         x = self.stack(x, context, causal=causal, key=key)
         return x if self.norm is None else jax.vmap(self.norm)(x)
 
-    def contexts(self, context):
+    def contexts(self, context: Float[ArrayLike, "..."]) -> tuple[Float[Array, "..."], Float[Array, "..."]]:
         """Keys and values of the context in every block, (depth, S, heads, size) each: computed once per source."""
 
         def turn(block, x, key):
@@ -134,7 +169,14 @@ class Decoder(eqx.Module):
 
         return self.stack.run(turn, jnp.zeros(()))[1]
 
-    def step(self, x, keys, values, position, contexts):
+    def step(
+        self,
+        x: Float[ArrayLike, "..."],
+        keys: Float[ArrayLike, "..."],
+        values: Float[ArrayLike, "..."],
+        position: Int[ArrayLike, ""],
+        contexts: Sequence[Array],
+    ) -> tuple[Float[Array, "..."], Float[Array, "..."], Float[Array, "..."]]:
         """One more target token `x` (width,) through all blocks; the caches are (depth, length, heads, size)."""
 
         def turn(block, x, key, extra):

@@ -4,15 +4,26 @@ Queries have shape (T, d) or (T, heads, d), keys (S, d) or (S, heads, d), values
 boolean, True where a query may attend to a key, and broadcast against (T, S) or (heads, T, S).
 """
 
+from __future__ import annotations
+
 import jax
 import jax.numpy as jnp
+from jaxtyping import Array, ArrayLike, Bool, Float
 
 from corollary._validate import positive, real
 from corollary.catalog import implements
 
 
 @implements("B10.35", "B10.37", "E06.01", "E06.06", "M13.33")
-def dot_product_attention(q, k, v, mask=None, *, causal: bool = False, scale: float | None = None):
+def dot_product_attention(
+    q: Float[ArrayLike, "T headsd"],
+    k: Float[ArrayLike, "S headsd"],
+    v: Float[ArrayLike, "S headse"],
+    mask: Bool[ArrayLike, "..."] | None = None,
+    *,
+    causal: bool = False,
+    scale: float | None = None,
+) -> Float[Array, "..."]:
     r"""$\mathrm{softmax}(\tau QK^\top)V$ with the softmax along the keys and $\tau=1/\sqrt{d}$ unless `scale` is given.
 
     `causal=True` lets query $i$ attend to the keys $j\le i$ only. A query to which the mask leaves no key gets the
@@ -33,7 +44,14 @@ def dot_product_attention(q, k, v, mask=None, *, causal: bool = False, scale: fl
 
 
 @implements("B10.35", "M13.34", "M13.41")
-def attention_weights(q, k, mask=None, *, causal: bool = False, scale: float | None = None):
+def attention_weights(
+    q: Float[ArrayLike, "T headsd"],
+    k: Float[ArrayLike, "S headsd"],
+    mask: Bool[ArrayLike, "..."] | None = None,
+    *,
+    causal: bool = False,
+    scale: float | None = None,
+) -> Float[Array, "_ _ _"]:
     r"""$A=\mathrm{softmax}(\tau QK^\top)$, of shape (T, S) or (heads, T, S): positive, and each row sums to 1.
 
     Entries that the mask excludes are exactly 0 and their logits do not count in the sum.
@@ -46,7 +64,7 @@ def attention_weights(q, k, mask=None, *, causal: bool = False, scale: float | N
 
 
 @implements("M13.34")
-def attention_entropy(weights):
+def attention_entropy(weights: Float[ArrayLike, "... T S"]) -> Float[Array, "..."]:
     r"""$-\sum_ja_{ij}\ln a_{ij}$ of every row: 0 when one key has all the weight, $\ln S$ when all have the same."""
     weights = real("weights", weights, "... T S")
     return jax.scipy.special.entr(weights).sum(-1)

@@ -1,8 +1,13 @@
 """Tokens as vectors: a row of a table for what a token is, plus a vector for where it stands."""
 
+from __future__ import annotations
+
+from collections.abc import Callable
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+from jaxtyping import Array, ArrayLike, Float, Int, PRNGKeyArray
 
 from corollary._validate import labels, one_of, whole
 from corollary.nets.attention.block import drop
@@ -28,7 +33,14 @@ class TokenEmbedding(eqx.Module):
     length: int = eqx.field(static=True)
 
     def __init__(
-        self, vocabulary: int, length: int, width: int, *, key, positions: str = "learned", initialisation=None
+        self,
+        vocabulary: int,
+        length: int,
+        width: int,
+        *,
+        key: PRNGKeyArray,
+        positions: str = "learned",
+        initialisation: Callable | None = None,
     ):
         initialisation = normal(0.02) if initialisation is None else initialisation
         shape = whole("vocabulary", vocabulary), whole("width", width)
@@ -38,7 +50,14 @@ class TokenEmbedding(eqx.Module):
         learned = positions == "learned"
         self.places = LearnedPositions(length, width, key=place_key, initialisation=initialisation) if learned else None
 
-    def __call__(self, tokens, start: int | jax.Array = 0, *, dropout: float = 0.0, key=None):
+    def __call__(
+        self,
+        tokens: Int[ArrayLike, "T"],
+        start: int | jax.Array = 0,
+        *,
+        dropout: float = 0.0,
+        key: PRNGKeyArray | None = None,
+    ) -> Float[Array, "T _"]:
         """Tokens (T,) at the positions `start`, `start + 1`, … as vectors (T, width)."""
         rows, width = self.weight.shape
         tokens = labels("tokens", tokens, rows, "T")

@@ -1,8 +1,14 @@
 """Blocks in a row: the encoder, which sees whole sequences, and the stack of any blocks as one compiled loop."""
 
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+from jaxtyping import Array, ArrayLike, Bool, Float, Int, PRNGKeyArray
 
 from corollary._validate import whole
 from corollary.catalog import implements
@@ -20,16 +26,25 @@ class BlockStack(eqx.Module):
     depth: int = eqx.field(static=True)
     unroll: int = eqx.field(static=True)
 
-    def __init__(self, make, depth: int, *, key, unroll: int = 4):
+    def __init__(self, make: Callable, depth: int, *, key: PRNGKeyArray, unroll: int = 4):
         self.depth = whole("depth", depth)
         self.unroll = min(whole("unroll", unroll), self.depth)
         self.blocks = eqx.filter_vmap(make)(jax.random.split(key, self.depth))
 
-    def __call__(self, x, *arguments, key=None, **options):
+    def __call__(
+        self, x: Float[ArrayLike, "..."], *arguments: Any, key: PRNGKeyArray | None = None, **options: Any
+    ) -> Float[Array, "..."]:
         """`x` after all blocks, each called as `block(x, *arguments, key=..., **options)`."""
         return self.run(lambda block, x, key: (block(x, *arguments, key=key, **options), None), x, key=key)[0]
 
-    def run(self, turn, x, extras=None, *, key=None):
+    def run(
+        self,
+        turn: Callable,
+        x: Float[ArrayLike, "..."],
+        extras: Sequence[Any] | None = None,
+        *,
+        key: PRNGKeyArray | None = None,
+    ) -> tuple:
         """Carry `x` through `turn(block, x, key)`, or `turn(block, x, key, extra)`, which returns it and an output.
 
         `extras` have one entry per block along their first axis; so have the stacked outputs.
@@ -58,7 +73,15 @@ class Encoder(eqx.Module):
     norm: eqx.nn.LayerNorm | None
 
     def __init__(
-        self, width: int, heads: int, depth: int, hidden: int | None = None, *, key, unroll: int = 4, **options
+        self,
+        width: int,
+        heads: int,
+        depth: int,
+        hidden: int | None = None,
+        *,
+        key: PRNGKeyArray,
+        unroll: int = 4,
+        **options: Any,
     ):
         def make(key):
             return EncoderBlock(width, heads, hidden, key=key, **options)
@@ -70,12 +93,21 @@ class Encoder(eqx.Module):
     def width(self) -> int:
         return self.stack.blocks.attention.query.weight.shape[-1]
 
-    def __call__(self, x, mask=None, *, causal: bool = False, key=None):
+    def __call__(
+        self,
+        x: Float[ArrayLike, "T width"],
+        mask: Bool[ArrayLike, "..."] | None = None,
+        *,
+        causal: bool = False,
+        key: PRNGKeyArray | None = None,
+    ) -> Float[Array, "T width"]:
         """The tokens `x` (T, width) after all blocks."""
         x = self.stack(tokens_of("x", x, self.width), mask, causal=causal, key=key)
         return x if self.norm is None else jax.vmap(self.norm)(x)
 
-    def layers(self, x, mask=None, *, causal: bool = False):
+    def layers(
+        self, x: Float[ArrayLike, "T width"], mask: Bool[ArrayLike, "..."] | None = None, *, causal: bool = False
+    ) -> Float[Array, "_ _ _"]:
         """The tokens after every block: (depth, T, width), without the last normalisation of `order="pre"`."""
 
         def turn(block, x, key):
@@ -84,7 +116,13 @@ class Encoder(eqx.Module):
 
         return self.stack.run(turn, tokens_of("x", x, self.width))[1]
 
-    def step(self, x, keys, values, position):
+    def step(
+        self,
+        x: Float[ArrayLike, "..."],
+        keys: Float[ArrayLike, "..."],
+        values: Float[ArrayLike, "..."],
+        position: Int[ArrayLike, ""],
+    ) -> tuple[Float[Array, "..."], Float[Array, "..."], Float[Array, "..."]]:
         """One more token `x` (width,) through all blocks, causally; the caches are (depth, length, heads, size)."""
 
         def turn(block, x, key, extra):

@@ -1,10 +1,13 @@
 """What is put on top of an encoder for a task: a class of the whole, of every token, or a span of tokens."""
 
+from __future__ import annotations
+
 from typing import NamedTuple
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+from jaxtyping import Array, ArrayLike, Float, PRNGKeyArray
 
 from corollary._show import shown
 from corollary._validate import real
@@ -18,10 +21,10 @@ class ClassHead(eqx.Module):
 
     layer: FullyConnected
 
-    def __init__(self, width: int, classes: int, *, key):
+    def __init__(self, width: int, classes: int, *, key: PRNGKeyArray):
         self.layer = FullyConnected(width, classes, key=key)
 
-    def __call__(self, x):
+    def __call__(self, x: Float[ArrayLike, "T width"]) -> Float[Array, "_"]:
         """Logits (classes,) from the tokens `x` (T, width)."""
         return self.layer(real("x", x, "T width", finite=False)[0])
 
@@ -32,10 +35,10 @@ class TokenHead(eqx.Module):
 
     layer: FullyConnected
 
-    def __init__(self, width: int, classes: int, *, key):
+    def __init__(self, width: int, classes: int, *, key: PRNGKeyArray):
         self.layer = FullyConnected(width, classes, key=key)
 
-    def __call__(self, x):
+    def __call__(self, x: Float[ArrayLike, "T width"]) -> Float[Array, "T _"]:
         """Logits (T, classes) from the tokens `x` (T, width)."""
         return jax.vmap(self.layer)(real("x", x, "T width", finite=False))
 
@@ -46,10 +49,10 @@ class SpanHead(eqx.Module):
 
     layer: FullyConnected
 
-    def __init__(self, width: int, *, key):
+    def __init__(self, width: int, *, key: PRNGKeyArray):
         self.layer = FullyConnected(width, 2, key=key)
 
-    def __call__(self, x):
+    def __call__(self, x: Float[ArrayLike, "T width"]) -> Float[Array, "_ _"]:
         """Scores (2, T) of the tokens `x` (T, width) as start and as end."""
         return jax.vmap(self.layer)(real("x", x, "T width", finite=False)).T
 
@@ -65,7 +68,7 @@ class Span(NamedTuple):
 
 
 @implements("E06.18")
-def best_span(starts, ends) -> Span:
+def best_span(starts: Float[ArrayLike, "T"], ends: Float[ArrayLike, "T"]) -> Span:
     r"""The span $i\le j$ with the largest $s_i+e_j$ in one pass: the best start so far, for every end."""
     dims = {}
     starts, ends = real("starts", starts, "T", dims), real("ends", ends, "T", dims)

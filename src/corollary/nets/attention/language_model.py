@@ -7,10 +7,18 @@ r"""A language model: a transformer that only decodes, each token from the ones 
 `cache` and `step` give the same one token at a time: what `corollary.language` decodes with.
 """
 
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+from jax.typing import DTypeLike
+from jaxtyping import Array, ArrayLike, Float, Int, PRNGKeyArray
 
+from corollary._types import NetworkLike
 from corollary._validate import labels, real, whole
 from corollary.catalog import implements
 from corollary.nets.attention.block import keys_of
@@ -45,13 +53,13 @@ class LanguageModel(eqx.Module):
         heads: int,
         depth: int,
         *,
-        key,
+        key: PRNGKeyArray,
         hidden: int | None = None,
         positions: str = "learned",
-        activation=jax.nn.gelu,
+        activation: Callable = jax.nn.gelu,
         dropout: float = 0.0,
         unroll: int = 4,
-        initialisation=None,
+        initialisation: Callable | None = None,
     ):
         initialisation = normal(0.02) if initialisation is None else initialisation
         token_key, block_key = jax.random.split(key)
@@ -88,13 +96,13 @@ class LanguageModel(eqx.Module):
         """The token that stands before the first one."""
         return self.vocabulary
 
-    def __call__(self, tokens, *, key=None):
+    def __call__(self, tokens: Int[ArrayLike, "..."], *, key: PRNGKeyArray | None = None) -> Float[Array, "..."]:
         """Logits (T, vocabulary) of the token that follows each of `tokens` (T,). With a key, dropout acts."""
         keys = keys_of(key, 2)
         x = self.embedding(tokens, dropout=self.dropout, key=keys[0])
         return self._logits(self.encoder(x, causal=True, key=keys[1]))
 
-    def log_probability(self, tokens):
+    def log_probability(self, tokens: Int[ArrayLike, "T"]) -> Float[Array, ""]:
         r"""$\sum_n\ln p(y_n\mid y_{1:n-1})$ of a whole sequence, from the start."""
         tokens = labels("tokens", tokens, self.vocabulary, "T")
         return -token_cross_entropy(self(after_start(tokens, self.start)), tokens).sum()
@@ -105,7 +113,7 @@ class LanguageModel(eqx.Module):
         instead = f": corollary.language.LastTokens(model, {limit}) goes on with the last {limit} of them"
         return empty_cache(self.encoder.stack, room(length, limit, instead=instead))
 
-    def step(self, token, cache: KeyValueCache):
+    def step(self, token: Int[ArrayLike, ""], cache: KeyValueCache) -> tuple[Float[Array, "_"], Any]:
         """Logits (vocabulary,) of the token after `token`, which comes after those in the cache; and the new cache."""
         check_room(cache)
         token = labels("token", token, self.vocabulary + 1, "")
@@ -118,7 +126,14 @@ class LanguageModel(eqx.Module):
 
 
 @implements("B10.63")
-def next_token_loss(network, sequences, *, key=None, dtype=None, start: bool = True):
+def next_token_loss(
+    network: NetworkLike,
+    sequences: Int[ArrayLike, "batch T"],
+    *,
+    key: PRNGKeyArray | None = None,
+    dtype: DTypeLike | None = None,
+    start: bool = True,
+) -> Float[Array, ""]:
     r"""Mean of $-\ln p(y_n\mid y_{1:n-1})$ over all tokens of `sequences` (batch, T), in nats.
 
     Inputs are (start, $y_1,\dots,y_{T-1}$) and targets $(y_1,\dots,y_T)$. With `start=False` the sequences are pieces
@@ -138,7 +153,7 @@ def next_token_loss(network, sequences, *, key=None, dtype=None, start: bool = T
     return token_cross_entropy(logits, targets).mean()
 
 
-def token_cross_entropy(logits, targets):
+def token_cross_entropy(logits: Float[ArrayLike, "..."], targets: Int[ArrayLike, "..."]) -> Float[Array, "..."]:
     r"""$-\ln\mathrm{softmax}_y(z)$ for logits (..., classes) and targets (...), in single precision at least.
 
     A comparison picks the target's logit, because it melts into the sums before and after: no copy of the logits in
@@ -152,7 +167,7 @@ def token_cross_entropy(logits, targets):
     return jax.nn.logsumexp(wide, axis=-1) - jnp.sum(jnp.where(hit, wide, 0), axis=-1)
 
 
-def in_dtype(network, dtype):
+def in_dtype(network: NetworkLike, dtype: DTypeLike) -> LanguageModel:
     """The network with its floating-point arrays in another precision; gradients come back in the first one."""
     return jax.tree.map(lambda a: a.astype(dtype) if eqx.is_inexact_array(a) else a, network)
 

@@ -1,10 +1,14 @@
 """The two tasks that BERT learns from plain text: fill in hidden words, and tell whether a sentence follows another."""
 
+from __future__ import annotations
+
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array, ArrayLike, Bool, Float, Int, PRNGKeyArray
 
 from corollary._show import shown
 from corollary._validate import labels, whole, within
@@ -26,7 +30,15 @@ class Masked(NamedTuple):
 
 
 @implements("E06.16")
-def mask_tokens(tokens, vocabulary: int, mask: int, *, key, rate: float = RATE, shares=SHARES) -> Masked:
+def mask_tokens(
+    tokens: Int[ArrayLike, "... T"],
+    vocabulary: int,
+    mask: int,
+    *,
+    key: PRNGKeyArray,
+    rate: float = RATE,
+    shares: Sequence[float] = SHARES,
+) -> Masked:
     """Choose each token with probability `rate`; a chosen one becomes `mask`, a random word, or stays as it is.
 
     `shares` are the probabilities of the three, 80 %, 10 % and 10 % unless given: words that stay or are replaced keep
@@ -47,7 +59,9 @@ def mask_tokens(tokens, vocabulary: int, mask: int, *, key, rate: float = RATE, 
 
 
 @implements("E06.16")
-def masked_loss(logits, targets, chosen):
+def masked_loss(
+    logits: Float[ArrayLike, "..."], targets: Int[ArrayLike, "..."], chosen: Bool[ArrayLike, "..."]
+) -> Float[Array, ""]:
     """Mean of the cross-entropy over the chosen tokens alone, in nats: logits (..., T, words); 0 if none is chosen.
 
     Targets that are not chosen may be anything, special tokens too.
@@ -71,7 +85,7 @@ class Pairs(NamedTuple):
 
 
 @implements("E06.17")
-def sentence_pairs(sentences, *, key) -> Pairs:
+def sentence_pairs(sentences: Int[ArrayLike, "n L"], *, key: PRNGKeyArray) -> Pairs:
     """Each sentence (n, L) but the last with its successor, or, half of the time, with another drawn at random.
 
     The random one is drawn among all sentences that are not the successor.

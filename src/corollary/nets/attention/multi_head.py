@@ -1,7 +1,12 @@
 r"""Attention with several heads: each has its own queries, keys and values; an output matrix mixes what they found."""
 
+from __future__ import annotations
+
+from collections.abc import Callable
+
 import equinox as eqx
 import jax
+from jaxtyping import Array, ArrayLike, Bool, Float, PRNGKeyArray, Shaped
 
 from corollary._validate import real, whole
 from corollary.catalog import implements
@@ -30,13 +35,13 @@ class MultiHeadAttention(eqx.Module):
         inputs: int,
         heads: int = 1,
         *,
-        key,
+        key: PRNGKeyArray,
         size: int | None = None,
         value_size: int | None = None,
         outputs: int | None = None,
         context_inputs: int | None = None,
         bias: bool = False,
-        initialisation=uniform_fan_in,
+        initialisation: Callable = uniform_fan_in,
     ):
         inputs, heads = whole("inputs", inputs), whole("heads", heads)
         if size is None and inputs % heads:
@@ -56,24 +61,46 @@ class MultiHeadAttention(eqx.Module):
         self.output = layer(keys[3], heads * value_size, outputs)
         self.heads = heads
 
-    def __call__(self, x, context=None, mask=None, *, causal: bool = False):
+    def __call__(
+        self,
+        x: Shaped[ArrayLike, "..."],
+        context: Float[ArrayLike, "..."] | None = None,
+        mask: Bool[ArrayLike, "..."] | None = None,
+        *,
+        causal: bool = False,
+    ) -> Float[Array, "..."]:
         """The tokens `x` after they have attended to `context` (to themselves if None): (T, outputs)."""
         return self.attend(x, *self.keys_values(x if context is None else context), mask, causal=causal)
 
-    def queries(self, x):
+    def queries(self, x: Shaped[ArrayLike, "..."]) -> Float[Array, "..."]:
         """The queries of the tokens `x`, (T, heads, size)."""
         return self._project(self.query, "x", x)
 
-    def keys_values(self, context):
+    def keys_values(self, context: Shaped[ArrayLike, "..."]) -> tuple[Float[Array, "..."], Float[Array, "..."]]:
         """Keys (S, heads, size) and values (S, heads, value_size): what a cache keeps of each token."""
         return self._project(self.key, "context", context), self._project(self.value, "context", context)
 
-    def attend(self, x, keys, values, mask=None, *, causal: bool = False):
+    def attend(
+        self,
+        x: Shaped[ArrayLike, "..."],
+        keys: Float[ArrayLike, "..."],
+        values: Float[ArrayLike, "S headse"],
+        mask: Bool[ArrayLike, "..."] | None = None,
+        *,
+        causal: bool = False,
+    ) -> Float[Array, "..."]:
         """The tokens `x` after they have attended to these keys and values: (T, outputs)."""
         out = dot_product_attention(self.queries(x), keys, values, mask, causal=causal)
         return jax.vmap(self.output)(out.reshape(out.shape[0], -1))
 
-    def weights(self, x, context=None, mask=None, *, causal: bool = False):
+    def weights(
+        self,
+        x: Float[ArrayLike, "..."],
+        context: Float[ArrayLike, "..."] | None = None,
+        mask: Bool[ArrayLike, "..."] | None = None,
+        *,
+        causal: bool = False,
+    ) -> Float[Array, "..."]:
         """Who attends to whom: (heads, T, S)."""
         keys, _ = self.keys_values(x if context is None else context)
         return attention_weights(self.queries(x), keys, mask, causal=causal)

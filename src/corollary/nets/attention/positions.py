@@ -1,9 +1,15 @@
 r"""Positional encodings: vectors that are added to the tokens, because attention by itself does not see their order."""
 
+from __future__ import annotations
+
+from collections.abc import Callable
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.typing import DTypeLike
+from jaxtyping import Array, ArrayLike, Float, PRNGKeyArray
 
 from corollary._validate import positive, real, whole
 from corollary.catalog import implements
@@ -13,7 +19,9 @@ BASE = 10_000.0
 
 
 @implements("B10.45", "E06.08", "M13.43")
-def sinusoidal_positions(length: int, size: int, *, base: float = BASE, paired: bool = True, dtype=None):
+def sinusoidal_positions(
+    length: int, size: int, *, base: float = BASE, paired: bool = True, dtype: DTypeLike | None = None
+) -> Float[Array, "_ _"]:
     r"""$p_{t,2i}=\sin(t\omega_i)$, $p_{t,2i+1}=\cos(t\omega_i)$, $\omega_i=\text{base}^{-2i/\text{size}}$.
 
     Shape (length, size); `size` must be even: the coordinates come in pairs of one frequency, so that a shift of the
@@ -30,7 +38,7 @@ def sinusoidal_positions(length: int, size: int, *, base: float = BASE, paired: 
 
 
 @implements("B10.45", "M13.43")
-def shift_rotation(offset: int, size: int, *, base: float = BASE):
+def shift_rotation(offset: int, size: int, *, base: float = BASE) -> Float[Array, "_ _"]:
     r"""The rotation $R_s$ with $p_{t+s}=R_sp_t$ at every $t$, for the paired sinusoidal encoding: (size, size).
 
     On the pair $(\sin t\omega_i,\cos t\omega_i)$ it acts by the angle $s\omega_i$.
@@ -45,7 +53,7 @@ def shift_rotation(offset: int, size: int, *, base: float = BASE):
 
 
 @implements("M13.43")
-def random_positions(length: int, size: int, *, key):
+def random_positions(length: int, size: int, *, key: PRNGKeyArray) -> Float[Array, "_ _"]:
     r"""Independent standard normal vectors: $\langle q_i,q_j\rangle\approx\text{size}\cdot\delta_{ij}$."""
     return jax.random.normal(key, (whole("length", length), whole("size", size)))
 
@@ -56,12 +64,12 @@ class LearnedPositions(eqx.Module):
 
     table: jax.Array
 
-    def __init__(self, length: int, size: int, *, key, initialisation=None):
+    def __init__(self, length: int, size: int, *, key: PRNGKeyArray, initialisation: Callable | None = None):
         shape = whole("length", length), whole("size", size)
         initialisation = normal(0.02) if initialisation is None else initialisation
         self.table = initialisation(key, shape, jnp.result_type(float))
 
-    def __call__(self, x, start: int | jax.Array = 0):
+    def __call__(self, x: Float[ArrayLike, "T size"], start: int | jax.Array = 0) -> Float[Array, "T size"]:
         """`x` at the positions `start`, `start + 1`, ..."""
         length, size = self.table.shape
         x = real("x", x, f"T {size}", finite=False)

@@ -6,10 +6,17 @@ network.generate(source, length=20, end=1)    # the most probable token, again a
 network.given(source)                         # a language model of the target, for `corollary.language`
 """
 
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+from jaxtyping import Array, ArrayLike, Float, Int, PRNGKeyArray
 
+from corollary._types import NetworkLike
 from corollary._validate import labels, whole
 from corollary.catalog import implements
 from corollary.nets._greedy import most_probable
@@ -50,12 +57,12 @@ class Transformer(eqx.Module):
         heads: int,
         depth: int,
         *,
-        key,
+        key: PRNGKeyArray,
         hidden: int | None = None,
         positions: str = "sinusoidal",
         dropout: float = 0.0,
         unroll: int = 4,
-        **options,
+        **options: Any,
     ):
         keys = jax.random.split(key, 5)
         target = whole("target", target)
@@ -73,18 +80,32 @@ class Transformer(eqx.Module):
         """The target token that stands before the first one."""
         return self.readout.weight.shape[0]
 
-    def encode(self, source, *, key=None):
+    def encode(self, source: Int[ArrayLike, "..."], *, key: PRNGKeyArray | None = None) -> Float[Array, "..."]:
         """The context (S, width) that the decoder attends to."""
         keys = keys_of(key, 2)
         return self.encoder(self.source(source, dropout=self.dropout, key=keys[0]), key=keys[1])
 
-    def decode(self, context, tokens, *, causal: bool = True, key=None):
+    def decode(
+        self,
+        context: Float[ArrayLike, "..."],
+        tokens: Int[ArrayLike, "..."],
+        *,
+        causal: bool = True,
+        key: PRNGKeyArray | None = None,
+    ) -> Float[Array, "..."]:
         """Logits (T, target) of the token after each of `tokens` (T,), of which the first is `start`."""
         keys = keys_of(key, 2)
         x = self.target(tokens, dropout=self.dropout, key=keys[0])
         return jax.vmap(self.readout)(self.decoder(x, context, causal=causal, key=keys[1]))
 
-    def __call__(self, source, target, *, causal: bool = True, key=None):
+    def __call__(
+        self,
+        source: Int[ArrayLike, "..."],
+        target: Int[ArrayLike, "T"],
+        *,
+        causal: bool = True,
+        key: PRNGKeyArray | None = None,
+    ) -> Float[Array, "..."]:
         """Logits (T, target) of each token of `target` (T,) given the ones before it and `source` (S,)."""
         keys = keys_of(key, 2)
         target = labels("target", target, self.start, "T")
@@ -92,15 +113,15 @@ class Transformer(eqx.Module):
             self.encode(source, key=keys[0]), after_start(target, self.start), causal=causal, key=keys[1]
         )
 
-    def log_probability(self, source, target):
+    def log_probability(self, source: Int[ArrayLike, "..."], target: Int[ArrayLike, "..."]) -> Float[Array, ""]:
         r"""$\sum_n\ln p(y_n\mid y_{1:n-1},x)$."""
         return -token_cross_entropy(self(source, target), jnp.asarray(target)).sum()
 
-    def given(self, source) -> "Conditioned":
+    def given(self, source: Int[ArrayLike, "..."]) -> "Conditioned":
         """The language model of the target that this source leaves."""
         return Conditioned(self, self.decoder.contexts(self.encode(source)))
 
-    def generate(self, source, length: int, end: int | None = None):
+    def generate(self, source: Int[ArrayLike, "..."], length: int, end: int | None = None) -> Int[Array, "..."]:
         """The target (length,) by the most probable token at every step, filled up with `end` after the first."""
         return most_probable(self.given(source), whole("length", length, 1, self.target.length), end)
 
@@ -124,7 +145,7 @@ class Conditioned(eqx.Module):
         """What `step` remembers, before the first token, with room for `length` tokens."""
         return empty_cache(self.network.decoder.stack, room(length, self.network.target.length))
 
-    def step(self, token, cache: KeyValueCache):
+    def step(self, token: Int[ArrayLike, ""], cache: KeyValueCache) -> tuple[Float[Array, "_"], Any]:
         """Logits (vocabulary,) of the token after `token`, which comes after those in the cache; and the new cache."""
         check_room(cache)
         network, token = self.network, labels("token", token, self.vocabulary + 1, "")
@@ -133,7 +154,9 @@ class Conditioned(eqx.Module):
         return network.readout(x), KeyValueCache(keys, values, cache.position + 1)
 
 
-def teacher_forcing_loss(network, batch, *, key=None):
+def teacher_forcing_loss(
+    network: NetworkLike, batch: Sequence[Array], *, key: PRNGKeyArray | None = None
+) -> Float[Array, ""]:
     r"""Mean of $-\ln p(y_n\mid y_{1:n-1},x)$ over all tokens of the targets, in nats.
 
     `BatchLoss(teacher_forcing_loss)` trains by it: `batch` is the pair of sources (batch, S) and targets (batch, T).

@@ -3,9 +3,15 @@ r"""The vision transformer: an image is a sequence of patches.
 Images have shape (channels, height, width), as those of convolutional layers.
 """
 
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+from jaxtyping import Array, ArrayLike, Float, PRNGKeyArray
 
 from corollary._validate import real, whole
 from corollary.catalog import implements
@@ -17,7 +23,7 @@ from corollary.nets.layers import FullyConnected
 
 
 @implements("B10.64", "E06.19")
-def image_patches(image, size: int):
+def image_patches(image: Float[ArrayLike, "channels height width"], size: int) -> Float[Array, "_ _"]:
     """The patches (count, channels * size * size) of an image (channels, height, width), row after row.
 
     Nothing is lost: `from_patches` puts them together again.
@@ -33,7 +39,7 @@ def image_patches(image, size: int):
 
 
 @implements("B10.64", "E06.19")
-def from_patches(rows, shape: tuple[int, int, int]):
+def from_patches(rows: Float[ArrayLike, "count entries"], shape: tuple[int, int, int]) -> Float[Array, "_ _ _"]:
     """The image (channels, height, width) of which these are the patches."""
     channels, height, width = (whole("shape", a) for a in shape)
     rows = real("rows", rows, "count entries", finite=False)
@@ -72,15 +78,15 @@ class ViT(eqx.Module):
         heads: int,
         depth: int,
         *,
-        key,
+        key: PRNGKeyArray,
         hidden: int | None = None,
         positions: bool = True,
-        activation=jax.nn.gelu,
+        activation: Callable = jax.nn.gelu,
         order: str = "pre",
         dropout: float = 0.0,
-        initialisation=uniform_fan_in,
+        initialisation: Callable = uniform_fan_in,
         unroll: int = 4,
-        **options,
+        **options: Any,
     ):
         self.shape, self.patch = tuple(whole("shape", a) for a in shape), whole("patch", patch)
         # the patches of a blank image tell how many there are, and whether they fit
@@ -105,18 +111,18 @@ class ViT(eqx.Module):
         self.readout = FullyConnected(width, classes, key=keys[4], initialisation=initialisation)
         self.dropout = float(dropout)
 
-    def __call__(self, image, *, key=None):
+    def __call__(self, image: Float[ArrayLike, "..."], *, key: PRNGKeyArray | None = None) -> Float[Array, "..."]:
         """Logits (classes,) of one image."""
         keys = keys_of(key, 2)
         x = drop(self.tokens(image), self.dropout, keys[0])
         return self.readout(self.encoder(x, key=keys[1])[0])
 
-    def tokens(self, image):
+    def tokens(self, image: Float[ArrayLike, "..."]) -> Float[Array, "..."]:
         """[CLS] and the embedded patches with their positions: what the encoder gets, (count + 1, width)."""
         image = real("image", image, " ".join(map(str, self.shape)), finite=False)
         x = jnp.concatenate([self.cls, jax.vmap(self.embedding)(image_patches(image, self.patch))])
         return x if self.places is None else self.places(x)
 
-    def kernel(self):
+    def kernel(self) -> Array:
         """The convolution that the embedding is: its kernel (width, channels, patch, patch), of stride `patch`."""
         return self.embedding.weight.reshape(-1, self.shape[0], self.patch, self.patch)

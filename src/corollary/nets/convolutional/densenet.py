@@ -1,16 +1,22 @@
 r"""Dense networks: every layer sees all that came before it, side by side in channels."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
+from typing import Any
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+from jax.typing import DTypeLike
+from jaxtyping import Array, ArrayLike, Float, PRNGKeyArray
 
 from corollary._validate import whole
 from corollary.catalog import implements
 from corollary.nets.convolutional.blocks import Head, NormConv, batch_convolve, draw_kernel, states, to_batch
 from corollary.nets.convolutional.resnet import ImageClassifier
 from corollary.nets.normalisation import BatchNorm
+from corollary.nets.normalisation.batch import BatchMoments
 
 
 @implements("B10.26")
@@ -23,7 +29,7 @@ class DenseBlock(eqx.Module):
 
     layers: tuple[NormConv, ...]
 
-    def __init__(self, inputs: int, layers: int, growth: int, *, key):
+    def __init__(self, inputs: int, layers: int, growth: int, *, key: PRNGKeyArray):
         inputs, layers, growth = whole("inputs", inputs), whole("layers", layers), whole("growth", growth)
         keys = jax.random.split(key, layers)
         self.layers = tuple(NormConv(inputs + i * growth, growth, key=k) for i, k in enumerate(keys))
@@ -38,10 +44,12 @@ class DenseBlock(eqx.Module):
         r"""$k_0+Lk$."""
         return sum(self.layers[-1].kernel.shape[2:])
 
-    def state(self):
+    def state(self) -> tuple:
         return states(self.layers)
 
-    def __call__(self, x, state, training: bool):
+    def __call__(
+        self, x: Float[ArrayLike, "..."], state: Sequence[Any], training: bool
+    ) -> tuple[Float[Array, "..."], tuple]:
         moved = []
         for layer, old in zip(self.layers, state, strict=True):
             out, new = layer(x, old, training)
@@ -55,13 +63,15 @@ class Transition(eqx.Module):
 
     layer: NormConv
 
-    def __init__(self, inputs: int, outputs: int, *, key):
+    def __init__(self, inputs: int, outputs: int, *, key: PRNGKeyArray):
         self.layer = NormConv(inputs, outputs, 1, key=key)
 
-    def state(self):
+    def state(self) -> BatchMoments:
         return self.layer.state()
 
-    def __call__(self, x, state, training: bool):
+    def __call__(
+        self, x: Float[ArrayLike, "..."], state: BatchMoments, training: bool
+    ) -> tuple[Float[Array, "..."], Any]:
         x, state = self.layer(x, state, training)
         n, h, w, c = x.shape
         blocks = x[:, : h // 2 * 2, : w // 2 * 2].reshape(n, h // 2, 2, w // 2, 2, c)
@@ -87,7 +97,7 @@ class DenseNet(ImageClassifier):
         channels: int,
         classes: int,
         *,
-        key,
+        key: PRNGKeyArray,
         stages: Sequence[int] = (6, 6, 6),
         growth: int = 12,
         compression: float = 0.5,
@@ -113,7 +123,14 @@ class DenseNet(ImageClassifier):
     def _layers(self):
         return self.blocks, self.transitions, self.norm
 
-    def batch(self, x, state, *, training: bool = False, dtype=None):
+    def batch(
+        self,
+        x: Float[ArrayLike, "n channels h w"],
+        state: Sequence[Any],
+        *,
+        training: bool = False,
+        dtype: DTypeLike | None = None,
+    ) -> tuple[Float[Array, "n _"], tuple[tuple, tuple, Any]]:
         x = batch_convolve(to_batch(x, self.stem.shape[2], dtype), self.stem)
         (*blocks,), (*transitions,), norm = state
         for i, block in enumerate(self.blocks):

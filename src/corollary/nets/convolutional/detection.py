@@ -3,14 +3,18 @@ r"""Is a known signal in here? Sliding correlations of a reference with an obser
 Observations have $N$ entries, the reference $N'$; windows start at $n=0..N-N'$.
 """
 
+from __future__ import annotations
+
 from typing import NamedTuple
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array, ArrayLike, Bool, Float, Int, PRNGKeyArray
 
 from corollary._show import shown
+from corollary._types import Scalar
 from corollary._validate import labels, positive, real, whole, within
 from corollary.catalog import implements
 from corollary.linear import fit_newton
@@ -34,7 +38,14 @@ class Observations(NamedTuple):
 
 @implements("M14.01")
 def signal_data(
-    n: int, *, key, reference=REFERENCE, length: int = 25, background=3.0, noise=0.5, present=0.5
+    n: int,
+    *,
+    key: PRNGKeyArray,
+    reference: Float[ArrayLike, "m"] = REFERENCE,
+    length: int = 25,
+    background: Scalar = 3.0,
+    noise: Scalar = 0.5,
+    present: Scalar = 0.5,
 ) -> Observations:
     r"""`n` signals of $N(0,b^2)$ noise; into each, with probability `present`, a copy $\mathbf R+N(0,s^2)$ is written.
 
@@ -59,7 +70,7 @@ def signal_data(
 
 
 @implements("M14.02")
-def sliding_pearson(reference, x):
+def sliding_pearson(reference: Float[ArrayLike, "m"], x: Float[ArrayLike, "N"]) -> Float[Array, "_"]:
     r"""$\ell_n(\mathbf X)$: Pearson's correlation of the reference with the window of `x` that starts at $n$.
 
     1 exactly if the window is $a\mathbf R+b$ with $a>0$; 0, by our choice, where window or reference is constant.
@@ -83,7 +94,7 @@ class Decomposition(NamedTuple):
 
 
 @implements("M14.04")
-def pearson_decomposition(reference, x) -> Decomposition:
+def pearson_decomposition(reference: Float[ArrayLike, "m"], x: Float[ArrayLike, "N"]) -> Decomposition:
     r"""$w_n=\frac{1/N'}{\mathrm{sd}(\mathbf R)\,\mathrm{sd}(\mathbf X_n)}$ and
     $b_n=\frac{\bar R\,\bar X_n}{\mathrm{sd}(\mathbf R)\,\mathrm{sd}(\mathbf X_n)}$ of the windows $\mathbf X_n$ of `x`.
 
@@ -95,7 +106,7 @@ def pearson_decomposition(reference, x) -> Decomposition:
     return Decomposition(1 / (reference.shape[0] * deviations), reference.mean() * windows.mean(axis=1) / deviations)
 
 
-def area_under_curve(scores, y):
+def area_under_curve(scores: Float[ArrayLike, "n"], y: Int[ArrayLike, "n"]) -> Float[Array, ""]:
     """The probability that a score of label 1 exceeds one of label 0, ties counting half: the area under the ROC."""
     scores = real("scores", scores, "n", dims := {})
     y = labels("y", y, 2, "n", dims)
@@ -113,17 +124,17 @@ class PearsonDetector(eqx.Module):
     reference: jax.Array
     threshold: jax.Array
 
-    def __init__(self, reference=REFERENCE, threshold=0.5):
+    def __init__(self, reference: Float[ArrayLike, "m"] = REFERENCE, threshold: Scalar = 0.5):
         self.reference, self.threshold = _reference(reference), real("threshold", threshold, "")
 
-    def score(self, x):
+    def score(self, x: Float[ArrayLike, "N"]) -> Float[Array, ""]:
         r"""$\bar\ell(\mathbf X)$."""
         return jnp.max(sliding_pearson(self.reference, x))
 
-    def __call__(self, x):
+    def __call__(self, x: Float[ArrayLike, "..."]) -> Bool[Array, ""]:
         return self.score(x) > self.threshold
 
-    def fit(self, x, y) -> "PearsonDetector":
+    def fit(self, x: Float[ArrayLike, "n N"], y: Int[ArrayLike, "n"]) -> "PearsonDetector":
         """The detector with the threshold that is right most often on signals `x` (n, N) with labels `y`."""
         scores = jax.vmap(self.score)(real("x", x, "n N", dims := {}))
         y = labels("y", y, 2, "n", dims)
@@ -144,25 +155,27 @@ class KnownSignalDetector(eqx.Module):
     weight: jax.Array
     bias: jax.Array
 
-    def __init__(self, reference=REFERENCE, weight=0.0, bias=0.0):
+    def __init__(self, reference: Float[ArrayLike, "m"] = REFERENCE, weight: Scalar = 0.0, bias: Scalar = 0.0):
         self.reference = _reference(reference)
         self.weight, self.bias = real("weight", weight, ""), real("bias", bias, "")
 
-    def feature(self, x):
+    def feature(self, x: Float[ArrayLike, "..."]) -> Float[Array, ""]:
         r"""$\max_n(\mathbf R\star\mathbf X)_n$."""
         return jnp.max(cross_correlate(self.reference, x))
 
-    def logit(self, x):
+    def logit(self, x: Float[ArrayLike, "..."]) -> Float[Array, ""]:
         return self.weight * self.feature(x) + self.bias
 
-    def __call__(self, x):
+    def __call__(self, x: Float[ArrayLike, "..."]) -> Float[Array, ""]:
         return jax.nn.sigmoid(self.logit(x))
 
-    def gradient(self, x, y):
+    def gradient(self, x: Float[ArrayLike, "..."], y: Int[ArrayLike, ""]) -> Float[Array, "..."]:
         r"""$\nabla_{(w,b)}\lambda=(S-y)\,(\max_n(\mathbf R\star\mathbf X)_n,\,1)$ of one signal (14.5)."""
         return (self(x) - labels("y", y, 2, "")) * jnp.stack([self.feature(x), jnp.ones_like(self.bias)])
 
-    def fit(self, x, y, *, penalty=1e-3) -> "KnownSignalDetector":
+    def fit(
+        self, x: Float[ArrayLike, "n N"], y: Int[ArrayLike, "n"], *, penalty: Scalar = 1e-3
+    ) -> "KnownSignalDetector":
         """Logistic regression on the feature, centred and scaled first (it is of the order of 200) and by Newton.
 
         The `penalty` on those units keeps $w$ finite where the classes are separable.
@@ -175,14 +188,14 @@ class KnownSignalDetector(eqx.Module):
 
 
 @implements("M14.13")
-def channel_correlation(reference, x):
+def channel_correlation(reference: Float[ArrayLike, "K M"], x: Float[ArrayLike, "K N"]) -> Float[Array, "_ _"]:
     r"""$(\mathbf r\star\mathbf X)_{k,n}=\sum_{n'}r_{k,n'}X_{k,n+n'}$ for references (K, N') and signals (K, N)."""
     reference, x = real("reference", reference, "K M", dims := {}), real("x", x, "K N", dims)
     return jax.vmap(cross_correlate)(reference, x)
 
 
 @implements("M14.13")
-def locate(reference, x):
+def locate(reference: Float[ArrayLike, "K M"], x: Float[ArrayLike, "K N"]) -> Int[Array, ""]:
     r"""$\arg\max_n\sum_k|(\mathbf r\star\mathbf X)_{k,n}|$: where all channels see the reference, or its negative."""
     return jnp.argmax(jnp.abs(channel_correlation(reference, x)).sum(axis=0))
 
@@ -194,7 +207,7 @@ def _reference(reference):
     return reference
 
 
-def sliding_windows(x, size: int):
+def sliding_windows(x: Float[ArrayLike, "N"], size: int) -> Float[Array, "_ _"]:
     """All windows of `size` entries of a signal, one per row."""
     x, size = real("x", x, "N", finite=False), whole("size", size)
     if x.shape[0] < size:

@@ -1,11 +1,14 @@
 r"""Convolution by Fourier transforms: a product of transforms, and what it costs."""
 
+from __future__ import annotations
+
 import math
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array, ArrayLike, Complex, Float
 
 from corollary._show import shown
 from corollary._validate import whole
@@ -14,7 +17,7 @@ from corollary.nets.convolutional._arguments import signal_and_kernel
 
 
 @implements("E04.07", "B10.17")
-def fft_convolve(f, h, mode: str = "full"):
+def fft_convolve(f: Float[ArrayLike, "..."], h: Float[ArrayLike, "..."], mode: str = "full") -> Float[Array, "..."]:
     r"""`convolve(f, h, mode)` by fast Fourier transforms, in $O(n\log n)$ for any size of the kernel.
 
     Both are lengthened by zeros to the size of the full result, so that nothing wraps around; `"circular"` is the mode
@@ -32,7 +35,7 @@ def fft_convolve(f, h, mode: str = "full"):
 
 
 @implements("B10.03")
-def dft_matrix(n: int):
+def dft_matrix(n: int) -> Complex[Array, "_ _"]:
     r"""$F_{uk}=e^{-2\pi iuk/n}$: the discrete Fourier transform; $F/\sqrt n$ is unitary."""
     n = whole("n", n)
     # the exponent modulo n keeps its full precision
@@ -49,7 +52,7 @@ class Counted(NamedTuple):
 
 
 @implements("B10.17")
-def radix2_fft(x) -> Counted:
+def radix2_fft(x: Float[ArrayLike, "..."]) -> Counted:
     r"""The discrete Fourier transform of $n=2^k$ numbers by halving.
 
     $\hat x_u=\hat e_u+\omega^u\hat o_u$ and $\hat x_{u+n/2}=\hat e_u-\omega^u\hat o_u$ with $\omega=e^{-2\pi i/n}$ and

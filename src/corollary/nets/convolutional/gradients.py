@@ -1,12 +1,17 @@
 r"""Gradients of convolutional layers, written out: they are correlations and convolutions themselves."""
 
+from __future__ import annotations
+
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+from jaxtyping import Array, ArrayLike, Float, Int, PRNGKeyArray
 
 from corollary._show import shown
+from corollary._types import Scalar
 from corollary._validate import labels, positive, real, whole
 from corollary.catalog import implements
 from corollary.nets.activations import ActivationFunction, tanh
@@ -25,7 +30,9 @@ class LayerGradients(NamedTuple):
 
 
 @implements("E04.17", "B10.12", "M14.15")
-def layer_backward(x, kernel, upstream) -> LayerGradients:
+def layer_backward(
+    x: Float[ArrayLike, "..."], kernel: Float[ArrayLike, "..."], upstream: Float[ArrayLike, "..."]
+) -> LayerGradients:
     r"""Of $Y_o=b_o+\sum_cK_{oc}\star X_c$ (valid, stride 1), given $\delta=\partial\ell/\partial Y$:
     $$\frac{\partial\ell}{\partial K_{oc}}=\delta_o\star X_c,\qquad
     \frac{\partial\ell}{\partial X_c}=\sum_o\delta_o*K_{oc},\qquad\frac{\partial\ell}{\partial b_o}=\sum_i\delta_o[i].$$
@@ -64,7 +71,16 @@ class ConvClassifier(eqx.Module):
     bias: jax.Array
     activation: ActivationFunction = eqx.field(static=True)
 
-    def __init__(self, shape, window, maps: int, classes: int, activation: ActivationFunction = tanh, *, key):
+    def __init__(
+        self,
+        shape: Sequence[int],
+        window: Sequence[int],
+        maps: int,
+        classes: int,
+        activation: ActivationFunction = tanh,
+        *,
+        key: PRNGKeyArray,
+    ):
         rows, columns = (whole("shape", n) for n in shape)
         ky, kx = (whole("window", n) for n in window)
         maps, classes = whole("maps", maps), whole("classes", classes, 2)
@@ -80,22 +96,22 @@ class ConvClassifier(eqx.Module):
         self.filter_bias, self.bias = jnp.zeros(maps), jnp.zeros(classes)
         self.activation = activation
 
-    def preactivations(self, x):
+    def preactivations(self, x: Float[ArrayLike, "rows columns"]) -> Float[Array, "_ _ _"]:
         r"""$Z$, of shape (maps, rows, columns)."""
         x = real("x", x, "rows columns", finite=False)
         return jax.vmap(cross_correlate, in_axes=(0, None))(self.filters, x) + self.filter_bias[:, None, None]
 
-    def __call__(self, x):
+    def __call__(self, x: Float[ArrayLike, "..."]) -> Float[Array, "..."]:
         r"""The logits $U$ of one image."""
         return jnp.tensordot(self.weight, self.activation(self.preactivations(x)), axes=3) + self.bias
 
-    def loss(self, x, y):
+    def loss(self, x: Float[ArrayLike, "..."], y: Int[ArrayLike, ""]) -> Float[Array, ""]:
         r"""$-\ln m_y$."""
         return cross_entropy(self(x), labels("y", y, self.bias.shape[0], ""))
 
 
 @implements("M14.15", "M14.16", "M14.17", "M14.25")
-def classifier_gradient(network: ConvClassifier, x, y) -> ConvClassifier:
+def classifier_gradient(network: ConvClassifier, x: Float[ArrayLike, "..."], y: Int[ArrayLike, ""]) -> ConvClassifier:
     r"""The gradient of $-\ln m_y$ for one image, without automatic differentiation, in the form of the network.
 
     $\partial_U=m-e(y)$, $\delta=\sum_j\partial_{U_j}W_j$, $\partial_{W_j}=\partial_{U_j}H$, $\partial_b=\partial_U$,
@@ -128,7 +144,15 @@ class Descent(NamedTuple):
 
 
 @implements("M14.16", "B10.12")
-def sgd_classifier(network: ConvClassifier, x, y, *, key, steps: int, step=0.05) -> Descent:
+def sgd_classifier(
+    network: ConvClassifier,
+    x: Float[ArrayLike, "n rows columns"],
+    y: Int[ArrayLike, "n"],
+    *,
+    key: PRNGKeyArray,
+    steps: int,
+    step: Scalar = 0.05,
+) -> Descent:
     r"""Draw an image, go forward and backward as in `classifier_gradient`, step down the gradient, and again."""
     x = real("x", x, "n rows columns", dims := {})
     y = labels("y", y, network.bias.shape[0], "n", dims)

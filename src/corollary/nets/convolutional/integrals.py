@@ -6,9 +6,14 @@ outside; for a function with jumps or kinks, so that they fall between two piece
 functions of a number, vectors mean functions of a vector.
 """
 
+from __future__ import annotations
+
+from collections.abc import Callable
+
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array, ArrayLike, Complex, Float, Inexact
 
 from corollary._validate import concrete, real, whole
 from corollary.catalog import implements
@@ -17,7 +22,15 @@ NODES = 16
 
 
 @implements("E04.01", "B10.03")
-def integral_operator(kernel, f, u, low, high, *, panels: int = 16):
+def integral_operator(
+    kernel: Callable,
+    f: Callable,
+    u: Float[ArrayLike, "..."],
+    low: Float[ArrayLike, "..."],
+    high: Float[ArrayLike, "..."],
+    *,
+    panels: int = 16,
+) -> Inexact[Array, "..."]:
     r"""$(Tf)(u)=\int H(u,t)\,f(t)\,dt$ at each of the points `u`, for a `kernel` $H(u,t)$."""
     for name, function in (("kernel", kernel), ("f", f)):
         if not callable(function):
@@ -32,13 +45,28 @@ def integral_operator(kernel, f, u, low, high, *, panels: int = 16):
 
 
 @implements("E04.02", "B10.03")
-def fourier_transform(f, u, low, high, *, panels: int = 16):
+def fourier_transform(
+    f: Callable,
+    u: Float[ArrayLike, "..."],
+    low: Float[ArrayLike, "..."],
+    high: Float[ArrayLike, "..."],
+    *,
+    panels: int = 16,
+) -> Complex[Array, "..."]:
     r"""$(\mathcal Ff)(u)=\int e^{-2\pi i\,t\cdot u}f(t)\,dt$ at each of the points `u`."""
     return integral_operator(lambda v, t: jnp.exp(-2j * jnp.pi * jnp.sum(v * t)), f, u, low, high, panels=panels)
 
 
 @implements("E04.03", "B10.04", "B10.09")
-def convolve_functions(f, h, u, low, high, *, panels: int = 16):
+def convolve_functions(
+    f: Callable,
+    h: Callable,
+    u: Float[ArrayLike, "..."],
+    low: Float[ArrayLike, "..."],
+    high: Float[ArrayLike, "..."],
+    *,
+    panels: int = 16,
+) -> Float[Array, "..."]:
     r"""$(f*h)(u)=\int h(u-t)\,f(t)\,dt$ at each of the points `u`."""
     if not callable(h):
         raise TypeError(f"h must be a function, got {type(h).__name__}.")

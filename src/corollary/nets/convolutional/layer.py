@@ -5,9 +5,12 @@ Here are the same layer with its kernel reversed (a convolution proper), as one 
 transforms. Images have shape (channels, *size) with one to three axes of space.
 """
 
+from __future__ import annotations
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+from jaxtyping import Array, ArrayLike, Float
 
 from corollary._validate import real
 from corollary.catalog import implements
@@ -16,7 +19,14 @@ from corollary.nets.convolutional.fourier import fft_convolve
 
 
 @implements("E04.13", "B10.11", "M14.24")
-def convolve_channels(x, kernel, bias=None, *, stride=1, padding=0):
+def convolve_channels(
+    x: Float[ArrayLike, "..."],
+    kernel: Float[ArrayLike, "..."],
+    bias: Float[ArrayLike, "outputs"] | None = None,
+    *,
+    stride: int = 1,
+    padding: int = 0,
+) -> Float[Array, "..."]:
     r"""$Y_m[i]=b_m+\sum_c\sum_uX_c[is+u-p]\,K_{mc}[F-1-u]$ with zeros outside: kernels reversed, channels added up.
 
     `kernel` has shape (outputs, channels, *window); `stride` and `padding` are one number, or one for each axis.
@@ -29,7 +39,7 @@ def convolve_channels(x, kernel, bias=None, *, stride=1, padding=0):
 
 
 @implements("B10.11")
-def patches(x, window, *, stride=1, padding=0):
+def patches(x: Float[ArrayLike, "..."], window: int, *, stride: int = 1, padding: int = 0) -> Float[Array, "_ _"]:
     """The windows of an image as columns: shape (channels times entries of a window, number of windows)."""
     x = real("x", x, finite=False)
     window = per_axis("window", window, x.ndim - 1)
@@ -43,7 +53,7 @@ def patches(x, window, *, stride=1, padding=0):
 
 
 @implements("B10.11")
-def fft_layer(layer, x):
+def fft_layer(layer: eqx.nn.Conv, x: Float[ArrayLike, "in_channels ..."]) -> Float[Array, "..."]:
     """What an `equinox.nn.Conv` makes of an image, every pair of channels by Fourier transforms."""
     layer = plain_layer(layer)
     if any(d != 1 for d in layer.dilation):
@@ -58,7 +68,7 @@ def fft_layer(layer, x):
 
 
 @implements("B10.11")
-def flipped(layer):
+def flipped(layer: eqx.nn.Conv) -> eqx.nn.Conv:
     """The same `equinox.nn.Conv` with the kernel reversed along every axis of space."""
     layer = plain_layer(layer)
     return eqx.tree_at(lambda c: c.weight, layer, jnp.flip(layer.weight, range(2, layer.weight.ndim)))

@@ -1,5 +1,7 @@
 r"""Convolutional networks in the form of LeNet: convolution, activation, pooling, again, and affine layers on top."""
 
+from __future__ import annotations
+
 import itertools
 import math
 from collections.abc import Callable, Sequence
@@ -8,6 +10,7 @@ from typing import NamedTuple
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+from jaxtyping import Array, ArrayLike, Float, Int, PRNGKeyArray
 
 from corollary._validate import labels, one_of, real, whole
 from corollary.catalog import implements
@@ -55,9 +58,9 @@ class ConvolutionalNetwork(eqx.Module):
         stages: Sequence[Stage],
         outputs: int,
         *,
-        key,
+        key: PRNGKeyArray,
         hidden: Sequence[int] = (),
-        activation=relu,
+        activation: Callable = relu,
         readout: str = "flatten",
         bias: bool = True,
     ):
@@ -82,21 +85,21 @@ class ConvolutionalNetwork(eqx.Module):
         features = channels * (size[0] * size[1] if readout == "flatten" else 1)
         self.dense = MLP((features, *hidden, whole("outputs", outputs)), activation, key=dense_key)
 
-    def maps(self, x) -> list:
+    def maps(self, x: Float[ArrayLike, "_ h w"]) -> list:
         """The image and what every stage makes of it, each (channels, rows, columns)."""
         maps = [real("x", x, f"{self.convolutions[0].in_channels} h w", finite=False)]
         for convolution, stage in zip(self.convolutions, self.stages, strict=True):
             maps.append(_pool(self.activation(convolution(maps[-1])), stage.pool))
         return maps
 
-    def __call__(self, x):
+    def __call__(self, x: Float[ArrayLike, "..."]) -> Float[Array, "..."]:
         """The logits of one image."""
         last = self.maps(x)[-1]
         if self.readout != "flatten":
             last = getattr(last, self.readout)(axis=(1, 2))
         return self.dense(last.ravel())
 
-    def batch(self, x):
+    def batch(self, x: Float[ArrayLike, "n _ h w"]) -> Float[Array, "n _"]:
         """The logits of images (n, channels, rows, columns): what `jax.vmap` of the network gives.
 
         On a CPU in less than half of the time where channels are few: the examples lie along the last axis, and
@@ -112,19 +115,19 @@ class ConvolutionalNetwork(eqx.Module):
             x = getattr(x, self.readout)(axis=(1, 2))
         return jax.vmap(self.dense)(x.reshape(-1, x.shape[-1]).T)
 
-    def probabilities(self, x):
+    def probabilities(self, x: Float[ArrayLike, "..."]) -> Float[Array, "..."]:
         """Of the class 1 if there is one output, of all classes otherwise."""
         logits = self(x)
         return jax.nn.sigmoid(logits[0]) if logits.shape[0] == 1 else jax.nn.softmax(logits)
 
-    def loss(self, x, y):
+    def loss(self, x: Float[ArrayLike, "..."], y: Int[ArrayLike, ""]) -> Float[Array, ""]:
         """The cross-entropy of one image and its class."""
         logits = self(x)
         return cross_entropy(logits, labels("y", y, max(logits.shape[0], 2), ""))
 
 
 @implements("B10.01")
-def lenet5(outputs: int = 10, *, key, activation=relu) -> ConvolutionalNetwork:
+def lenet5(outputs: int = 10, *, key: PRNGKeyArray, activation: Callable = relu) -> ConvolutionalNetwork:
     """LeNet-5's shape on images of 28 by 28: 6 and 16 maps by 5 by 5 windows, maxima over 2 by 2, layers of 120, 84."""
     stages = (Stage(6, 5, padding=2, pool=2), Stage(16, 5, pool=2))
     return ConvolutionalNetwork((1, 28, 28), stages, outputs, key=key, hidden=(120, 84), activation=activation)

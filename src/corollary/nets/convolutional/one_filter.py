@@ -1,13 +1,17 @@
 r"""A convolutional network with one filter: the reference signal is learned along with the decision."""
 
+from __future__ import annotations
+
 from typing import NamedTuple
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import optax
+from jaxtyping import Array, ArrayLike, Float, Int, PRNGKeyArray
 
 from corollary._show import shown
+from corollary._types import Scalar
 from corollary._validate import labels, positive, real, whole
 from corollary.catalog import implements
 from corollary.nets.convolutional.detection import sliding_windows
@@ -18,7 +22,7 @@ from corollary.network.losses import cross_entropy
 
 
 @implements("M14.09")
-def maximum(x):
+def maximum(x: Float[ArrayLike, "n"]) -> Float[Array, ""]:
     r"""$M(x)=\max_ix_i$."""
     return jnp.max(real("x", x, "n"))
 
@@ -33,7 +37,7 @@ class MaximumGradient(NamedTuple):
 
 
 @implements("M14.09")
-def maximum_gradient(x) -> MaximumGradient:
+def maximum_gradient(x: Float[ArrayLike, "n"]) -> MaximumGradient:
     r"""$\partial M/\partial x_n$. At a tie the one-sided derivatives differ, and the first of the largest gets all."""
     x = real("x", x, "n")
     winner = jnp.argmax(x)
@@ -64,27 +68,37 @@ class OneFilterCNN(eqx.Module):
     bias: jax.Array
     relu: bool = eqx.field(static=True)
 
-    def __init__(self, size: int, *, key, scale=0.1, weight=0.5, relu: bool = False):
+    def __init__(
+        self, size: int, *, key: PRNGKeyArray, scale: Scalar = 0.1, weight: ArrayLike = 0.5, relu: bool = False
+    ):
         self.filter = positive("scale", scale) * jax.random.normal(key, (whole("size", size),))
         self.weight, self.bias = jnp.asarray(float(weight)), jnp.zeros(())
         self.relu = bool(relu)
 
-    def feature(self, x):
+    def feature(self, x: Float[ArrayLike, "N"]) -> Float[Array, ""]:
         r"""$\max_n(\mathbf r\star\mathbf X)_n$, with `relu` of its positive part."""
         correlation = sliding_windows(x, self.filter.shape[0]) @ self.filter
         return jnp.max(jax.nn.relu(correlation) if self.relu else correlation)
 
-    def logit(self, x):
+    def logit(self, x: Float[ArrayLike, "..."]) -> Float[Array, ""]:
         return self.weight * self.feature(x) + self.bias
 
-    def __call__(self, x):
+    def __call__(self, x: Float[ArrayLike, "..."]) -> Array:
         return jax.nn.sigmoid(self.logit(x))
 
-    def loss(self, x, y):
+    def loss(self, x: Float[ArrayLike, "..."], y: Int[ArrayLike, ""]) -> Float[Array, ""]:
         r"""$\ell_y(m(\mathbf X))$ of one signal."""
         return cross_entropy(self.logit(x), labels("y", y, 2, ""))
 
-    def fit(self, x, y, *, key, epochs: int = 20, step=0.02) -> "OneFilterCNN":
+    def fit(
+        self,
+        x: Float[ArrayLike, "n N"],
+        y: Int[ArrayLike, "n"],
+        *,
+        key: PRNGKeyArray,
+        epochs: int = 20,
+        step: Scalar = 0.02,
+    ) -> "OneFilterCNN":
         """Stochastic gradient descent over signals `x` (n, N), one at a time, each once in an epoch."""
         x = real("x", x, "n N", dims := {})
         y = labels("y", y, 2, "n", dims)
@@ -93,7 +107,7 @@ class OneFilterCNN(eqx.Module):
 
 
 @implements("M14.10", "M14.11", "M14.23")
-def one_filter_gradient(network: OneFilterCNN, x, y) -> OneFilterGradient:
+def one_filter_gradient(network: OneFilterCNN, x: Float[ArrayLike, "N"], y: Int[ArrayLike, ""]) -> OneFilterGradient:
     r"""The gradient (14.6), written out: with $n^*=\arg\max_n(\mathbf r\star\mathbf X)_n$ and $g=S(wM+b)-y$,
     $\partial_{r_j}=g\,w\,X_{n^*+j}$, $\partial_w=gM$, $\partial_b=g$.
 

@@ -5,8 +5,13 @@ of the result is kept: `"full"`, all of its support; `"same"`, as many entries a
 `"valid"`, the entries that see no zero from outside; `"circular"`, indices of the signal modulo its size.
 """
 
+from __future__ import annotations
+
+from collections.abc import Callable
+
 import jax
 import jax.numpy as jnp
+from jaxtyping import Array, ArrayLike, Float
 
 from corollary._validate import real
 from corollary.catalog import implements
@@ -14,7 +19,9 @@ from corollary.nets.convolutional._arguments import per_axis, signal_and_kernel
 
 
 @implements("E04.09", "E04.12", "B10.06", "B10.09")
-def convolve(f, h, mode: str = "full", *, stride=1):
+def convolve(
+    f: Float[ArrayLike, "..."], h: Float[ArrayLike, "..."], mode: str = "full", *, stride: int = 1
+) -> Float[Array, "..."]:
     r"""$(f*h)[u]=\sum_t h[t]\,f[u-t]$ for arrays with equally many axes; the kernel is `h`.
 
     The first entry is at $u=0$ in the modes `"full"` and `"circular"`, at $\lfloor(m-1)/2\rfloor$ in `"same"` and at
@@ -28,7 +35,9 @@ def convolve(f, h, mode: str = "full", *, stride=1):
 
 
 @implements("E04.10", "B10.08", "M14.05")
-def cross_correlate(h, f, mode: str = "valid", *, stride=1):
+def cross_correlate(
+    h: Float[ArrayLike, "..."], f: Float[ArrayLike, "..."], mode: str = "valid", *, stride: int = 1
+) -> Float[Array, "..."]:
     r"""$(h\star f)[u]=\sum_t h[t]\,f[u+t]$ for arrays with equally many axes; the kernel is `h`.
 
     The first entry is at $u=0$ in the modes `"valid"` and `"circular"`, at $-\lfloor m/2\rfloor$ in `"same"` and at
@@ -39,13 +48,13 @@ def cross_correlate(h, f, mode: str = "valid", *, stride=1):
 
 
 @implements("E04.10", "B10.08", "M14.06")
-def flip(h):
+def flip(h: Float[ArrayLike, "..."]) -> Float[Array, "..."]:
     r"""$\bar h[t]=h[-t]$, reversed along every axis, as an array that starts at the first entry of its support."""
     return jnp.flip(real("h", h))
 
 
 @implements("E04.08")
-def impulse_response(transform, size):
+def impulse_response(transform: Callable, size: int) -> Float[Array, "..."]:
     r"""$Te_0$ for signals of this size: the kernel of the convolution that $T$ is, if linear and shift-equivariant."""
     if not callable(transform):
         raise TypeError(f"transform must be a function of a signal, got {type(transform).__name__}.")
@@ -54,7 +63,7 @@ def impulse_response(transform, size):
 
 
 @implements("E04.08")
-def shift_average(matrix):
+def shift_average(matrix: Float[ArrayLike, "n n"]) -> Float[Array, "_ _"]:
     r"""$\frac1n\sum_kS^{-k}AS^k$ with the cyclic shift $S$: the nearest matrix to $A$ that commutes with shifts."""
     a = real("matrix", matrix, "n n", {})
     n = a.shape[0]

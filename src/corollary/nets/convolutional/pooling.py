@@ -3,8 +3,11 @@ r"""Pooling: what is kept of a window, in any number of dimensions.
 The same as `equinox.nn.MaxPool2d` and its relatives, whose stride is 1 unless it is given.
 """
 
+from __future__ import annotations
+
 import jax
 import jax.numpy as jnp
+from jaxtyping import Array, ArrayLike, Float
 
 from corollary._validate import one_of, real
 from corollary.catalog import implements
@@ -12,7 +15,7 @@ from corollary.nets.convolutional._arguments import per_axis
 
 
 @implements("E04.15", "B10.18")
-def max_pool(x, window, *, stride=None):
+def max_pool(x: Float[ArrayLike, "..."], window: int, *, stride: int | None = None) -> Float[Array, "..."]:
     r"""$I'[i]=\max\{I[si+k]:0\le k<r\}$ over windows of $r$ entries along the last axes.
 
     `window` is a number for an image of shape (channels, height, width) and the like, whose first axis is kept apart,
@@ -24,7 +27,7 @@ def max_pool(x, window, *, stride=None):
 
 
 @implements("B10.18")
-def mean_pool(x, window, *, stride=None):
+def mean_pool(x: Float[ArrayLike, "..."], window: int, *, stride: int | None = None) -> Float[Array, "..."]:
     r"""The mean of every window: a convolution with the constant kernel $1/r^d$, at the stride of the window.
 
     Arguments as in `max_pool`.
@@ -35,7 +38,7 @@ def mean_pool(x, window, *, stride=None):
 
 
 @implements("B10.02")
-def global_pool(x, kind: str = "max"):
+def global_pool(x: Float[ArrayLike, "..."], kind: str = "max") -> Float[Array, "..."]:
     """The greatest entry, or the mean, of every channel of an image of shape (channels, *size)."""
     x = real("x", x, finite=False)
     one_of("kind", kind, ("max", "mean"))

@@ -9,12 +9,17 @@ network.batch(x, state, dtype=jnp.bfloat16)[0]              # parameters stay as
 ```
 """
 
+from __future__ import annotations
+
 from abc import abstractmethod
 from collections.abc import Sequence
+from typing import Any
 
 import equinox as eqx
 import jax
 from jax import lax
+from jax.typing import DTypeLike
+from jaxtyping import Array, ArrayLike, Float, PRNGKeyArray
 
 from corollary._validate import one_of, real, whole
 from corollary.catalog import implements
@@ -58,7 +63,7 @@ class ResNet9(ImageClassifier):
     res2: tuple[ConvNorm, ConvNorm]
     head: Head
 
-    def __init__(self, channels: int, classes: int, *, key, widths: Sequence[int] = (64, 128, 256, 512)):
+    def __init__(self, channels: int, classes: int, *, key: PRNGKeyArray, widths: Sequence[int] = (64, 128, 256, 512)):
         if not isinstance(widths, Sequence) or len(widths) != 4:
             raise TypeError(f"widths must be a sequence of four channel counts, got {widths!r}.")
         a, b, c, d = (whole("widths", w) for w in widths)
@@ -73,7 +78,14 @@ class ResNet9(ImageClassifier):
     def _layers(self):
         return self.conv1, self.conv2, self.res1, self.conv3, self.conv4, self.res2
 
-    def batch(self, x, state, *, training: bool = False, dtype=None):
+    def batch(
+        self,
+        x: Float[ArrayLike, "n channels h w"],
+        state: Sequence[Any],
+        *,
+        training: bool = False,
+        dtype: DTypeLike | None = None,
+    ) -> tuple[Float[Array, "n _"], tuple]:
         x = to_batch(x, self.conv1.kernel.shape[2], dtype)
         if any(size // 8 != 4 for size in x.shape[1:3]):
             raise ValueError(
@@ -111,7 +123,9 @@ class ResidualConvBlock(eqx.Module):
     projection: ConvNorm | None
     plain: bool = eqx.field(static=True)
 
-    def __init__(self, inputs: int, width: int, stride: int = 1, *, key, kind: str = "basic", plain: bool = False):
+    def __init__(
+        self, inputs: int, width: int, stride: int = 1, *, key: PRNGKeyArray, kind: str = "basic", plain: bool = False
+    ):
         keys = jax.random.split(key, 4)
         if one_of("kind", kind, ("basic", "bottleneck")) == "basic":
             outputs, shapes = width, ((inputs, width, 3, stride), (width, width, 3, 1))
@@ -123,10 +137,12 @@ class ResidualConvBlock(eqx.Module):
         self.projection = ConvNorm(inputs, outputs, 1, stride, key=keys[0]) if changes and not plain else None
         self.plain = bool(plain)
 
-    def state(self):
+    def state(self) -> tuple[tuple, Any]:
         return states((self.branch, self.projection))
 
-    def __call__(self, x, state, training: bool):
+    def __call__(
+        self, x: Float[ArrayLike, "..."], state: Sequence[Any], training: bool
+    ) -> tuple[Float[Array, "..."], tuple[tuple, Any]]:
         branch, projection = state
         out, moved = x, []
         for i, (layer, old) in enumerate(zip(self.branch, branch, strict=True)):
@@ -156,7 +172,7 @@ class ResNet(ImageClassifier):
         channels: int,
         classes: int,
         *,
-        key,
+        key: PRNGKeyArray,
         stages: Sequence[int] = (3, 4, 6, 3),
         widths: Sequence[int] = (64, 128, 256, 512),
         kind: str = "basic",
@@ -187,7 +203,14 @@ class ResNet(ImageClassifier):
     def _layers(self):
         return self.stem, self.blocks
 
-    def batch(self, x, state, *, training: bool = False, dtype=None):
+    def batch(
+        self,
+        x: Float[ArrayLike, "n channels h w"],
+        state: Sequence[Any],
+        *,
+        training: bool = False,
+        dtype: DTypeLike | None = None,
+    ) -> tuple[Float[Array, "_ _"], tuple[Any, tuple]]:
         x = to_batch(x, self.stem.kernel.shape[2], dtype)
         stem, blocks = state
         x, stem = self.stem(x, stem, training)
@@ -200,13 +223,13 @@ class ResNet(ImageClassifier):
 
 
 @implements("B10.22")
-def resnet34(channels: int = 3, classes: int = 1000, *, key, plain: bool = False) -> ResNet:
+def resnet34(channels: int = 3, classes: int = 1000, *, key: PRNGKeyArray, plain: bool = False) -> ResNet:
     """The 34-layer network: 3, 4, 6 and 3 basic blocks of 64, 128, 256 and 512 channels; 21,797,672 numbers."""
     return ResNet(channels, classes, key=key, plain=plain)
 
 
 @implements("B10.22")
-def small_resnet(channels: int, classes: int, n: int = 3, *, key, plain: bool = False) -> ResNet:
+def small_resnet(channels: int, classes: int, n: int = 3, *, key: PRNGKeyArray, plain: bool = False) -> ResNet:
     """The 6n + 2 layers for images of 32 by 32: three stages of n basic blocks of 16, 32 and 64 channels."""
     stages = (whole("n", n),) * 3
     return ResNet(channels, classes, key=key, stages=stages, widths=(16, 32, 64), stem="small", plain=plain)

@@ -1,6 +1,9 @@
 """Counting: sizes of outputs, inputs that an output sees, weights that a layer holds."""
 
+from __future__ import annotations
+
 import math
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -10,7 +13,7 @@ from corollary.nets.convolutional._arguments import per_axis
 
 
 @implements("B10.10", "M14.19")
-def output_size(size: int, window: int, *, stride: int = 1, padding=0, dilation: int = 1) -> int:
+def output_size(size: int, window: int, *, stride: int = 1, padding: int = 0, dilation: int = 1) -> int:
     r"""$\lfloor(n+2p-d(m-1)-1)/s\rfloor+1$: how many windows of $m$ entries fit into $n$, moved by $s$ each time.
 
     `padding` is the number of entries added at each end, or a pair (before, after); with `dilation` $d$ the entries of
@@ -34,7 +37,7 @@ def coverage(size: int, window: int, *, stride: int = 1, padding: int = 0) -> np
 
 
 @implements("B10.15")
-def receptive_field(layers) -> int:
+def receptive_field(layers: Sequence[tuple[int, int]]) -> int:
     r"""How many inputs one output sees along an axis: $r_\ell=r_{\ell-1}+(F_\ell-1)\prod_{j<\ell}s_j$, $r_0=1$.
 
     `layers` is a sequence of (window, stride), of convolutions and poolings alike, from the input on.
@@ -47,14 +50,14 @@ def receptive_field(layers) -> int:
 
 
 @implements("E04.13", "B10.15", "B10.67", "M14.20")
-def convolution_weights(inputs: int, outputs: int, window, *, bias: bool = True) -> int:
+def convolution_weights(inputs: int, outputs: int, window: int, *, bias: bool = True) -> int:
     r"""$C_{\rm out}(C_{\rm in}\prod F+1)$: the parameters of a convolution, whatever the size of the image."""
     inputs, outputs = whole("inputs", inputs), whole("outputs", outputs)
     return outputs * (inputs * math.prod(per_axis("window", window)) + bool(bias))
 
 
 @implements("E04.13", "B10.67", "M14.20")
-def dense_weights(inputs: int, outputs: int, window, size, *, stride=1, padding=0) -> int:
+def dense_weights(inputs: int, outputs: int, window: int, size: int, *, stride: int = 1, padding: int = 0) -> int:
     r"""$(C_{\rm in}\prod n)(C_{\rm out}\prod n')$: the weights of the dense layer between the same two arrays.
 
     `inputs` and `outputs` are numbers of channels, `size` is that of the image: one number for each entry of `window`.

@@ -3,10 +3,14 @@
 All are filled by their indices: no convolution is computed to make them.
 """
 
+from __future__ import annotations
+
 import math
+from collections.abc import Callable
 
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array, ArrayLike, Float
 
 from corollary._validate import one_of, real
 from corollary.catalog import implements
@@ -15,7 +19,7 @@ from corollary.nets.convolutional.sizes import output_size
 
 
 @implements("E04.11", "B10.06", "B10.66")
-def toeplitz_matrix(h, size, mode: str = "full"):
+def toeplitz_matrix(h: Float[ArrayLike, "..."], size: int, mode: str = "full") -> Float[Array, "_ _"]:
     r"""The matrix $H$ with `convolve(f, h, mode)` $=Hf$, flattened, for signals of this size: $H_{ij}=h[i-j]$.
 
     In two and three dimensions its blocks, and theirs, are again constant along diagonals.
@@ -32,14 +36,14 @@ def toeplitz_matrix(h, size, mode: str = "full"):
 
 
 @implements("B10.06")
-def is_toeplitz(matrix) -> bool:
+def is_toeplitz(matrix: Float[ArrayLike, "m n"]) -> bool:
     """Whether every entry of a matrix equals its neighbour down the diagonal, exactly."""
     a = np.asarray(real("matrix", matrix, "m n"))
     return np.array_equal(a[1:, 1:], a[:-1, :-1])
 
 
 @implements("M14.20", "E04.13")
-def dense_matrix(layer, size):
+def dense_matrix(layer: Callable, size: int) -> Float[Array, "_ _"]:
     r"""The matrix $W$ with `layer(x)` $=Wx+b$, flattened, for images of this size: the layer, fully connected.
 
     `layer` is an `equinox.nn.Conv` in one group, with zeros around the image.

@@ -1,10 +1,13 @@
 r"""Graph attention: the weights of the neighbours are learnt from the features at both ends of an edge."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Sequence
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+from jaxtyping import Array, ArrayLike, Float, PRNGKeyArray
 
 from corollary._validate import real, whole
 from corollary.catalog import implements
@@ -36,7 +39,7 @@ class GATLayer(eqx.Module):
         *,
         heads: int = 1,
         edge_features: int = 0,
-        key,
+        key: PRNGKeyArray,
     ):
         inputs, outputs, heads = whole("inputs", inputs), whole("outputs", outputs), whole("heads", heads)
         edge_features = whole("edge_features", edge_features, 0)
@@ -52,7 +55,12 @@ class GATLayer(eqx.Module):
         self.edge = glorot_uniform(keys[3], (heads, edge_features), dtype) if edge_features else None
         self.activation = activation
 
-    def coupling(self, x, adjacency, edge_features=None):
+    def coupling(
+        self,
+        x: Float[ArrayLike, "..."],
+        adjacency: Float[ArrayLike, "m m"],
+        edge_features: Float[ArrayLike, "..."] | None = None,
+    ) -> Float[Array, "..."]:
         r"""The matrices $Q$ (heads, m, m): rows sum to one and are zero away from the graph."""
         if isinstance(adjacency, Edges):
             raise TypeError("adjacency must be a matrix: with Edges call the layer itself, which needs no matrix.")
@@ -65,7 +73,12 @@ class GATLayer(eqx.Module):
         scores = jnp.where((adjacency > 0) | loops, leaky_relu(0.2)(scores), -jnp.inf)
         return jax.nn.softmax(scores, axis=2)
 
-    def __call__(self, x, graph, edge_features=None):
+    def __call__(
+        self,
+        x: Float[ArrayLike, "..."],
+        graph: Edges | Float[ArrayLike, "m m"],
+        edge_features: Float[ArrayLike, "..."] | None = None,
+    ) -> Float[Array, "..."]:
         if isinstance(graph, Edges):
             out = self._sparse(x, graph, edge_features)
         else:
@@ -115,7 +128,7 @@ class GAT(eqx.Module):
 
     layers: tuple[GATLayer, ...]
 
-    def __init__(self, sizes: Sequence[int], activation: Callable = relu, *, heads: int = 1, key):
+    def __init__(self, sizes: Sequence[int], activation: Callable = relu, *, heads: int = 1, key: PRNGKeyArray):
         sizes = [whole("sizes", size) for size in sizes]
         if len(sizes) < 2:
             raise ValueError(f"sizes must hold the numbers of features before and after, got {sizes}.")
@@ -126,7 +139,7 @@ class GAT(eqx.Module):
         n, m, k = pairs[-1]
         self.layers = (*inner, GATLayer(n, m, identity, key=k))
 
-    def __call__(self, x, graph):
+    def __call__(self, x: Float[ArrayLike, "..."], graph: Float[ArrayLike, "..."]) -> Float[Array, "..."]:
         for layer in self.layers:
             x = layer(x, graph)
         return x

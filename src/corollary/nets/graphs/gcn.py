@@ -1,10 +1,13 @@
 r"""Graph convolutional networks: features are averaged with fixed weights over neighbours, then transformed."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Sequence
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+from jaxtyping import Array, ArrayLike, Float, PRNGKeyArray
 
 from corollary._validate import whole
 from corollary.catalog import implements
@@ -14,7 +17,7 @@ from corollary.nets.initialisations import glorot_uniform
 
 
 @implements("E07.12")
-def gcn_coupling(adjacency):
+def gcn_coupling(adjacency: Float[ArrayLike, "m m"]) -> Float[Array, "_ _"]:
     r"""$\bar A=D^{-1/2}(A+I)D^{-1/2}$ with $d_m=1+\sum_na_{nm}$, as a matrix; the degrees count the vertex itself."""
     if isinstance(adjacency, Edges):
         raise TypeError("adjacency must be a matrix; with Edges use gcn_propagate, which needs no matrix.")
@@ -24,7 +27,7 @@ def gcn_coupling(adjacency):
 
 
 @implements("E07.12")
-def gcn_propagate(x, graph):
+def gcn_propagate(x: Float[ArrayLike, "m d"], graph: Float[ArrayLike, "m m"]) -> Float[Array, "_ d"]:
     r"""$\bar AX$ without the matrix $\bar A$: of `Edges` in time proportional to their number."""
     x = features(x)
     graph = as_graph(graph, x.shape[0])
@@ -40,7 +43,9 @@ class GCNLayer(eqx.Module):
     bias: jax.Array | None
     activation: Callable = eqx.field(static=True)
 
-    def __init__(self, inputs: int, outputs: int, activation: Callable = relu, *, bias: bool = False, key):
+    def __init__(
+        self, inputs: int, outputs: int, activation: Callable = relu, *, bias: bool = False, key: PRNGKeyArray
+    ):
         inputs, outputs = whole("inputs", inputs), whole("outputs", outputs)
         if not callable(activation):
             raise TypeError(f"activation must be a function of a number, got {activation!r}.")
@@ -48,7 +53,7 @@ class GCNLayer(eqx.Module):
         self.bias = jnp.zeros(outputs) if bias else None
         self.activation = activation
 
-    def __call__(self, x, graph):
+    def __call__(self, x: Float[ArrayLike, "m d"], graph: Float[ArrayLike, "m m"]) -> Float[Array, "_ _"]:
         x = features(x)
         if x.shape[1] != self.weight.shape[0]:
             raise ValueError(f"x must have {self.weight.shape[0]} features per vertex, got shape {x.shape}.")
@@ -66,7 +71,7 @@ class GCN(eqx.Module):
 
     layers: tuple[GCNLayer, ...]
 
-    def __init__(self, sizes: Sequence[int], activation: Callable = relu, *, bias: bool = False, key):
+    def __init__(self, sizes: Sequence[int], activation: Callable = relu, *, bias: bool = False, key: PRNGKeyArray):
         sizes = [whole("sizes", size) for size in sizes]
         if len(sizes) < 2:
             raise ValueError(f"sizes must hold the numbers of features before and after, got {sizes}.")
@@ -77,7 +82,7 @@ class GCN(eqx.Module):
             for i, (n, m, k) in enumerate(zip(sizes[:-1], sizes[1:], keys, strict=True))
         )
 
-    def __call__(self, x, graph):
+    def __call__(self, x: Float[ArrayLike, "..."], graph: Float[ArrayLike, "..."]) -> Float[Array, "..."]:
         for layer in self.layers:
             x = layer(x, graph)
         return x
@@ -89,12 +94,12 @@ class GCNClassifier(eqx.Module):
 
     network: GCN
 
-    def __init__(self, inputs: int, hidden: int, classes: int, *, key):
+    def __init__(self, inputs: int, hidden: int, classes: int, *, key: PRNGKeyArray):
         self.network = GCN((inputs, hidden, whole("classes", classes, 2)), relu, key=key)
 
-    def logits(self, x, graph):
+    def logits(self, x: Float[ArrayLike, "..."], graph: Float[ArrayLike, "..."]) -> Float[Array, "..."]:
         """Before the softmax: (m, classes)."""
         return self.network(x, graph)
 
-    def __call__(self, x, graph):
+    def __call__(self, x: Float[ArrayLike, "..."], graph: Float[ArrayLike, "..."]) -> Float[Array, "..."]:
         return jax.nn.softmax(self.logits(x, graph), axis=1)

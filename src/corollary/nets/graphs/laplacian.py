@@ -1,18 +1,22 @@
 r"""The Laplacian as a deviation from the mean: of a function near a point, and of a signal on a graph."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array, ArrayLike, Float
 
+from corollary._types import Scalar
 from corollary._validate import concrete, positive, real, whole
 from corollary.catalog import implements
 from corollary.nets.graphs.neighbours import Edges, as_graph, degrees, features, neighbour_sum
 
 
 @implements("E07.22")
-def laplacian(f: Callable, x):
+def laplacian(f: Callable, x: Float[ArrayLike, "d"]) -> Float[Array, ""]:
     r"""$\Delta f(x)=\sum_i\partial^2f/\partial x_i^2$ at a point (d,), without the whole Hessian."""
     x = real("x", x, "d")
 
@@ -49,7 +53,7 @@ def sphere_rule(dim: int, order: int = 32) -> tuple[np.ndarray, np.ndarray]:
 
 
 @implements("E07.22")
-def sphere_mean_defect(f: Callable, x, radius, *, order: int = 32):
+def sphere_mean_defect(f: Callable, x: Float[ArrayLike, "d"], radius: Scalar, *, order: int = 32) -> Float[Array, ""]:
     r"""The mean of $f$ over the sphere of this radius about $x$, minus $f(x)$: $\frac{r^2}{2d}\Delta f(x)+O(r^4)$.
 
     For points in up to three dimensions; `order` is that of `sphere_rule`.
@@ -62,7 +66,7 @@ def sphere_mean_defect(f: Callable, x, radius, *, order: int = 32):
 
 
 @implements("E07.23")
-def graph_laplacian(adjacency, *, normalised: bool = False):
+def graph_laplacian(adjacency: Float[ArrayLike, "m m"], *, normalised: bool = False) -> Float[Array, "_ _"]:
     r"""$L=D-A$, or $\tilde L=I-D^{-1/2}AD^{-1/2}$, which takes a graph without isolated vertices; $D$ without loops.
 
     >>> graph_laplacian([[0, 1], [1, 0]]).tolist()
@@ -79,7 +83,9 @@ def graph_laplacian(adjacency, *, normalised: bool = False):
 
 
 @implements("E07.23")
-def laplacian_apply(graph, x, *, normalised: bool = False):
+def laplacian_apply(
+    graph: Float[ArrayLike, "m m"], x: Float[ArrayLike, "m d"], *, normalised: bool = False
+) -> Float[Array, "m d"]:
     r"""$LX$ or $\tilde LX$ for features (m, d) without the matrix: of `Edges` in time proportional to their number.
 
     $(Lx)_i=d_i(x_i-\text{mean of the neighbours})$.

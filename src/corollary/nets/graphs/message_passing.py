@@ -1,10 +1,13 @@
 r"""Message passing: every vertex hears its neighbours' messages all together and changes its features."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+from jaxtyping import Array, ArrayLike, Float
 
 from corollary._validate import one_of
 from corollary.catalog import implements
@@ -31,7 +34,7 @@ class MessagePassing(eqx.Module):
         self.update, self.message = update, message
         self.aggregation = one_of("aggregation", aggregation, AGGREGATIONS)
 
-    def __call__(self, x, graph):
+    def __call__(self, x: Float[ArrayLike, "m d"], graph: Float[ArrayLike, "m m"]) -> Float[Array, "_ _"]:
         x = features(x)
         graph = as_graph(graph, x.shape[0])
         heard = AGGREGATIONS[self.aggregation](graph, jax.vmap(self.message)(x))

@@ -4,10 +4,13 @@ A graph is an adjacency matrix (m, m), symmetric with a zero diagonal and entrie
 `Edges`, which costs time and memory in proportion to the number of edges. Every network of this package takes both.
 """
 
+from __future__ import annotations
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array, ArrayLike, Float, Int
 
 from corollary._validate import concrete, labels, real, whole
 from corollary.catalog import implements
@@ -24,7 +27,7 @@ class Edges(eqx.Module):
     receivers: jax.Array
     nodes: int = eqx.field(static=True)
 
-    def __init__(self, pairs, nodes: int):
+    def __init__(self, pairs: Int[ArrayLike, "e 2"], nodes: int):
         self.nodes = whole("nodes", nodes)
         given, pairs = pairs, labels("pairs", pairs, self.nodes, "e 2")
         if concrete(given):
@@ -37,7 +40,7 @@ class Edges(eqx.Module):
         self.receivers = jnp.concatenate([pairs[:, 1], pairs[:, 0]])
 
     @classmethod
-    def of(cls, adjacency) -> "Edges":
+    def of(cls, adjacency: Float[ArrayLike, "m m"]) -> "Edges":
         """The edges of a matrix of zeros and ones, which must not be traced by `jit`."""
         if not concrete(adjacency):
             raise TypeError("adjacency must not be traced by jit: the number of edges depends on its values.")
@@ -49,7 +52,7 @@ class Edges(eqx.Module):
 
 
 @implements("E07.09")
-def degrees(graph):
+def degrees(graph: Float[ArrayLike, "m m"]) -> Float[Array, "_"]:
     """The number of neighbours of every vertex (with weights: their sum)."""
     graph = as_graph(graph)
     if isinstance(graph, Edges):
@@ -58,7 +61,7 @@ def degrees(graph):
 
 
 @implements("E07.11")
-def neighbour_sum(graph, values):
+def neighbour_sum(graph: Float[ArrayLike, "m m"], values: Float[ArrayLike, "m d"]) -> Float[Array, "m d"]:
     r"""$\sum_{n\in N(m)}v_n$ for every vertex: $AV$ for `values` $V$ of shape (m, d)."""
     graph, values = _both(graph, values)
     if isinstance(graph, Edges):
@@ -67,14 +70,14 @@ def neighbour_sum(graph, values):
 
 
 @implements("E07.11")
-def neighbour_mean(graph, values):
+def neighbour_mean(graph: Float[ArrayLike, "m m"], values: Float[ArrayLike, "m d"]) -> Float[Array, "_ _"]:
     """The mean of `values` over the neighbours of every vertex, zero where there are none."""
     count = degrees(graph)
     return neighbour_sum(graph, values) / jnp.where(count > 0, count, 1.0).astype(jnp.asarray(values).dtype)[:, None]
 
 
 @implements("E07.11")
-def neighbour_max(graph, values):
+def neighbour_max(graph: Float[ArrayLike, "m m"], values: Float[ArrayLike, "m d"]) -> Float[Array, "_ _"]:
     """The largest of `values` over the neighbours of every vertex, entry by entry, zero where there are none."""
     graph, values = _both(graph, values)
     if isinstance(graph, Edges):

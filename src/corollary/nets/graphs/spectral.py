@@ -1,12 +1,16 @@
 r"""The graph Fourier transform, filters in its domain, and filters by polynomials that never go there."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array, ArrayLike, Float
 
+from corollary._types import Scalar
 from corollary._validate import concrete, positive, real, whole
 from corollary.catalog import implements
 
@@ -21,20 +25,22 @@ class GraphFourier(eqx.Module):
     basis: jax.Array
     frequencies: jax.Array
 
-    def __init__(self, laplacian):
+    def __init__(self, laplacian: Float[ArrayLike, "m m"]):
         self.frequencies, self.basis = jnp.linalg.eigh(_symmetric(laplacian))
 
-    def forward(self, x):
+    def forward(self, x: Float[ArrayLike, "..."]) -> Float[Array, "..."]:
         r"""$\hat x=U^\top x$ for a signal (m,) or several (m, d)."""
         return self.basis.T @ _signal(x, self.basis.shape[0])
 
-    def inverse(self, spectrum):
+    def inverse(self, spectrum: Float[ArrayLike, "..."]) -> Float[Array, "..."]:
         r"""$x=U\hat x$."""
         return self.basis @ _signal(spectrum, self.basis.shape[0], "spectrum")
 
 
 @implements("E07.25")
-def graph_convolve(x, y, basis):
+def graph_convolve(
+    x: Float[ArrayLike, "m"], y: Float[ArrayLike, "m"], basis: Float[ArrayLike, "..."]
+) -> Float[Array, "..."]:
     r"""$x*y=U(U^*x\odot U^*y)$ for signals (m,) and an orthonormal basis, real or complex.
 
     Commutative and linear in both; depends on the basis where frequencies repeat. On a cycle with the complex Fourier
@@ -50,7 +56,9 @@ def graph_convolve(x, y, basis):
 
 
 @implements("E07.26")
-def spectral_filter(laplacian, response: Callable, x):
+def spectral_filter(
+    laplacian: Float[ArrayLike, "m m"], response: Callable, x: Float[ArrayLike, "..."]
+) -> Float[Array, "..."]:
     r"""$G(L)x=UG(\Lambda)U^\top x$ for an entrywise `response` $G$ to the frequencies; takes an eigendecomposition."""
     waves = GraphFourier(laplacian)
     spectrum = waves.forward(x)
@@ -59,7 +67,9 @@ def spectral_filter(laplacian, response: Callable, x):
 
 
 @implements("E07.26", "E07.27")
-def polynomial_filter(laplacian, coefficients, x):
+def polynomial_filter(
+    laplacian: Float[ArrayLike, "m m"] | Callable, coefficients: Float[ArrayLike, "k"], x: Float[ArrayLike, "..."]
+) -> Float[Array, "..."]:
     r"""$\sum_{k=0}^K\alpha_kL^kx$ by $K$ products with $L$, which is a matrix or a function $x\mapsto Lx$.
 
     The value at a vertex depends on those at distance $K$ or less. For many terms use `chebyshev_filter`: powers of
@@ -87,7 +97,13 @@ def chebyshev_coefficients(response: Callable, order: int, top: float) -> np.nda
 
 
 @implements("E07.26")
-def chebyshev_filter(laplacian, coefficients, x, *, top):
+def chebyshev_filter(
+    laplacian: Float[ArrayLike, "m m"] | Callable,
+    coefficients: Float[ArrayLike, "k"],
+    x: Float[ArrayLike, "..."],
+    *,
+    top: Scalar,
+) -> Float[Array, "..."]:
     r"""$\sum_kc_kT_k(\frac2{top}L-I)x$ by one product with $L$ a term; `top` is at least the largest eigenvalue."""
     apply, x = _operator(laplacian, x)
     top = positive("top", real("top", top, ""))

@@ -1,8 +1,11 @@
 r"""A layer of polynomial filters, one from every input channel to every output channel."""
 
+from __future__ import annotations
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+from jaxtyping import Array, ArrayLike, Float, PRNGKeyArray
 
 from corollary._validate import whole
 from corollary.catalog import implements
@@ -24,14 +27,14 @@ class SpectralLayer(eqx.Module):
     bias: jax.Array
     normalised: bool = eqx.field(static=True)
 
-    def __init__(self, inputs: int, outputs: int, order: int, *, normalised: bool = True, key):
+    def __init__(self, inputs: int, outputs: int, order: int, *, normalised: bool = True, key: PRNGKeyArray):
         inputs, outputs, order = whole("inputs", inputs), whole("outputs", outputs), whole("order", order, 0)
         drawn = glorot_uniform(key, (outputs, inputs * (order + 1)), jnp.result_type(float))
         self.coefficients = drawn.reshape(outputs, inputs, order + 1)
         self.bias = jnp.zeros(outputs)
         self.normalised = bool(normalised)
 
-    def __call__(self, x, graph):
+    def __call__(self, x: Float[ArrayLike, "m d"], graph: Float[ArrayLike, "m m"]) -> Float[Array, "_ _"]:
         x = features(x)
         if x.shape[1] != self.coefficients.shape[1]:
             raise ValueError(f"x must have {self.coefficients.shape[1]} features per vertex, got shape {x.shape}.")

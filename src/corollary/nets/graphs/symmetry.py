@@ -1,6 +1,10 @@
 r"""Invariance and equivariance of functions of a graph with features, over given renamings of its vertices."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
+
+from jaxtyping import Array, ArrayLike, Float, Int
 
 from corollary.catalog import implements
 from corollary.nets.graphs.neighbours import as_graph, features
@@ -8,7 +12,9 @@ from corollary.nets.permutations import as_permutations, farthest, moved_back, o
 
 
 @implements("E07.10")
-def graph_invariance_defect(f: Callable, x, adjacency, permutations):
+def graph_invariance_defect(
+    f: Callable, x: Float[ArrayLike, "m d"], adjacency: Float[ArrayLike, "m m"], permutations: Int[ArrayLike, "..."]
+) -> Float[Array, ""]:
     r"""$\max_\pi\|f(PX,PAP^\top)-f(X,A)\|$ over the rows of `permutations`; zero if $f$ is order-invariant."""
     x, adjacency, permutations = _relabelled(x, adjacency, permutations)
     plain = f(x, adjacency)
@@ -16,7 +22,9 @@ def graph_invariance_defect(f: Callable, x, adjacency, permutations):
 
 
 @implements("E07.10")
-def graph_equivariance_defect(f: Callable, x, adjacency, permutations):
+def graph_equivariance_defect(
+    f: Callable, x: Float[ArrayLike, "m d"], adjacency: Float[ArrayLike, "m m"], permutations: Int[ArrayLike, "..."]
+) -> Float[Array, ""]:
     r"""$\max_\pi\|P^\top f(PX,PAP^\top)-f(X,A)\|$ over the rows of `permutations`; zero if $f$ is equivariant."""
     x, adjacency, permutations = _relabelled(x, adjacency, permutations)
     plain = f(x, adjacency)

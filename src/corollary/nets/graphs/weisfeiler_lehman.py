@@ -1,9 +1,12 @@
 r"""Colour refinement, the one-dimensional Weisfeiler-Lehman test: a necessary condition for graphs to be isomorphic."""
 
+from __future__ import annotations
+
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+from jaxtyping import Array, ArrayLike, Bool, Float, Int
 
 from corollary._show import shown
 from corollary._validate import labels, whole
@@ -21,7 +24,9 @@ class Colouring(NamedTuple):
 
 
 @implements("E07.20")
-def wl_colours(adjacency, colours=None, *, rounds: int | None = None) -> Colouring:
+def wl_colours(
+    adjacency: Float[ArrayLike, "m m"], colours: Int[ArrayLike, "m"] | None = None, *, rounds: int | None = None
+) -> Colouring:
     r"""$c_v\leftarrow(c_v,\{\{c_u:u\in N(v)\}\})$ until no class of equal colours splits any more, or for `rounds`.
 
     Starts from the given `colours` (whole numbers), or from one for all. Colours are compared as they are, without a
@@ -54,7 +59,12 @@ def wl_colours(adjacency, colours=None, *, rounds: int | None = None) -> Colouri
 
 
 @implements("E07.20")
-def wl_distinguishes(first, second, first_colours=None, second_colours=None):
+def wl_distinguishes(
+    first: Float[ArrayLike, "m m"],
+    second: Float[ArrayLike, "_ _"],
+    first_colours: Int[ArrayLike, "a"] | None = None,
+    second_colours: Int[ArrayLike, "b"] | None = None,
+) -> Bool[Array, ""]:
     r"""Whether colour refinement tells two graphs apart: they are then not isomorphic. The converse is false.
 
     Both are coloured together, so that colours mean the same in both; then their histograms are compared.

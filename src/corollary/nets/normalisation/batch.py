@@ -12,14 +12,18 @@ norm(z[0], state)                   # afterwards: one example, by the running st
 ```
 """
 
+from __future__ import annotations
+
 from typing import NamedTuple
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array, ArrayLike, Float
 
 from corollary._show import shown
+from corollary._types import Scalar
 from corollary._validate import concrete, real, whole, within
 from corollary.catalog import implements
 
@@ -43,7 +47,14 @@ class NormalisedBatch(NamedTuple):
 
 
 @implements("B10.28")
-def batch_normalise(z, scale=None, shift=None, *, eps=1e-5, unbiased: bool = False) -> NormalisedBatch:
+def batch_normalise(
+    z: Float[ArrayLike, "... features"],
+    scale: Float[ArrayLike, "..."] | None = None,
+    shift: Float[ArrayLike, "..."] | None = None,
+    *,
+    eps: Scalar = 1e-5,
+    unbiased: bool = False,
+) -> NormalisedBatch:
     r"""$\hat z_i[j]=\alpha_i\frac{z_i[j]-\mu_i}{\sigma_i}+\beta_i$ with $\mu_i=\frac1B\sum_jz_i[j]$ and
     $\sigma_i^2=\delta+\frac1B\sum_j(z_i[j]-\mu_i)^2$.
 
@@ -57,7 +68,14 @@ def batch_normalise(z, scale=None, shift=None, *, eps=1e-5, unbiased: bool = Fal
 
 
 @implements("B10.28")
-def batch_normalise_backward(z, scale, upstream, *, eps=1e-5, unbiased: bool = False) -> tuple:
+def batch_normalise_backward(
+    z: Float[ArrayLike, "... features"],
+    scale: Float[ArrayLike, "..."],
+    upstream: Float[ArrayLike, "..."],
+    *,
+    eps: Scalar = 1e-5,
+    unbiased: bool = False,
+) -> tuple:
     r"""The gradients by $z$, $\alpha$ and $\beta$ of a loss whose gradient by $\hat z$ is `upstream`, written out.
 
     With $g=\alpha\odot\partial\ell/\partial\hat z$ and averages over the batch,
@@ -104,11 +122,11 @@ class BatchNorm(eqx.Module):
         """Mean 0 and variance 1: what the running statistics start from."""
         return BatchMoments(jnp.zeros_like(self.scale), jnp.ones_like(self.scale))
 
-    def __call__(self, z, state: BatchMoments):
+    def __call__(self, z: Float[ArrayLike, "... _"], state: BatchMoments) -> Float[Array, "..."]:
         z = real("z", z, f"... {self.scale.shape[0]}", finite=False)
         return _apply(z, state, self.scale, self.shift, self.eps)
 
-    def batch(self, z, state: BatchMoments) -> tuple:
+    def batch(self, z: Float[ArrayLike, "... _"], state: BatchMoments) -> tuple:
         z = real("z", z, f"... {self.scale.shape[0]}", finite=False)
         size = z.size // z.shape[-1]
         if size < 2:

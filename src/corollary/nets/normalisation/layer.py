@@ -3,16 +3,26 @@ r"""Layer normalisation: every example is centred and scaled by its statistics o
 The layer itself is `equinox.nn.LayerNorm`; here are the formula, and its derivative, as functions.
 """
 
+from __future__ import annotations
+
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array, ArrayLike, Float
 
+from corollary._types import Scalar
 from corollary._validate import concrete, real, within
 from corollary.catalog import implements
 
 
 @implements("B10.30", "M13.39")
-def layer_normalise(z, scale=None, shift=None, *, eps=1e-5):
+def layer_normalise(
+    z: Float[ArrayLike, "... m"],
+    scale: Float[ArrayLike, "..."] | None = None,
+    shift: Float[ArrayLike, "..."] | None = None,
+    *,
+    eps: Scalar = 1e-5,
+) -> Float[Array, "..."]:
     r"""$\alpha_i\frac{z_i-\mu}{\sigma}+\beta_i$ with $\mu=\frac1m\sum_iz_i$ and
     $\sigma^2=\delta+\frac1m\sum_i(z_i-\mu)^2$, for `z` of shape (..., m), each example for itself.
 
@@ -24,7 +34,7 @@ def layer_normalise(z, scale=None, shift=None, *, eps=1e-5):
 
 
 @implements("B10.30")
-def layer_normalise_jacobian(z, *, eps=1e-5):
+def layer_normalise_jacobian(z: Float[ArrayLike, "m"], *, eps: Scalar = 1e-5) -> Float[Array, "_ _"]:
     r"""$\frac1\sigma(I-\frac1m\mathbf 1\mathbf 1^\top-\frac1m\tilde z\tilde z^\top)$ at one example, without $\alpha$.
 
     For $\delta=0$ it has rank $m-2$: shifts and multiples of $z$ are what the layer does not see.

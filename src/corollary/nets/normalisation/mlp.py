@@ -1,10 +1,13 @@
 r"""Fully connected networks whose layers are normalised before the activation, over the batch or over the units."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Sequence
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+from jaxtyping import Array, ArrayLike, Float, PRNGKeyArray
 
 from corollary._validate import one_of, real, whole
 from corollary.catalog import implements
@@ -38,14 +41,14 @@ class NormalisedMLP(eqx.Module):
     def __init__(
         self,
         sizes: Sequence[int],
-        activation=relu,
+        activation: Callable = relu,
         *,
-        key,
+        key: PRNGKeyArray,
         kind: str = "batch",
         rescale: bool = True,
         unbiased: bool = False,
         eps: float = 1e-5,
-        initialisation=he_normal,
+        initialisation: Callable = he_normal,
     ):
         if not isinstance(sizes, Sequence) or len(sizes) < 3:
             raise TypeError(f"sizes must be a sequence of input, one or more hidden and output sizes, got {sizes!r}.")
@@ -60,7 +63,7 @@ class NormalisedMLP(eqx.Module):
         self.shifts = tuple(jnp.zeros(n) for n in sizes[1:-1]) if rescale else None
         self.activation, self.unbiased, self.eps = activation, bool(unbiased), float(eps)
 
-    def batch(self, x) -> tuple:
+    def batch(self, x: Float[ArrayLike, "n _"]) -> tuple:
         """The outputs of a batch (n, d), and the `Moments` of every hidden layer (empty unless kind is "batch")."""
         h = real("x", x, f"n {self.weights[0].shape[1]}", finite=False)
         statistics = []
@@ -74,7 +77,7 @@ class NormalisedMLP(eqx.Module):
             h = self.activation(h)
         return h @ self.weights[-1].T, tuple(statistics)
 
-    def __call__(self, x, statistics: tuple[BatchMoments, ...] = ()):
+    def __call__(self, x: Float[ArrayLike, "_"], statistics: tuple[BatchMoments, ...] = ()) -> Float[Array, "_"]:
         """The output of one example (d,) under the given statistics of the hidden layers."""
         h = real("x", x, str(self.weights[0].shape[1]), finite=False)
         if self.kind == "batch" and len(statistics) != len(self.weights) - 1:

@@ -4,6 +4,8 @@ Only one step at a time is differentiated: what is sent back along the sequence 
 over the steps, $\Lambda=\frac1T\sum_t\ell(Y_t,\hat Y_t)$.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -11,6 +13,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import optax
+from jaxtyping import ArrayLike, Float, PyTree
 
 from corollary._show import shown
 from corollary._validate import whole
@@ -31,7 +34,14 @@ class ThroughTime(NamedTuple):
 
 
 @implements("M13.10", "M13.49", "E05.04")
-def bptt(network: Recurrent, xs, ys, state=None, *, loss: Callable = step_error) -> ThroughTime:
+def bptt(
+    network: Recurrent,
+    xs: Float[ArrayLike, "..."],
+    ys: Float[ArrayLike, "..."],
+    state: Float[ArrayLike, "..."] | None = None,
+    *,
+    loss: Callable = step_error,
+) -> ThroughTime:
     r"""One pass back through the sequence, at a cost and with a memory of the order of $T$.
 
     $D_t=\partial_Z\ell_t+D_{t+1}\,\partial_Zm_Z(X_{t+1},Z_t)$ with $D_{T+1}=0$, and the gradient is
@@ -54,7 +64,15 @@ def bptt(network: Recurrent, xs, ys, state=None, *, loss: Callable = step_error)
 
 
 @implements("M13.11", "E05.04")
-def bptt_window(network: Recurrent, xs, ys, window: int, state=None, *, loss: Callable = step_error) -> ThroughTime:
+def bptt_window(
+    network: Recurrent,
+    xs: Float[ArrayLike, "..."],
+    ys: Float[ArrayLike, "..."],
+    window: int,
+    state: Float[ArrayLike, "..."] | None = None,
+    *,
+    loss: Callable = step_error,
+) -> ThroughTime:
     r"""Sliding truncation: the error of a step goes back through that step and the `window` $-1$ before it.
 
     Exact for a window of $T$ or more. What is left out of a stable linear recurrence is of the order $\rho^{window}$.
@@ -78,7 +96,15 @@ def bptt_window(network: Recurrent, xs, ys, window: int, state=None, *, loss: Ca
 
 
 @implements("M13.11", "M13.48")
-def bptt_blocks(network: Recurrent, xs, ys, block: int, state=None, *, loss: Callable = step_error) -> ThroughTime:
+def bptt_blocks(
+    network: Recurrent,
+    xs: Float[ArrayLike, "..."],
+    ys: Float[ArrayLike, "..."],
+    block: int,
+    state: Float[ArrayLike, "..."] | None = None,
+    *,
+    loss: Callable = step_error,
+) -> ThroughTime:
     r"""Truncation in blocks of `block` steps, which must divide $T$: the mean of the gradients of the blocks.
 
     Every block starts from the true state, taken as a constant: what earlier steps contributed to it is left out, so
@@ -108,12 +134,12 @@ class Streamed(NamedTuple):
 @implements("M13.11")
 def train_truncated(
     network: Recurrent,
-    xs,
-    ys,
+    xs: Float[ArrayLike, "..."],
+    ys: Float[ArrayLike, "..."],
     optimiser: optax.GradientTransformation,
     *,
     block: int = 1,
-    state=None,
+    state: PyTree | None = None,
     loss: Callable = step_error,
 ) -> Streamed:
     r"""Learning from one long sequence as it comes, a step of `optimiser` for every block of it.

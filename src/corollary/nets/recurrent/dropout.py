@@ -11,11 +11,15 @@ unroll(cell, (xs, cell.expected(len(xs))))      # testing
 ```
 """
 
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+from jaxtyping import Array, ArrayLike, Float
 
 from corollary._validate import one_of, real, whole, within
 from corollary.catalog import implements
@@ -53,7 +57,7 @@ class StateDropout(_Masked):
     keep: float = eqx.field(static=True)
     mode: str = eqx.field(static=True)
 
-    def __init__(self, cell, keep: float, mode: str = "per_step"):
+    def __init__(self, cell: Callable, keep: float, mode: str = "per_step"):
         self.cell = checked(cell)
         self.keep, self.mode = _probability(keep), one_of("mode", mode, STATE_MODES)
 
@@ -61,10 +65,10 @@ class StateDropout(_Masked):
     def width(self) -> int:
         return jax.tree.leaves(self.cell.initial())[0].shape[-1]
 
-    def initial(self):
+    def initial(self) -> Float[Array, "_"]:
         return self.cell.initial()
 
-    def __call__(self, x, state):
+    def __call__(self, x: Sequence[Array], state: Float[ArrayLike, "..."]) -> Float[Array, "..."]:
         x, mask = x
         mask = real("mask", mask, f"{self.width}", finite=False)
         return self.cell(x, jax.tree.map(lambda s: s * mask.astype(s.dtype), state))
@@ -95,11 +99,11 @@ class LSTMDropout(_Masked):
     def initial(self) -> LSTMState:
         return self.cell.initial()
 
-    def drive(self, xs):
+    def drive(self, xs: Sequence[Array]) -> tuple[Float[Array, "_ _"], Float[Array, "_ _"]]:
         xs, masks = xs
         return self.cell.drive(xs), real("mask", masks, f"... {self.width}", finite=False)
 
-    def step(self, drive, state: LSTMState) -> LSTMState:
+    def step(self, drive: Sequence[Array], state: LSTMState) -> LSTMState:
         drive, mask = drive
         past = self.cell.preactivations(jnp.zeros_like(drive), state.hidden)
         gates = split_gates(drive + (past if self.mode == "update" else mask * past))
@@ -107,7 +111,7 @@ class LSTMDropout(_Masked):
         memory = gates.keep * state.memory + gates.write * candidate
         return LSTMState(self.cell.shown(gates, memory), memory)
 
-    def __call__(self, x, state: LSTMState) -> LSTMState:
+    def __call__(self, x: Float[ArrayLike, "..."], state: LSTMState) -> LSTMState:
         return self.step(self.drive(x), state)
 
 

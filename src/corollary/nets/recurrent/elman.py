@@ -1,10 +1,13 @@
 r"""The Elman network: a state of units that see the input and each other's last value."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+from jaxtyping import Array, ArrayLike, Float, PRNGKeyArray
 
 from corollary._validate import real, whole
 from corollary.catalog import implements
@@ -31,13 +34,13 @@ class ElmanCell(eqx.Module):
         self,
         inputs: int,
         units: int,
-        activation=tanh,
+        activation: Callable = tanh,
         *,
-        key,
+        key: PRNGKeyArray,
         bias: bool = True,
         start: float = 0.0,
-        initialisation=uniform_fan_in,
-        recurrent_initialisation=orthogonal,
+        initialisation: Callable = uniform_fan_in,
+        recurrent_initialisation: Callable = orthogonal,
     ):
         inputs, units = whole("inputs", inputs), whole("units", units)
         if not callable(activation):
@@ -48,18 +51,18 @@ class ElmanCell(eqx.Module):
         self.bias = jnp.zeros(units) if bias else None
         self.activation, self.start = activation, float(start)
 
-    def initial(self):
+    def initial(self) -> Float[Array, "_"]:
         return jnp.full(self.recurrent.shape[0], self.start, self.recurrent.dtype)
 
-    def drive(self, x):
+    def drive(self, x: Float[ArrayLike, "... _"]) -> Float[Array, "..."]:
         r"""$VX_t+b$, of one input or of many along leading axes."""
         drive = real("x", x, f"... {self.inputs.shape[1]}", finite=False) @ self.inputs.T
         return drive if self.bias is None else drive + self.bias
 
-    def step(self, drive, state):
+    def step(self, drive: Float[ArrayLike, "..."], state: Float[ArrayLike, "..."]) -> Float[Array, "..."]:
         return self.activation(drive + state @ self.recurrent.T)
 
-    def __call__(self, x, state):
+    def __call__(self, x: Float[ArrayLike, "..."], state: Float[ArrayLike, "..."]) -> Float[Array, "..."]:
         return self.step(self.drive(x), state)
 
 
@@ -75,14 +78,14 @@ class Elman(Recurrent):
         inputs: int,
         units: int,
         outputs: int,
-        activation=tanh,
-        output_activation=identity,
+        activation: Callable = tanh,
+        output_activation: Callable = identity,
         *,
-        key,
+        key: PRNGKeyArray,
         bias: bool = True,
         start: float = 0.0,
-        initialisation=uniform_fan_in,
-        recurrent_initialisation=orthogonal,
+        initialisation: Callable = uniform_fan_in,
+        recurrent_initialisation: Callable = orthogonal,
     ):
         cell_key, readout_key = jax.random.split(key)
         cell = ElmanCell(
@@ -100,13 +103,13 @@ class Elman(Recurrent):
     @classmethod
     def of(
         cls,
-        recurrent,
-        inputs,
-        bias,
-        readout,
-        offset,
-        activation=tanh,
-        output_activation=identity,
+        recurrent: Float[ArrayLike, "..."],
+        inputs: Float[ArrayLike, "..."],
+        bias: Float[ArrayLike, "..."],
+        readout: Float[ArrayLike, "..."],
+        offset: Float[ArrayLike, "..."],
+        activation: Callable = tanh,
+        output_activation: Callable = identity,
         *,
         start: float = 0.0,
     ) -> "Elman":

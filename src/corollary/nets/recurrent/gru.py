@@ -1,10 +1,13 @@
 r"""Gated recurrent units: one gate that trades the old state for a new one."""
 
+from __future__ import annotations
+
 from typing import NamedTuple
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+from jaxtyping import Array, ArrayLike, Float, PRNGKeyArray
 
 from corollary._show import shown
 from corollary._validate import one_of, real, whole
@@ -47,11 +50,11 @@ class GRU(eqx.Module):
         inputs: int,
         units: int,
         *,
-        key,
+        key: PRNGKeyArray,
         gates_see_state: bool = True,
         bias: bool = True,
         reset: str = "before",
-        keep_bias=0.0,
+        keep_bias: Float[ArrayLike, "..."] = 0.0,
     ):
         inputs, units = whole("inputs", inputs), whole("units", units)
         w, g, u = jax.random.split(key, 3)
@@ -68,16 +71,16 @@ class GRU(eqx.Module):
     def units(self) -> int:
         return self.recurrent.shape[0]
 
-    def initial(self):
+    def initial(self) -> Float[Array, "_"]:
         return jnp.zeros(self.units, self.inputs.dtype)
 
-    def drive(self, xs):
+    def drive(self, xs: Float[ArrayLike, "... _"]) -> Float[Array, "..."]:
         r"""$WX+B$ of inputs (..., n), for the three of them: (..., 3N)."""
         xs = real("xs", xs, f"... {self.inputs.shape[1]}", finite=False)
         out = xs @ self.inputs.T
         return out if self.bias is None else out + self.bias
 
-    def gates(self, drive, state) -> GRUGates:
+    def gates(self, drive: Float[ArrayLike, "..."], state: Float[ArrayLike, "..."]) -> GRUGates:
         """The gates and the candidate of a step, from what its input contributes and the state before it."""
         of_gates, of_candidate = jnp.split(drive, [2 * self.units], axis=-1)
         if self.reset == "after" and self.gate_recurrent is not None:
@@ -96,9 +99,9 @@ class GRU(eqx.Module):
             into_candidate = into_candidate + self.recurrent_bias
         return GRUGates(keep, reset, jnp.tanh(of_candidate + reset * into_candidate))
 
-    def step(self, drive, state):
+    def step(self, drive: Float[ArrayLike, "..."], state: Float[ArrayLike, "..."]) -> Float[Array, "..."]:
         gates = self.gates(drive, state)
         return gates.keep * state + (1 - gates.keep) * gates.candidate
 
-    def __call__(self, x, state):
+    def __call__(self, x: Float[ArrayLike, "..."], state: Float[ArrayLike, "..."]) -> Float[Array, "..."]:
         return self.step(self.drive(x), state)

@@ -1,10 +1,13 @@
 r"""Highway layers: a gate decides for each unit whether it is transformed or carried on."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+from jaxtyping import Array, ArrayLike, Float, PRNGKeyArray
 
 from corollary._validate import real, whole
 from corollary.catalog import implements
@@ -24,7 +27,15 @@ class HighwayLayer(eqx.Module):
     transform: FullyConnected
     gate: FullyConnected
 
-    def __init__(self, units: int, activation=tanh, *, key, gate_bias: float = -2.0, initialisation=glorot_uniform):
+    def __init__(
+        self,
+        units: int,
+        activation: Callable = tanh,
+        *,
+        key: PRNGKeyArray,
+        gate_bias: float = -2.0,
+        initialisation: Callable = glorot_uniform,
+    ):
         units = whole("units", units)
         h, t = jax.random.split(key)
         options = {"initialisation": initialisation, "bias_initialisation": jax.nn.initializers.zeros}
@@ -33,7 +44,7 @@ class HighwayLayer(eqx.Module):
         bias = jnp.full(units, real("gate_bias", gate_bias, ""), gate.bias.dtype)
         self.gate = eqx.tree_at(lambda l: l.bias, gate, bias)
 
-    def __call__(self, x):
+    def __call__(self, x: Float[ArrayLike, "..."]) -> Float[Array, "..."]:
         open = jax.nn.sigmoid(self.gate(x))
         return open * self.transform(x) + (1 - open) * x
 
@@ -44,11 +55,13 @@ class HighwayStack(eqx.Module):
 
     layers: HighwayLayer
 
-    def __init__(self, units: int, depth: int, activation=tanh, *, key, gate_bias: float = -2.0):
+    def __init__(
+        self, units: int, depth: int, activation: Callable = tanh, *, key: PRNGKeyArray, gate_bias: float = -2.0
+    ):
         keys = jax.random.split(key, whole("depth", depth))
         self.layers = eqx.filter_vmap(lambda k: HighwayLayer(units, activation, key=k, gate_bias=gate_bias))(keys)
 
-    def __call__(self, x):
+    def __call__(self, x: Float[ArrayLike, "..."]) -> Float[Array, "..."]:
         arrays, static = eqx.partition(self.layers, eqx.is_array)
         x = jnp.asarray(x, jnp.result_type(x, self.layers.gate.bias))
         return jax.lax.scan(lambda h, layer: (eqx.combine(layer, static)(h), None), x, arrays)[0]
@@ -67,7 +80,16 @@ class RecurrentHighway(eqx.Module):
     bias: jax.Array
     activation: Callable = eqx.field(static=True)
 
-    def __init__(self, inputs: int, units: int, depth: int, activation=tanh, *, key, gate_bias: float = -2.0):
+    def __init__(
+        self,
+        inputs: int,
+        units: int,
+        depth: int,
+        activation: Callable = tanh,
+        *,
+        key: PRNGKeyArray,
+        gate_bias: float = -2.0,
+    ):
         inputs, units, depth = whole("inputs", inputs), whole("units", units), whole("depth", depth)
         if not callable(activation):
             raise TypeError(f"activation must be a function of a number, got {activation!r}.")
@@ -78,14 +100,14 @@ class RecurrentHighway(eqx.Module):
         self.bias = jnp.zeros((depth, 2 * units), dtype).at[:, units:].set(gate_bias)
         self.activation = activation
 
-    def initial(self):
+    def initial(self) -> Float[Array, "_"]:
         return jnp.zeros(self.recurrent.shape[2], self.recurrent.dtype)
 
-    def drive(self, xs):
+    def drive(self, xs: Float[ArrayLike, "... _"]) -> Float[Array, "..."]:
         r"""$W^Hx$ and $W^Tx$ in one vector, for inputs (..., n)."""
         return real("xs", xs, f"... {self.inputs.shape[1]}", finite=False) @ self.inputs.T
 
-    def step(self, drive, state):
+    def step(self, drive: Float[ArrayLike, "..."], state: Float[ArrayLike, "..."]) -> Float[Array, "..."]:
         def layer(s, parameters):
             recurrent, bias, outer = parameters
             transform, gate = jnp.split(s @ recurrent.T + bias + outer, 2)
@@ -96,5 +118,5 @@ class RecurrentHighway(eqx.Module):
         state = jnp.asarray(state, jnp.result_type(state, drive, self.recurrent))
         return jax.lax.scan(layer, state, (self.recurrent, self.bias, outer))[0]
 
-    def __call__(self, x, state):
+    def __call__(self, x: Float[ArrayLike, "..."], state: Float[ArrayLike, "..."]) -> Float[Array, "..."]:
         return self.step(self.drive(x), state)

@@ -1,9 +1,12 @@
 """Recurrence first, attention afterwards: the tokens that attend to each other are hidden states."""
 
+from __future__ import annotations
+
 from typing import Any
 
 import equinox as eqx
 import jax
+from jaxtyping import Array, ArrayLike, Float, PRNGKeyArray
 
 from corollary._validate import real, whole
 from corollary.catalog import implements
@@ -24,7 +27,9 @@ class LSTMAttention(eqx.Module):
     recurrent: Any
     attention: MultiHeadAttention
 
-    def __init__(self, inputs: int, units: int, heads: int = 1, *, key, bidirectional: bool = False, **options):
+    def __init__(
+        self, inputs: int, units: int, heads: int = 1, *, key: PRNGKeyArray, bidirectional: bool = False, **options: Any
+    ):
         units = whole("units", units)
         first, second, mix = jax.random.split(key, 3)
         self.recurrent = LSTM(inputs, units, key=first, **options)
@@ -33,13 +38,13 @@ class LSTMAttention(eqx.Module):
         tokens = 2 * units if bidirectional else units
         self.attention = MultiHeadAttention(tokens, heads, key=mix, outputs=units)
 
-    def tokens(self, xs):
+    def tokens(self, xs: Float[ArrayLike, "..."]) -> Float[Array, "..."]:
         """The hidden states of all steps."""
         return self.recurrent(xs) if isinstance(self.recurrent, Bidirectional) else unroll(self.recurrent, xs).hidden
 
-    def __call__(self, xs, *, causal: bool = False):
+    def __call__(self, xs: Float[ArrayLike, "T n"], *, causal: bool = False) -> Float[Array, "_ _"]:
         return self.attention(self.tokens(real("xs", xs, "T n", finite=False)), causal=causal)
 
-    def weights(self, xs, *, causal: bool = False):
+    def weights(self, xs: Float[ArrayLike, "T n"], *, causal: bool = False) -> Float[Array, "_ _ _"]:
         """Which step attends to which, (heads, T, T)."""
         return self.attention.weights(self.tokens(real("xs", xs, "T n", finite=False)), causal=causal)

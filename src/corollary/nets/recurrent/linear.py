@@ -1,12 +1,16 @@
 r"""Linear time-invariant systems $z_{t+1}=Az_t+Bx_t$, in any basis and in that of the eigenvectors."""
 
+from __future__ import annotations
+
 from typing import NamedTuple
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+from jaxtyping import Array, ArrayLike, Complex, Float, Inexact, PyTree
 
 from corollary._show import shown
+from corollary._types import Scalar
 from corollary._validate import real, whole
 from corollary.catalog import implements
 
@@ -18,21 +22,21 @@ class LinearSystem(eqx.Module):
     transition: jax.Array
     inputs: jax.Array
 
-    def __init__(self, transition, inputs):
+    def __init__(self, transition: Float[ArrayLike, "m k"], inputs: Float[ArrayLike, "m n"]):
         dims = {}
         self.transition = _square("transition", real("transition", transition, "m k", dims))
         self.inputs = real("inputs", inputs, "m n", dims)
 
-    def initial(self):
+    def initial(self) -> Float[Array, "_"]:
         return jnp.zeros(self.inputs.shape[0], jnp.result_type(self.transition, self.inputs))
 
-    def drive(self, xs):
+    def drive(self, xs: Float[ArrayLike, "... _"]) -> Float[Array, "..."]:
         return real("xs", xs, f"... {self.inputs.shape[1]}", finite=False) @ self.inputs.T
 
-    def step(self, drive, state):
+    def step(self, drive: Float[ArrayLike, "..."], state: Float[ArrayLike, "..."]) -> Float[Array, "..."]:
         return state @ self.transition.T + drive
 
-    def __call__(self, x, state):
+    def __call__(self, x: Float[ArrayLike, "..."], state: PyTree) -> Array:
         return self.step(self.drive(x), state)
 
 
@@ -46,7 +50,7 @@ class DiagonalSystem(eqx.Module):
     eigenvalues: jax.Array
     inputs: jax.Array
 
-    def __init__(self, eigenvalues, inputs):
+    def __init__(self, eigenvalues: ArrayLike, inputs: ArrayLike):
         eigenvalues, inputs = jnp.asarray(eigenvalues), jnp.asarray(inputs)
         if eigenvalues.ndim != 1 or inputs.ndim != 2 or inputs.shape[0] != eigenvalues.shape[0]:
             raise ValueError(
@@ -54,20 +58,20 @@ class DiagonalSystem(eqx.Module):
             )
         self.eigenvalues, self.inputs = eigenvalues, inputs
 
-    def initial(self):
+    def initial(self) -> Complex[Array, "_"]:
         return jnp.zeros(self.eigenvalues.shape, jnp.result_type(self.eigenvalues, self.inputs))
 
-    def drive(self, xs):
+    def drive(self, xs: Float[ArrayLike, "... _"]) -> Inexact[Array, "..."]:
         return real("xs", xs, f"... {self.inputs.shape[1]}", finite=False) @ self.inputs.T
 
-    def coefficients(self, xs):
+    def coefficients(self, xs: Float[ArrayLike, "..."]) -> tuple[Complex[Array, "..."], Complex[Array, "..."]]:
         r"""$\lambda$, the same in every step, and $Cx_t$."""
         return self.eigenvalues, self.drive(xs)
 
-    def step(self, drive, state):
+    def step(self, drive: Inexact[ArrayLike, "..."], state: Complex[ArrayLike, "..."]) -> Complex[Array, "..."]:
         return self.eigenvalues * state + drive
 
-    def __call__(self, x, state):
+    def __call__(self, x: Float[ArrayLike, "..."], state: PyTree) -> Array:
         return self.step(self.drive(x), state)
 
 
@@ -93,7 +97,7 @@ def diagonalise(system: LinearSystem) -> Diagonalised:
 
 
 @implements("E05.17")
-def impulse_states(system: LinearSystem, steps: int):
+def impulse_states(system: LinearSystem, steps: int) -> Float[Array, "_ _ _"]:
     r"""$B,AB,\dots,A^{T-1}B$, (T, m, n): the states after an impulse at each input."""
     _system(system)
     steps = whole("steps", steps)
@@ -105,7 +109,7 @@ def impulse_states(system: LinearSystem, steps: int):
 
 
 @implements("E05.17")
-def response(system: LinearSystem, xs):
+def response(system: LinearSystem, xs: Float[ArrayLike, "T _"]) -> Float[Array, "_ _"]:
     r"""$z_t=\sum_{k\le t}A^{t-k}Bx_k$ for all $t$, (T, m), as the convolution with the impulse response.
 
     $x_t$ counts into $z_t$, as in `unroll`. By Fourier transforms of twice the length, so that nothing wraps around.
@@ -119,7 +123,7 @@ def response(system: LinearSystem, xs):
 
 
 @implements("E05.22")
-def input_map(eigenvalues, length: int):
+def input_map(eigenvalues: Complex[ArrayLike, "..."], length: int) -> Complex[Array, "..."]:
     r"""The Vandermonde matrix $V_{jt}=\lambda_j^{T-1-t}$, (m, T): $\zeta_T=Vx$ for a scalar input of $T$ steps, $C=1$.
 
     Invertible for $m=T$ distinct eigenvalues, so that the last state knows the whole input. Of the eigenvalues
@@ -133,7 +137,9 @@ def input_map(eigenvalues, length: int):
 
 
 @implements("E05.22")
-def recover_inputs(eigenvalues, state, length: int):
+def recover_inputs(
+    eigenvalues: Complex[ArrayLike, "..."], state: Complex[ArrayLike, "..."], length: int
+) -> Float[Array, "..."]:
     r"""The input $x$, (T,), that led from zero to the last `state` $\zeta_T=Vx$; the smallest one if there are many."""
     eigenvalues, state = jnp.asarray(eigenvalues), jnp.asarray(state)
     if state.shape != eigenvalues.shape:
@@ -145,7 +151,7 @@ def recover_inputs(eigenvalues, state, length: int):
 
 
 @implements("E05.22")
-def ring(radius, points: int):
+def ring(radius: Scalar, points: int) -> Complex[Array, "_"]:
     r"""$re^{2\pi ij/m}$, `points` equidistant numbers on the circle of this radius."""
     points = whole("points", points)
     radius = real("radius", radius, "")

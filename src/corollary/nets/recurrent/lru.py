@@ -3,13 +3,18 @@ r"""The linear recurrent unit: a complex diagonal recurrence that is stable what
 Nothing mixes the channels of the recurrence, all non-linearity is in the map that reads it out.
 """
 
+from __future__ import annotations
+
 import math
 from collections.abc import Callable
+from typing import Any
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+from jaxtyping import Array, ArrayLike, Complex, Float, PRNGKeyArray, PyTree
 
+from corollary._types import Scalar
 from corollary._validate import one_of, real, whole, within
 from corollary.catalog import implements
 from corollary.nets.recurrent.scan import linear_states
@@ -18,7 +23,7 @@ LAWS = ("radius", "area")
 
 
 @implements("E05.19")
-def lru_eigenvalues(nu, phi):
+def lru_eigenvalues(nu: Float[ArrayLike, "..."], phi: Float[ArrayLike, "..."]) -> Complex[Array, "..."]:
     r"""$\lambda=\exp(-e^\nu+i\varphi)$, of modulus $e^{-e^\nu}\in(0,1)$ for every real $\nu$.
 
     As numbers: $1-|\lambda|$ rounds to 0 for $\nu$ below about $-37$ in double and $-17$ in single precision, and
@@ -30,13 +35,21 @@ def lru_eigenvalues(nu, phi):
 
 
 @implements("E05.19")
-def nu_from_radius(radius):
+def nu_from_radius(radius: Float[ArrayLike, "..."]) -> Float[Array, "..."]:
     r"""$\nu=\log(-\log r)$ for $r\in(0,1)$, the inverse of $r=e^{-e^\nu}$."""
     return jnp.log(-jnp.log(within("radius", real("radius", radius), 0.0, 1.0, open="both")))
 
 
 @implements("E05.21")
-def lru_initialisation(units: int, low=0.0, high=1.0, *, key, law: str = "radius", phase=2 * math.pi):
+def lru_initialisation(
+    units: int,
+    low: Scalar = 0.0,
+    high: Scalar = 1.0,
+    *,
+    key: PRNGKeyArray,
+    law: str = "radius",
+    phase: Scalar = 2 * math.pi,
+) -> tuple[Float[Array, "_"], Float[Array, "_"]]:
     r"""$(\nu,\varphi)$ with phases uniform on $[0,2\pi)$ and radii between `low` and `high`.
 
     `law="radius"`: $r$ uniform (E); `"area"`: $r^2$ uniform (Orvieto et al.), so that $\lambda$ is uniform on the ring,
@@ -74,10 +87,10 @@ class LRU(eqx.Module):
         inputs: int,
         units: int,
         *,
-        key,
+        key: PRNGKeyArray,
         radii: tuple[float, float] = (0.9, 0.999),
         law: str = "area",
-        phase=2 * math.pi,
+        phase: Scalar = 2 * math.pi,
         normalised: bool = True,
     ):
         inputs, units = whole("inputs", inputs), whole("units", units)
@@ -88,25 +101,25 @@ class LRU(eqx.Module):
         self.inputs = jax.random.normal(k2, (2, units, inputs)) * size[:, None] / jnp.sqrt(2.0 * inputs)
 
     @property
-    def eigenvalues(self):
+    def eigenvalues(self) -> Complex[Array, "_"]:
         return lru_eigenvalues(self.nu, self.phi)
 
-    def initial(self):
+    def initial(self) -> Complex[Array, "_"]:
         return jnp.zeros(self.nu.shape, jnp.result_type(self.nu, 1j))
 
-    def drive(self, xs):
+    def drive(self, xs: Float[ArrayLike, "... _"]) -> Complex[Array, "..."]:
         r"""$Cx$ for inputs (..., n)."""
         xs = real("xs", xs, f"... {self.inputs.shape[2]}", finite=False)
         return xs @ self.inputs[0].T + 1j * (xs @ self.inputs[1].T)
 
-    def coefficients(self, xs):
+    def coefficients(self, xs: Float[ArrayLike, "..."]) -> tuple[Complex[Array, "..."], Complex[Array, "..."]]:
         r"""$\lambda$, the same in every step, and $Cx_t$."""
         return self.eigenvalues, self.drive(xs)
 
-    def step(self, drive, state):
+    def step(self, drive: Complex[ArrayLike, "..."], state: Complex[ArrayLike, "..."]) -> Complex[Array, "..."]:
         return self.eigenvalues * state + drive
 
-    def __call__(self, x, state):
+    def __call__(self, x: Float[ArrayLike, "..."], state: PyTree) -> Array:
         return self.step(self.drive(x), state)
 
 
@@ -123,7 +136,16 @@ class LRULayer(eqx.Module):
     skip: jax.Array
     readout: Callable | None
 
-    def __init__(self, inputs: int, units: int, outputs: int, readout: Callable | None = None, *, key, **options):
+    def __init__(
+        self,
+        inputs: int,
+        units: int,
+        outputs: int,
+        readout: Callable | None = None,
+        *,
+        key: PRNGKeyArray,
+        **options: Any,
+    ):
         inputs, units, outputs = whole("inputs", inputs), whole("units", units), whole("outputs", outputs)
         if readout is not None and not callable(readout):
             raise TypeError(f"readout must be a function of one step's features, got {type(readout).__name__}.")
@@ -133,11 +155,11 @@ class LRULayer(eqx.Module):
         self.skip = jax.random.normal(d, (outputs, inputs)) / jnp.sqrt(inputs)
         self.readout = readout
 
-    def features(self, xs):
+    def features(self, xs: Float[ArrayLike, "..."]) -> Float[Array, "..."]:
         r"""$\mathrm{Re}(W\zeta_t)+Dx_t$ for all steps."""
         states = linear_states(*self.cell.coefficients(xs))
         return states.real @ self.weight[0].T - states.imag @ self.weight[1].T + xs @ self.skip.T
 
-    def __call__(self, xs):
+    def __call__(self, xs: Float[ArrayLike, "T _"]) -> Float[Array, "_ _"]:
         features = self.features(real("xs", xs, f"T {self.skip.shape[1]}", finite=False))
         return features if self.readout is None else jax.vmap(self.readout)(features)

@@ -1,10 +1,13 @@
 r"""Long short-term memory: a memory that is carried by gates, and a hidden state that is shown."""
 
+from __future__ import annotations
+
 from typing import NamedTuple
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+from jaxtyping import Array, ArrayLike, Float, PRNGKeyArray
 
 from corollary._show import shown
 from corollary._validate import real, whole
@@ -60,12 +63,12 @@ class LSTM(eqx.Module):
         inputs: int,
         units: int,
         *,
-        key,
+        key: PRNGKeyArray,
         recurrent: bool = True,
         bias: bool = True,
         mixing: bool = False,
-        keep_bias=1.0,
-        write_bias=0.0,
+        keep_bias: Float[ArrayLike, "..."] = 1.0,
+        write_bias: Float[ArrayLike, "..."] = 0.0,
     ):
         inputs, units = whole("inputs", inputs), whole("units", units)
         w, u, v = jax.random.split(key, 3)
@@ -84,33 +87,33 @@ class LSTM(eqx.Module):
         zero = jnp.zeros(self.units, self.inputs.dtype)
         return LSTMState(zero, zero)
 
-    def drive(self, xs):
+    def drive(self, xs: Float[ArrayLike, "... _"]) -> Float[Array, "..."]:
         r"""$WX+B$ of inputs (..., n), for the four of them: (..., 4N)."""
         xs = real("xs", xs, f"... {self.inputs.shape[1]}", finite=False)
         out = xs @ self.inputs.T
         return out if self.bias is None else out + self.bias
 
-    def preactivations(self, drive, hidden):
+    def preactivations(self, drive: Float[ArrayLike, "..."], hidden: Float[ArrayLike, "..."]) -> Float[Array, "..."]:
         r"""$WX+B+UY$ from what an input contributes and the hidden state before it, (..., 4N)."""
         return drive if self.recurrent is None else drive + hidden @ self.recurrent.T
 
-    def gates(self, drive, hidden) -> LSTMGates:
+    def gates(self, drive: Float[ArrayLike, "..."], hidden: Float[ArrayLike, "..."]) -> LSTMGates:
         """The gates and the candidate of a step."""
         return split_gates(self.preactivations(drive, hidden))
 
-    def shown(self, gates: LSTMGates, memory):
+    def shown(self, gates: LSTMGates, memory: Float[ArrayLike, "..."]) -> Float[Array, "..."]:
         r"""$Y=q\odot\tanh(Z)$."""
         return gates.show * jnp.tanh(memory if self.mixing is None else memory @ self.mixing.T)
 
-    def step(self, drive, state: LSTMState) -> LSTMState:
+    def step(self, drive: Float[ArrayLike, "..."], state: LSTMState) -> LSTMState:
         gates = self.gates(drive, state.hidden)
         memory = gates.keep * state.memory + gates.write * gates.candidate
         return LSTMState(self.shown(gates, memory), memory)
 
-    def __call__(self, x, state: LSTMState) -> LSTMState:
+    def __call__(self, x: Float[ArrayLike, "..."], state: LSTMState) -> LSTMState:
         return self.step(self.drive(x), state)
 
-    def parallel(self, xs, state: LSTMState | None = None) -> LSTMState:
+    def parallel(self, xs: Float[ArrayLike, "..."], state: LSTMState | None = None) -> LSTMState:
         """What `unroll` returns, by a parallel scan over time, where the gates do not see the hidden state."""
         if self.recurrent is not None:
             raise ValueError("the LSTM must have recurrent=False: its gates must not depend on its own past.")
@@ -144,7 +147,7 @@ class MemoryWeights(NamedTuple):
 
 
 @implements("M13.21")
-def lstm_memory_weights(cell: LSTM, xs, state: LSTMState | None = None) -> MemoryWeights:
+def lstm_memory_weights(cell: LSTM, xs: Float[ArrayLike, "..."], state: LSTMState | None = None) -> MemoryWeights:
     r"""The memory as a sum over the past: $Z_t=\prod_{\ell\le t}f_\ell\odot Z_0+\sum_{k\le t}M_{k,t}\odot r_k$.
 
     $M_{k,t}=g_k\odot\prod_{\ell=k+1}^tf_\ell$, with the gates that the LSTM goes through on `xs`. Like attention

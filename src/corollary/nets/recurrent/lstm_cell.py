@@ -1,8 +1,11 @@
 r"""The cell of an LSTM as the text on backpropagation has it: with biases, and a keeping gate that is open at first."""
 
+from __future__ import annotations
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+from jaxtyping import ArrayLike, Float, PRNGKeyArray
 
 from corollary._validate import real, whole
 from corollary.autodiff.elementary import sigmoid
@@ -22,14 +25,14 @@ class LSTMCell(eqx.Module):
     recurrent: jax.Array
     bias: jax.Array
 
-    def __init__(self, inputs: int, units: int, *, key):
+    def __init__(self, inputs: int, units: int, *, key: PRNGKeyArray):
         inputs, units = whole("inputs", inputs), whole("units", units)
         k1, k2 = jax.random.split(key)
         self.inputs = jax.random.normal(k1, (4 * units, inputs)) / jnp.sqrt(inputs)
         self.recurrent = jax.random.normal(k2, (4 * units, units)) / jnp.sqrt(units)
         self.bias = jnp.zeros(4 * units).at[units : 2 * units].set(1.0)  # remember, to begin with
 
-    def __call__(self, state: LSTMState, x) -> LSTMState:
+    def __call__(self, state: LSTMState, x: Float[ArrayLike, "_"]) -> LSTMState:
         x = real("x", x, f"{self.inputs.shape[1]}")
         gates = self.inputs @ x + self.recurrent @ state.hidden + self.bias
         i, f, g, o = jnp.split(gates, 4)

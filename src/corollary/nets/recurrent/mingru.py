@@ -1,8 +1,13 @@
 r"""The minimal gated recurrent unit: gates and candidate that see the input alone, so that the state is linear."""
 
+from __future__ import annotations
+
+from collections.abc import Sequence
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+from jaxtyping import Array, ArrayLike, Float, PRNGKeyArray
 
 from corollary._validate import real, whole
 from corollary.catalog import implements
@@ -22,7 +27,15 @@ class MinGRU(eqx.Module):
     value: jax.Array
     bias: jax.Array | None
 
-    def __init__(self, inputs: int, units: int, *, key, bias: bool = False, keep_bias=0.0):
+    def __init__(
+        self,
+        inputs: int,
+        units: int,
+        *,
+        key: PRNGKeyArray,
+        bias: bool = False,
+        keep_bias: Float[ArrayLike, "..."] = 0.0,
+    ):
         inputs, units = whole("inputs", inputs), whole("units", units)
         g, v = jax.random.split(key)
         dtype = jnp.result_type(float)
@@ -31,10 +44,10 @@ class MinGRU(eqx.Module):
         keep_bias = unit_biases("keep_bias", keep_bias, units)
         self.bias = jnp.zeros(units, dtype) + keep_bias if bias else None
 
-    def initial(self):
+    def initial(self) -> Float[Array, "_"]:
         return jnp.zeros(self.gate.shape[0], self.gate.dtype)
 
-    def coefficients(self, xs):
+    def coefficients(self, xs: Float[ArrayLike, "... _"]) -> tuple[Float[Array, "..."], Float[Array, "..."]]:
         r"""$\sigma_t$ and $(1-\sigma_t)\odot Vx_t$ for inputs (..., n)."""
         xs = real("xs", xs, f"... {self.gate.shape[1]}", finite=False)
         z = xs @ self.gate.T
@@ -44,9 +57,9 @@ class MinGRU(eqx.Module):
 
     drive = coefficients
 
-    def step(self, drive, state):
+    def step(self, drive: Sequence[Array], state: Float[ArrayLike, "..."]) -> Float[Array, "..."]:
         kept, new = drive
         return kept * state + new
 
-    def __call__(self, x, state):
+    def __call__(self, x: Float[ArrayLike, "..."], state: Float[ArrayLike, "..."]) -> Float[Array, "..."]:
         return self.step(self.drive(x), state)

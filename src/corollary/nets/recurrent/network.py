@@ -3,6 +3,8 @@ r"""A recurrent network: a cell that carries a state through time, and a readout
 The plant and the observer of systems theory: $Z_t=f(Z_{t-1},X_t)$ and $Y_t=g(Z_t)$. Cells are those of `unroll`.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -10,7 +12,9 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array, ArrayLike, Float, PRNGKeyArray, PyTree
 
+from corollary._types import NetworkLike
 from corollary._validate import real, whole
 from corollary.catalog import implements
 from corollary.nets.recurrent.unroll import checked, sequence, shown, unroll
@@ -32,15 +36,15 @@ class Plant(eqx.Module):
     transition: Callable
     start: jax.Array
 
-    def __init__(self, transition: Callable, start):
+    def __init__(self, transition: Callable, start: Float[ArrayLike, "..."]):
         if not callable(transition):
             raise TypeError(f"transition must be a function of state and input, got {type(transition).__name__}.")
         self.transition, self.start = transition, real("start", start)
 
-    def initial(self):
+    def initial(self) -> Float[Array, "_"]:
         return jax.lax.stop_gradient(self.start)
 
-    def __call__(self, x, state):
+    def __call__(self, x: Float[ArrayLike, "..."], state: Float[ArrayLike, "..."]) -> Float[Array, "..."]:
         return self.transition(state, x)
 
 
@@ -61,35 +65,37 @@ class Recurrent(eqx.Module):
     readout: Callable
     sees_input: bool = eqx.field(static=True)
 
-    def __init__(self, cell, readout: Callable, *, sees_input: bool = False):
+    def __init__(self, cell: Callable, readout: Callable, *, sees_input: bool = False):
         if not callable(readout):
             raise TypeError(f"readout must be a function of the state, got {type(readout).__name__}.")
         self.cell, self.readout, self.sees_input = checked(cell), readout, sees_input
 
-    def answer(self, state, x):
+    def answer(self, state: PyTree, x: Float[ArrayLike, "..."]) -> Float[Array, "..."]:
         """The output of one state, and of its input where the readout sees that."""
         output = self.cell.output(state) if hasattr(self.cell, "output") else shown(state)
         return self.readout(output, x) if self.sees_input else self.readout(output)
 
-    def run(self, xs, state=None) -> Trajectory:
+    def run(self, xs: Float[ArrayLike, "..."], state: Float[ArrayLike, "..."] | None = None) -> Trajectory:
         """States and outputs of all steps."""
         xs = sequence(xs)
         states = unroll(self.cell, xs, state)
         return Trajectory(states, jax.vmap(self.answer)(states, xs))
 
-    def __call__(self, xs, state=None):
+    def __call__(
+        self, xs: Float[ArrayLike, "..."], state: Float[ArrayLike, "..."] | None = None
+    ) -> Float[Array, "..."]:
         return self.run(xs, state).outputs
 
 
 @implements("M13.09")
-def untie(network, steps: int):
+def untie(network: NetworkLike, steps: int) -> NetworkLike:
     r"""`steps` copies of a network along a leading axis of all its arrays: $\theta_1=\dots=\theta_T=\theta$."""
     steps = whole("steps", steps)
     return jax.tree.map(lambda a: jnp.broadcast_to(a, (steps, *a.shape)) if eqx.is_array(a) else a, network)
 
 
 @implements("M13.09")
-def run_untied(copies, xs, state=None) -> Trajectory:
+def run_untied(copies: Callable, xs: Float[ArrayLike, "..."], state: PyTree | None = None) -> Trajectory:
     r"""A network of $T$ layers, layer $t$ with the parameters $\theta_t$ of the $t$-th of `copies`.
 
     Where the copies are those of `untie`, this is the recurrent network; the gradient by its parameters is the sum
@@ -113,7 +119,7 @@ def run_untied(copies, xs, state=None) -> Trajectory:
 
 
 @implements("M13.01")
-def future_influence(network: Callable, xs, *, key):
+def future_influence(network: Callable, xs: Float[ArrayLike, "..."], *, key: PRNGKeyArray) -> Float[Array, ""]:
     r"""The largest change of any $Y_t$ when noise is added to the inputs after $t$: exactly 0 for a causal network.
 
     `network` takes a sequence (T, ...) to a sequence (T, ...). What is compared comes from one batch, so that not even

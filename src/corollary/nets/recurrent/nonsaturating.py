@@ -1,10 +1,13 @@
 r"""A recurrent cell without saturating functions: gates that are ReLUs, and a memory that is added to."""
 
+from __future__ import annotations
+
 from typing import NamedTuple
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+from jaxtyping import Array, ArrayLike, Float, PRNGKeyArray
 
 from corollary._show import shown
 from corollary._validate import real, whole
@@ -39,7 +42,7 @@ class NonSaturatingCell(eqx.Module):
     control: jax.Array
     control_bias: jax.Array
 
-    def __init__(self, inputs: int, units: int, *, key, scale: float = 0.1):
+    def __init__(self, inputs: int, units: int, *, key: PRNGKeyArray, scale: float = 0.1):
         inputs, units = whole("inputs", inputs), whole("units", units)
         w, u, v, c = jax.random.split(key, 4)
         dtype = jnp.result_type(float)
@@ -54,22 +57,22 @@ class NonSaturatingCell(eqx.Module):
         zero = jnp.zeros_like(self.bias)
         return NonSaturatingState(zero, zero)
 
-    def drive(self, xs):
+    def drive(self, xs: Float[ArrayLike, "... _"]) -> Float[Array, "..."]:
         r"""$WX+b$ for inputs (..., n)."""
         return real("xs", xs, f"... {self.inputs.shape[1]}", finite=False) @ self.inputs.T + self.bias
 
-    def controls(self, hidden, memory):
+    def controls(self, hidden: Float[ArrayLike, "..."], memory: Float[ArrayLike, "..."]) -> list[Array]:
         """Pre-activations of the gates to write and to erase, and of what is written and erased."""
         both = jnp.concatenate([hidden, memory], axis=-1)
         return jnp.split(both @ self.control.T + self.control_bias, 4, axis=-1)
 
-    def step(self, drive, state: NonSaturatingState) -> NonSaturatingState:
+    def step(self, drive: Float[ArrayLike, "..."], state: NonSaturatingState) -> NonSaturatingState:
         hidden = jax.nn.relu(drive + state.hidden @ self.recurrent.T + state.memory @ self.remembered.T)
         write, erase, new, old = self.controls(hidden, state.memory)
         memory = state.memory + jax.nn.relu(write) * _bounded(new) - jax.nn.relu(erase) * _bounded(old)
         return NonSaturatingState(hidden, memory)
 
-    def __call__(self, x, state: NonSaturatingState) -> NonSaturatingState:
+    def __call__(self, x: Float[ArrayLike, "..."], state: NonSaturatingState) -> NonSaturatingState:
         return self.step(self.drive(x), state)
 
 

@@ -1,11 +1,14 @@
 r"""Normalisation in recurrent networks: over a batch, in two places, and over the units of a layer."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from typing import Any
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+from jaxtyping import Array, ArrayLike, Float, PRNGKeyArray
 
 from corollary._validate import one_of, real, whole, within
 from corollary.catalog import implements
@@ -45,7 +48,7 @@ class BatchNormalised(eqx.Module):
 
     def __init__(
         self,
-        cell,
+        cell: Any,
         place: str = "inputs",
         statistics: str = "shared",
         *,
@@ -68,7 +71,7 @@ class BatchNormalised(eqx.Module):
         one = self.norm.state()
         return one if self.steps is None else jax.tree.map(lambda a: jnp.broadcast_to(a, (self.steps, *a.shape)), one)
 
-    def batch(self, xs, state: BatchMoments) -> tuple:
+    def batch(self, xs: Float[ArrayLike, "B T _"], state: BatchMoments) -> tuple:
         """The states (B, T, ...) of a batch of sequences (B, T, n), by its own statistics, and the running ones."""
         xs = real("xs", xs, f"B T {self.cell.inputs.shape[1]}", finite=False)
         time_first = jnp.swapaxes(xs, 0, 1)
@@ -102,7 +105,7 @@ class BatchNormalised(eqx.Module):
         )
         return states, running if shared else each
 
-    def __call__(self, xs, state: BatchMoments):
+    def __call__(self, xs: Float[ArrayLike, "T _"], state: BatchMoments) -> Float[Array, "T _"]:
         """The states (T, ...) of one sequence (T, n), by the running statistics."""
         xs = real("xs", xs, f"T {self.cell.inputs.shape[1]}", finite=False)
         drives, seen = xs @ self.cell.inputs.T, self._for(xs.shape[0], state)
@@ -142,7 +145,7 @@ class LayerNormCell(eqx.Module):
     activation: Callable = eqx.field(static=True)
     eps: float = eqx.field(static=True)
 
-    def __init__(self, inputs: int, units: int, activation=tanh, *, key, eps: float = 1e-5):
+    def __init__(self, inputs: int, units: int, activation: Callable = tanh, *, key: PRNGKeyArray, eps: float = 1e-5):
         inputs, units = whole("inputs", inputs), whole("units", units, 2)
         if not callable(activation):
             raise TypeError(f"activation must be a function of a number, got {activation!r}.")
@@ -153,18 +156,18 @@ class LayerNormCell(eqx.Module):
         self.gain, self.bias = jnp.ones(units, dtype), jnp.zeros(units, dtype)
         self.activation, self.eps = activation, float(within("eps", eps, 0.0))
 
-    def initial(self):
+    def initial(self) -> Array:
         return jnp.zeros_like(self.bias)
 
-    def drive(self, xs):
+    def drive(self, xs: Float[ArrayLike, "... _"]) -> Float[Array, "..."]:
         r"""$WX$ for inputs (..., n)."""
         return real("xs", xs, f"... {self.inputs.shape[1]}", finite=False) @ self.inputs.T
 
-    def step(self, drive, state):
+    def step(self, drive: Float[ArrayLike, "..."], state: Float[ArrayLike, "..."]) -> Float[Array, "..."]:
         alpha = drive + state @ self.recurrent.T
         away = alpha - jnp.mean(alpha, axis=-1, keepdims=True)
         sigma = jnp.sqrt(jnp.mean(away**2, axis=-1, keepdims=True) + self.eps)
         return self.activation(self.gain * (away / sigma) + self.bias)
 
-    def __call__(self, x, state):
+    def __call__(self, x: Float[ArrayLike, "..."], state: Float[ArrayLike, "..."]) -> Float[Array, "..."]:
         return self.step(self.drive(x), state)

@@ -1,12 +1,16 @@
 r"""Algorithm 1 of M: an Elman network learns from every observation as it comes, nothing is sent back in time."""
 
+from __future__ import annotations
+
 from typing import NamedTuple
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+from jaxtyping import ArrayLike, Float
 
 from corollary._show import shown
+from corollary._types import Scalar
 from corollary._validate import positive, real
 from corollary.catalog import implements
 from corollary.nets.recurrent.bptt import Streamed
@@ -24,7 +28,9 @@ class OnlineStep(NamedTuple):
 
 
 @implements("M13.12")
-def online_step(network: Elman, state, x, y, step) -> OnlineStep:
+def online_step(
+    network: Elman, state: Float[ArrayLike, "..."], x: Float[ArrayLike, "..."], y: Float[ArrayLike, "..."], step: Scalar
+) -> OnlineStep:
     r"""One turn of Algorithm 1, for the loss $\frac12e_k^2$ with $e_k=Y^m_k-Y_k$.
 
     $Z_{k+1}=\sigma(a)$, $a=w_{zi}X_k+w_{zz}Z_k+b_z$, $Y^m_k=w_oZ_{k+1}+b_o$; then every parameter moves by
@@ -53,7 +59,9 @@ def online_step(network: Elman, state, x, y, step) -> OnlineStep:
 
 
 @implements("M13.12")
-def online_sgd(network: Elman, xs, ys, step) -> Streamed:
+def online_sgd(
+    network: Elman, xs: Float[ArrayLike, "T _"], ys: Float[ArrayLike, "T _"], step: Float[ArrayLike, "..."]
+) -> Streamed:
     r"""Algorithm 1: `online_step` along a stream (T, n), (T, q), with steps of size $\eta_k$: `step` (T,) or a number.
 
     The network has an affine output, biases, and one of our activations, whose derivative is known. The losses are

@@ -1,21 +1,25 @@
 r"""Real-time recurrent learning: the gradient carried forward, with nothing to remember of the past."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jax.flatten_util import ravel_pytree
+from jaxtyping import ArrayLike, Float, PyTree
 
 from corollary.catalog import implements
 from corollary.nets.recurrent.bptt import ThroughTime
+from corollary.nets.recurrent.elman import ElmanCell
 from corollary.nets.recurrent.network import Recurrent
 from corollary.nets.recurrent.unroll import sequence
 from corollary.nets.recurrent.uses import labelling_loss, step_error
 
 
 @implements("M13.07")
-def sensitivities(network: Recurrent, xs, state=None):
+def sensitivities(network: Recurrent, xs: Float[ArrayLike, "..."], state: PyTree | None = None) -> ElmanCell:
     r"""$\partial Z_t/\partial\theta$ for the parameters of the cell, in the form of the cell: leaves (T, units, ...).
 
     $\partial_\theta Z_t=\partial_Zm_Z\,\partial_\theta Z_{t-1}+\partial_\theta m_Z$, both at $(X_t,Z_{t-1})$, and
@@ -27,7 +31,14 @@ def sensitivities(network: Recurrent, xs, state=None):
 
 
 @implements("M13.07")
-def rtrl(network: Recurrent, xs, ys, state=None, *, loss: Callable = step_error) -> ThroughTime:
+def rtrl(
+    network: Recurrent,
+    xs: Float[ArrayLike, "..."],
+    ys: Float[ArrayLike, "..."],
+    state: Float[ArrayLike, "..."] | None = None,
+    *,
+    loss: Callable = step_error,
+) -> ThroughTime:
     r"""The gradient of $\frac1T\sum_t\ell(Y_t,\hat Y_t)$ in one pass forward; no adjoints.
 
     Carries units times parameters numbers from step to step, whatever the length of the sequence, at a cost of units

@@ -5,24 +5,30 @@ associative product of pairs, so that all prefixes of it, which are the states, 
 instead of $T$ sequential ones. The depth is logarithmic; the work is not less.
 """
 
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+from jaxtyping import Array, ArrayLike, Complex, Float, Inexact
 
 from corollary._show import shown
 from corollary.catalog import implements
 
 
 @implements("E05.16")
-def compose(earlier, later):
+def compose(earlier: Sequence[Array], later: Sequence[Array]) -> tuple[Inexact[Array, "..."], Inexact[Array, "..."]]:
     r"""$(a,b)\bullet(a',b')=(aa',\,a'b+b')$: the step that does `earlier` and then `later`."""
     (a, b), (a_later, b_later) = earlier, later
     return a * a_later, a_later * b + b_later
 
 
 @implements("E05.16")
-def linear_scan(a, b, initial=None):
+def linear_scan(
+    a: Inexact[ArrayLike, "..."], b: Inexact[ArrayLike, "..."], initial: Float[ArrayLike, "..."] | None = None
+) -> Inexact[Array, "..."]:
     r"""The states of $z_t=a_t\odot z_{t-1}+b_t$, (T, ...) real or complex, by the parallel scan of JAX.
 
     `a` is (T, ...) like `b`, or lacks the time where it does not change. $z_0$ is `initial`, or zero. Linear work and
@@ -32,7 +38,9 @@ def linear_scan(a, b, initial=None):
 
 
 @implements("E05.16")
-def linear_loop(a, b, initial=None):
+def linear_loop(
+    a: Complex[ArrayLike, "..."], b: Complex[ArrayLike, "..."], initial: Float[ArrayLike, "..."] | None = None
+) -> Complex[Array, "..."]:
     """`linear_scan` by its definition, `T` steps one after the other."""
     a, b = _coefficients(a, b, initial)
 
@@ -43,7 +51,9 @@ def linear_loop(a, b, initial=None):
     return jax.lax.scan(step, jnp.zeros(b.shape[1:], b.dtype), (a, b))[1]
 
 
-def linear_states(a, b, initial=None):
+def linear_states(
+    a: Complex[ArrayLike, "..."], b: Complex[ArrayLike, "..."], initial: Float[ArrayLike, "..."] | None = None
+) -> Complex[Array, "..."]:
     """`linear_loop` on a CPU, whose few cores gain nothing from the scan, and `linear_scan` elsewhere."""
     return (linear_loop if jax.default_backend() == "cpu" else linear_scan)(a, b, initial)
 
@@ -63,7 +73,9 @@ class Prefix(NamedTuple):
 
 
 @implements("E05.16")
-def doubling_scan(a, b, initial=None) -> Prefix:
+def doubling_scan(
+    a: Complex[ArrayLike, "..."], b: Complex[ArrayLike, "..."], initial: Float[ArrayLike, "..."] | None = None
+) -> Prefix:
     r"""`linear_scan` as Hillis and Steele do it: $\lceil\log_2T\rceil$ rounds, $T\log_2T$ products.
 
     After round $k$ every place holds the product of the $2^k$ steps that end there; a round multiplies it by what is
@@ -82,7 +94,9 @@ def doubling_scan(a, b, initial=None) -> Prefix:
     return Prefix(jax.lax.fori_loop(0, rounds, double, pair)[1], rounds)
 
 
-def unroll_linear(cell, xs, state=None):
+def unroll_linear(
+    cell: Callable, xs: Float[ArrayLike, "..."], state: Float[ArrayLike, "..."] | None = None
+) -> Inexact[Array, "..."]:
     """What `unroll(cell, xs, state)` returns, by the parallel scan, for a cell that is linear in its state.
 
     Such a cell says so with `cell.coefficients(xs)`, the pair $(a_t),(b_t)$ of $z_t=a_t\\odot z_{t-1}+b_t$.

@@ -9,9 +9,12 @@ network.alignment(x, y)                      # where it looked
 ```
 """
 
+from __future__ import annotations
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+from jaxtyping import Array, ArrayLike, Bool, Float, Int, PRNGKeyArray
 
 from corollary._validate import labels, real, whole
 from corollary.catalog import implements
@@ -31,24 +34,28 @@ class BahdanauAttention(eqx.Module):
     memory: jax.Array
     score: jax.Array
 
-    def __init__(self, query: int, memory: int, hidden: int, *, key):
+    def __init__(self, query: int, memory: int, hidden: int, *, key: PRNGKeyArray):
         keys, hidden = jax.random.split(key, 3), whole("hidden", hidden)
         dtype = jnp.result_type(float)
         self.query = uniform_fan_in(keys[0], (hidden, whole("query", query)), dtype)
         self.memory = uniform_fan_in(keys[1], (hidden, whole("memory", memory)), dtype)
         self.score = uniform_fan_in(keys[2], (1, hidden), dtype)[0]
 
-    def seen(self, states):
+    def seen(self, states: Float[ArrayLike, "S _"]) -> Float[Array, "S _"]:
         r"""$W_2\zeta_j$ of all states (S, memory), which no query changes."""
         return real("states", states, f"S {self.memory.shape[1]}", finite=False) @ self.memory.T
 
-    def weights(self, z, seen, mask=None):
+    def weights(
+        self, z: Float[ArrayLike, "_"], seen: Float[ArrayLike, "..."], mask: Bool[ArrayLike, "..."] | None = None
+    ) -> Float[Array, "..."]:
         """How much of each state: positive, of sum 1, and 0 where `mask` (S,) is False."""
         z = real("z", z, f"{self.query.shape[1]}", finite=False)
         logits = jnp.tanh(self.query @ z + seen) @ self.score
         return jax.nn.softmax(logits if mask is None else jnp.where(mask, logits, -jnp.inf))
 
-    def __call__(self, z, states, mask=None):
+    def __call__(
+        self, z: Float[ArrayLike, "..."], states: Float[ArrayLike, "..."], mask: Bool[ArrayLike, "..."] | None = None
+    ) -> tuple[Float[Array, "..."], Float[Array, "..."]]:
         """The context of the query `z` among `states` (S, memory), and the weights."""
         weights = self.weights(z, self.seen(states), mask)
         return weights @ states, weights
@@ -81,7 +88,7 @@ class Seq2Seq(eqx.Module):
         target: int,
         units: int,
         *,
-        key,
+        key: PRNGKeyArray,
         attention: bool = True,
         embedding: int | None = None,
         pad: int | None = None,
@@ -103,7 +110,7 @@ class Seq2Seq(eqx.Module):
         """The target token that stands before the first one."""
         return self.readout.out_features
 
-    def encode(self, source) -> "Conditioned":
+    def encode(self, source: Int[ArrayLike, "S"]) -> "Conditioned":
         """The states of the encoder on `source` (S,), as the decoder needs them."""
         source = labels("source", source, self.source.shape[0], "S")
         read = jnp.ones(source.shape, bool) if self.pad is None else source != self.pad
@@ -120,23 +127,23 @@ class Seq2Seq(eqx.Module):
 
     given = encode
 
-    def __call__(self, source, target):
+    def __call__(self, source: Int[ArrayLike, "..."], target: Int[ArrayLike, "..."]) -> Float[Array, "..."]:
         """Logits (T, target) of each token of `target` (T,) given the ones before it and `source` (S,)."""
         return self._forced(source, target)[0]
 
-    def alignment(self, source, target):
+    def alignment(self, source: Int[ArrayLike, "..."], target: Int[ArrayLike, "..."]) -> Float[Array, "..."]:
         """The weights of attention (T, S): how much every target token looks at every source token."""
         if self.attention is None:
             raise ValueError("alignment needs a network with attention.")
         return self._forced(source, target)[1]
 
-    def log_probability(self, source, target):
+    def log_probability(self, source: Int[ArrayLike, "..."], target: Int[ArrayLike, "..."]) -> Float[Array, ""]:
         r"""$\sum_i\ln p(y_i\mid x,y_{1:i-1})$."""
         target = jnp.asarray(target)
         rows = jax.nn.log_softmax(self(source, target))
         return jnp.take_along_axis(rows, target[:, None], 1).sum()
 
-    def generate(self, source, length: int, end: int | None = None):
+    def generate(self, source: Int[ArrayLike, "..."], length: int, end: int | None = None) -> Int[Array, "..."]:
         """The target (length,) by the most probable token at every step, filled up with `end` after the first."""
         return most_probable(self.given(source), whole("length", length), end)
 

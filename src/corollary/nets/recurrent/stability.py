@@ -1,9 +1,13 @@
 r"""How long a recurrent network remembers: powers of its recurrence, and products of its Jacobians."""
 
+from __future__ import annotations
+
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array, ArrayLike, Float, PyTree
 
+from corollary._types import Scalar
 from corollary._validate import concrete, positive, real, within
 from corollary.catalog import implements
 from corollary.nets.recurrent.network import Recurrent
@@ -11,7 +15,9 @@ from corollary.nets.recurrent.unroll import sequence, unroll
 
 
 @implements("M13.13")
-def linear_solution(recurrent, drive, start):
+def linear_solution(
+    recurrent: Float[ArrayLike, "..."], drive: Float[ArrayLike, "..."], start: Float[ArrayLike, "..."]
+) -> Float[Array, "..."]:
     r"""$Z_t=W^tZ_0+\sum_{s=1}^tW^{t-s}d_s$ for $t=1,\dots,T$: what $Z_t=WZ_{t-1}+d_t$ adds up to.
 
     For numbers $W$, $Z_0$ and `drive` (T,), or for a matrix (m, m), a vector (m,) and (T, m). By the sum itself, at a
@@ -29,7 +35,7 @@ def linear_solution(recurrent, drive, start):
 
 
 @implements("M13.14")
-def linear_sensitivity(weight, drive, start):
+def linear_sensitivity(weight: Scalar, drive: Float[ArrayLike, "T"], start: Scalar) -> Float[Array, "_"]:
     r"""$\partial_wZ_t=tw^{t-1}Z_0+\sum_{s=1}^t(t-s)w^{t-s-1}d_s$ for numbers $w$, $Z_0$ and `drive` (T,)."""
     weight, drive, start = real("weight", weight, ""), real("drive", drive, "T"), real("start", start, "")
     t = np.arange(1, drive.shape[0] + 1)
@@ -40,7 +46,7 @@ def linear_sensitivity(weight, drive, start):
 
 
 @implements("M13.15")
-def time_horizon(weight):
+def time_horizon(weight: Float[ArrayLike, "..."]) -> Float[Array, "..."]:
     r"""$T_w=1/\ln(1/|w|)$ for $0<|w|<1$, so that $|w|^t=e^{-t/T_w}$; about $1/(1-|w|)$ close to 1. Entrywise."""
     size = jnp.abs(real("weight", weight))
     within("the modulus of weight", np.abs(weight) if concrete(weight) else size, 0.0, 1.0, open="both")
@@ -48,26 +54,26 @@ def time_horizon(weight):
 
 
 @implements("M13.16")
-def spectral_radius(matrix):
+def spectral_radius(matrix: Float[ArrayLike, "... m m"]) -> Float[Array, ""]:
     r"""$\rho(W)=\max_i|\lambda_i|$, the largest modulus of an eigenvalue of (..., m, m)."""
     return jnp.abs(jnp.linalg.eigvals(real("matrix", matrix, "... m m"))).max(-1)
 
 
 @implements("M13.16")
-def memory_horizon(matrix):
+def memory_horizon(matrix: Float[ArrayLike, "... m m"]) -> Float[Array, ""]:
     r"""$1/\ln(1/\rho(W))$ for $0<\rho(W)<1$: in the long run $\|W^t\|$ falls by the factor $e$ in so many steps."""
     return time_horizon(spectral_radius(matrix))
 
 
 @implements("M13.16")
-def rescale_to_radius(matrix, radius):
+def rescale_to_radius(matrix: Float[ArrayLike, "m m"], radius: Scalar) -> Float[Array, "_ _"]:
     r"""$W\cdot\rho/\rho(W)$: the matrix with this spectral radius, a start for recurrent weights."""
     radius = positive("radius", real("radius", radius, ""))
     return real("matrix", matrix, "m m") * radius / positive("the spectral radius", spectral_radius(matrix))
 
 
 @implements("E05.05")
-def step_jacobians(network: Recurrent, xs, state=None):
+def step_jacobians(network: Recurrent, xs: Float[ArrayLike, "..."], state: PyTree | None = None) -> Float[Array, "..."]:
     r"""$\partial z_t/\partial z_{t-1}$ for $t=1,\dots,T$, (T, m, m): for an Elman cell $\dot\Phi_tU$."""
     if not isinstance(network, Recurrent):
         raise TypeError(f"network must be a Recurrent network, got {type(network).__name__}.")
@@ -81,7 +87,9 @@ def step_jacobians(network: Recurrent, xs, state=None):
 
 
 @implements("E05.05")
-def state_jacobians(network: Recurrent, xs, state=None):
+def state_jacobians(
+    network: Recurrent, xs: Float[ArrayLike, "..."], state: PyTree | None = None
+) -> Float[Array, "..."]:
     r"""$\partial z_i/\partial z_t=\prod_{j=i}^{t+1}\dot\Phi_jU$ for all $0\le t\le i\le T$, (T + 1, T + 1, m, m).
 
     The latest factor stands on the left. Entry `[i, t]`; zero for $i<t$, the identity for $i=t$.
@@ -100,7 +108,9 @@ def state_jacobians(network: Recurrent, xs, state=None):
 
 
 @implements("E05.06")
-def jacobian_bound(recurrent, slope, lags):
+def jacobian_bound(
+    recurrent: Float[ArrayLike, "m m"], slope: Scalar, lags: Float[ArrayLike, "..."]
+) -> Float[Array, "..."]:
     r"""$(\alpha\sigma_1(U))^{i-t}$, above $\|\partial z_i/\partial z_t\|_2$ where $|\phi'|\le\alpha$ along the way."""
     slope = within("slope", real("slope", slope, ""), 0.0)
     lags = within("lags", real("lags", lags), 0.0)

@@ -1,11 +1,14 @@
 r"""Depth in a recurrent network: cells on top of each other, or many layers in one step."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+from jaxtyping import Array, ArrayLike, Float, PRNGKeyArray, PyTree
 
 from corollary._validate import real, whole
 from corollary.catalog import implements
@@ -31,7 +34,9 @@ class Stacked(eqx.Module):
         self.cells = tuple(map(checked, cells))
 
     @classmethod
-    def elman(cls, inputs: int, units: int, depth: int, activation=tanh, *, key, bias: bool = True) -> "Stacked":
+    def elman(
+        cls, inputs: int, units: int, depth: int, activation: Callable = tanh, *, key: PRNGKeyArray, bias: bool = True
+    ) -> "Stacked":
         """`depth` Elman cells of the same size."""
         keys = jax.random.split(key, whole("depth", depth))
         return cls(
@@ -41,18 +46,18 @@ class Stacked(eqx.Module):
     def initial(self) -> tuple:
         return tuple(cell.initial() for cell in self.cells)
 
-    def output(self, state):
+    def output(self, state: Sequence[Any]) -> Float[Array, "_"]:
         """What the top layer shows."""
         return shown(state[-1])
 
-    def __call__(self, x, state) -> tuple:
+    def __call__(self, x: Float[ArrayLike, "..."], state: Sequence[Any]) -> tuple:
         after = []
         for cell, before in zip(self.cells, state, strict=True):
             after.append(cell(x, before))
             x = shown(after[-1])
         return tuple(after)
 
-    def layers(self, xs, state=None) -> tuple:
+    def layers(self, xs: Float[ArrayLike, "..."], state: PyTree | None = None) -> tuple:
         """The states of all layers, each along a leading axis of time."""
         found = []
         for cell, before in zip(self.cells, self.initial() if state is None else state, strict=True):
@@ -69,7 +74,16 @@ class DeepTransitionCell(eqx.Module):
     activation: Callable = eqx.field(static=True)
     units: int = eqx.field(static=True)
 
-    def __init__(self, inputs: int, units: int, widths: Sequence[int] = (), activation=tanh, *, key, bias: bool = True):
+    def __init__(
+        self,
+        inputs: int,
+        units: int,
+        widths: Sequence[int] = (),
+        activation: Callable = tanh,
+        *,
+        key: PRNGKeyArray,
+        bias: bool = True,
+    ):
         if not callable(activation):
             raise TypeError(f"activation must be a function of a number, got {activation!r}.")
         self.units = whole("units", units)
@@ -79,6 +93,6 @@ class DeepTransitionCell(eqx.Module):
     def initial(self) -> Any:
         return jnp.zeros(self.units, self.network.layers[0].weight.dtype)
 
-    def __call__(self, x, state):
+    def __call__(self, x: Float[ArrayLike, "n"], state: Float[ArrayLike, "..."]) -> Float[Array, "..."]:
         x = real("x", x, "n", finite=False)
         return self.activation(self.network(jnp.concatenate([state, x])))

@@ -5,20 +5,24 @@ $w=\mathrm{softmax}(\beta\cos(k,M_i))$ say how much of each is read or changed. 
 $\beta\to\infty$ the look-up becomes hard.
 """
 
+from __future__ import annotations
+
 from typing import NamedTuple
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+from jaxtyping import Array, ArrayLike, Float, PRNGKeyArray
 
 from corollary._show import shown
+from corollary._types import Scalar
 from corollary._validate import real, whole, within
 from corollary.autodiff.elementary import sigmoid
 from corollary.catalog import implements
 
 
 @implements("T04.14")
-def address(memory, key, sharpness):
+def address(memory: Float[ArrayLike, "n d"], key: Float[ArrayLike, "d"], sharpness: Scalar) -> Float[Array, "_"]:
     r"""The weights $\mathrm{softmax}(\beta\cos(k,M_i))$ of the rows of `memory` (n, d) for a `key` (d,).
 
     A row or key of length zero has cosine 0 with everything.
@@ -31,7 +35,7 @@ def address(memory, key, sharpness):
 
 
 @implements("T04.14")
-def read(memory, weights):
+def read(memory: Float[ArrayLike, "n d"], weights: Float[ArrayLike, "n"]) -> Float[Array, "_"]:
     r"""$\sum_iw_iM_i$."""
     dims: dict = {}
     memory, weights = real("memory", memory, "n d", dims), real("weights", weights, "n", dims)
@@ -39,7 +43,12 @@ def read(memory, weights):
 
 
 @implements("T04.14")
-def write(memory, weights, erase, add):
+def write(
+    memory: Float[ArrayLike, "n d"],
+    weights: Float[ArrayLike, "n"],
+    erase: Float[ArrayLike, "d"],
+    add: Float[ArrayLike, "d"],
+) -> Float[Array, "_ _"]:
     r"""$M_i\leftarrow M_i\odot(1-w_ie)+w_ia$: first erase with $e\in[0,1]^d$, then add."""
     dims: dict = {}
     memory, weights = real("memory", memory, "n d", dims), real("weights", weights, "n", dims)
@@ -66,13 +75,13 @@ class MemoryHead(eqx.Module):
     bias: jax.Array
     width: int = eqx.field(static=True)
 
-    def __init__(self, state: int, width: int, *, key):
+    def __init__(self, state: int, width: int, *, key: PRNGKeyArray):
         state, self.width = whole("state", state), whole("width", width)
         rows = 3 * self.width + 1
         self.weights = jax.random.normal(key, (rows, state)) / jnp.sqrt(state)
         self.bias = jnp.zeros(rows)
 
-    def __call__(self, memory, state) -> HeadOutput:
+    def __call__(self, memory: Float[ArrayLike, "n d"], state: Float[ArrayLike, "_"]) -> HeadOutput:
         """Address the memory by content, read, then write at the same place."""
         state = real("state", state, f"{self.weights.shape[1]}")
         out = self.weights @ state + self.bias

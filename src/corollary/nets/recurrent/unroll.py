@@ -16,11 +16,18 @@ states = jax.vmap(lambda xs: unroll(cell, xs))(batch)  # (B, T, 64); every step 
 ```
 """
 
+from __future__ import annotations
+
+from collections.abc import Callable
+
 import jax
 import jax.numpy as jnp
+from jaxtyping import Array, ArrayLike, Float, PyTree
 
 
-def unroll(cell, xs, state=None, *, reverse: bool = False):
+def unroll(
+    cell: Callable, xs: Float[ArrayLike, "..."], state: PyTree | None = None, *, reverse: bool = False
+) -> PyTree:
     r"""The states $z_t$ = `cell`$(x_t,z_{t-1})$ of all steps, along a leading axis of the length of `xs`.
 
     `xs` is an array (T, ...), or a tuple of such. $z_0$ is `state`, or `cell.initial()`. With `reverse` time runs
@@ -47,7 +54,7 @@ def scan_states(advance, drives, state, *, reverse: bool = False):
     return jax.lax.scan(body, state, drives, reverse=reverse)[1]
 
 
-def shown(state):
+def shown(state: PyTree) -> Float[Array, "..."]:
     """What a cell shows to the outside: the field `hidden` of its state where there is one, else the state."""
     return getattr(state, "hidden", state)
 

@@ -4,17 +4,20 @@ r"""What a recurrent network is used for: three losses of one sequence, each a m
 error of vectors as the default.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable
 
 import jax
 import jax.numpy as jnp
+from jaxtyping import Array, ArrayLike, Float, Int, Num
 
 from corollary._validate import real
 from corollary.catalog import implements
 from corollary.nets.recurrent.unroll import sequence
 
 
-def step_error(output, target):
+def step_error(output: Float[ArrayLike, "..."], target: Float[ArrayLike, "..."]) -> Float[Array, ""]:
     r"""$\|\hat y-y\|^2$ of one step."""
     target, output = real("target", target), real("output", output, finite=False)
     if target.shape != output.shape:
@@ -23,14 +26,21 @@ def step_error(output, target):
 
 
 @implements("E05.02", "M13.05")
-def labelling_loss(network: Callable, xs, ys, loss: Callable = step_error):
+def labelling_loss(
+    network: Callable, xs: Float[ArrayLike, "..."], ys: Num[ArrayLike, "..."], loss: Callable = step_error
+) -> Float[Array, ""]:
     r"""$\frac1T\sum_{t=1}^T\ell(\hat y_t,y_t)$: an answer to every input, such as (13.5)."""
     xs, ys = sequence(xs), sequence(ys, "ys")
     return jnp.mean(jax.vmap(loss)(network(xs), _as_long(xs, ys)))
 
 
 @implements("E05.02")
-def autoregression_loss(network: Callable, xs, loss: Callable = step_error, targets=None):
+def autoregression_loss(
+    network: Callable,
+    xs: Float[ArrayLike, "..."],
+    loss: Callable = step_error,
+    targets: Int[ArrayLike, "..."] | None = None,
+) -> Float[Array, ""]:
     r"""$\frac1{T-1}\sum_{t=1}^{T-1}\ell(\hat y_t,x_{t+1})$: every output predicts the next input.
 
     `targets` are the inputs in the form that the loss takes, such as classes, where that is not `xs` itself.
@@ -43,7 +53,9 @@ def autoregression_loss(network: Callable, xs, loss: Callable = step_error, targ
 
 
 @implements("E05.02")
-def classification_loss(network: Callable, xs, y, loss: Callable = step_error):
+def classification_loss(
+    network: Callable, xs: Float[ArrayLike, "..."], y: int, loss: Callable = step_error
+) -> Float[Array, ""]:
     r"""$\ell(\hat y_T,y)$: the last output is the answer to the whole sequence."""
     return loss(network(sequence(xs))[-1], y)
 

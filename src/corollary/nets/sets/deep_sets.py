@@ -3,13 +3,17 @@ r"""Deep Sets: a network of every element, summed, and a network of the sum; and
 A set is a matrix of $M$ rows, its elements in any order; the same network takes sets of every size.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array, ArrayLike, Float, Int
 
+from corollary._types import Scalar
 from corollary._validate import labels, real, whole
 from corollary.catalog import implements
 
@@ -21,11 +25,11 @@ class DeepSets(eqx.Module):
     phi: Callable
     rho: Callable
 
-    def representation(self, x):
+    def representation(self, x: Float[ArrayLike, "m d"]) -> Float[Array, "_"]:
         r"""$\sum_m\phi(x_m)$; of a disjoint union the sum of both."""
         return _summed(self.phi, _elements(x))
 
-    def __call__(self, x):
+    def __call__(self, x: Float[ArrayLike, "..."]) -> Float[Array, "..."]:
         return self.rho(self.representation(x))
 
 
@@ -39,21 +43,21 @@ class DeepSetsEquivariant(eqx.Module):
     phi: Callable
     rho: Callable
 
-    def __call__(self, x):
+    def __call__(self, x: Float[ArrayLike, "m d"]) -> Float[Array, "..."]:
         x = _elements(x)
         total = _summed(self.phi, x)
         return jax.vmap(lambda element: self.rho(jnp.concatenate([element, total])))(x)
 
 
 @implements("E07.06")
-def power_sums(x, order: int):
+def power_sums(x: Float[ArrayLike, "m"], order: int) -> Float[Array, "m"]:
     r"""$\big(\sum_mx_m,\sum_mx_m^2,\dots,\sum_mx_m^K\big)$ of numbers: Deep Sets with $\phi(x)=(x,\dots,x^K)$."""
     x, order = real("x", x, "m"), whole("order", order)
     return jnp.sum(x[:, None] ** jnp.arange(1, order + 1), axis=0)
 
 
 @implements("E07.06")
-def from_power_sums(sums):
+def from_power_sums(sums: Float[ArrayLike, "m"]) -> Float[Array, "m"]:
     r"""The $M$ real numbers, in increasing order, with these $M$ power sums.
 
     Newton's identities $ke_k=\sum_{i=1}^k(-1)^{i-1}e_{k-i}p_i$ give the polynomial whose roots they are. The roots of a
@@ -75,7 +79,7 @@ def from_power_sums(sums):
 
 
 @implements("E07.06")
-def code(elements, size: int, *, most: int):
+def code(elements: Int[ArrayLike, "..."], size: int, *, most: int) -> Float[Array, "..."]:
     r"""$\phi(x)=(M+1)^{-c(x)}$ for the $c(x)$-th of `size` possible elements ($c=1$ for element 0), entrywise.
 
     The sum over a multiset of at most $M$ = `most` elements is a number whose digits in base $M+1$ say how often each
@@ -89,7 +93,7 @@ def code(elements, size: int, *, most: int):
 
 
 @implements("E07.06")
-def decode(total, size: int, *, most: int):
+def decode(total: Scalar, size: int, *, most: int) -> Int[Array, "_"]:
     """How often each of `size` elements occurs in the multiset whose `code`s have this sum."""
     size, most = whole("size", size), whole("most", most)
     total = real("total", total, "")

@@ -5,11 +5,14 @@ cloud and answer with a matrix, by which every point is multiplied: a general ma
 asks for it (`orthogonality_penalty`).
 """
 
+from __future__ import annotations
+
 from typing import NamedTuple
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+from jaxtyping import Array, ArrayLike, Bool, Float, PRNGKeyArray
 
 from corollary._show import shown
 from corollary._validate import real, whole
@@ -40,7 +43,7 @@ class TNet(eqx.Module):
     pooled: MLP
     size: int = eqx.field(static=True)
 
-    def __init__(self, size: int, widths: tuple[int, int, int] = (64, 128, 1024), *, key):
+    def __init__(self, size: int, widths: tuple[int, int, int] = (64, 128, 1024), *, key: PRNGKeyArray):
         self.size = size = whole("size", size)
         first, second, features = widths
         each_key, pooled_key = jax.random.split(key)
@@ -49,10 +52,10 @@ class TNet(eqx.Module):
         last = head.layers[-1]
         self.pooled = eqx.tree_at(lambda m: m.layers[-1].weight, head, jnp.zeros_like(last.weight))
 
-    def __call__(self, x):
+    def __call__(self, x: Float[ArrayLike, "..."]) -> Float[Array, "..."]:
         return self.with_critical(x)[0]
 
-    def with_critical(self, x):
+    def with_critical(self, x: Float[ArrayLike, "m _"]) -> tuple[Float[Array, "_ _"], Bool[Array, "m"]]:
         """The matrix, and which points it was made from (m,)."""
         x = real("x", x, f"m {self.size}", finite=False)
         features = relu(jax.vmap(self.each)(x))
@@ -73,7 +76,7 @@ class PointNet(eqx.Module):
     feature_net: TNet
     second: MLP
 
-    def __init__(self, local: int = 64, features: int = 1024, *, key):
+    def __init__(self, local: int = 64, features: int = 1024, *, key: PRNGKeyArray):
         local, features = whole("local", local), whole("features", features)
         keys = jax.random.split(key, 4)
         widths = (local, 2 * local, features)
@@ -82,7 +85,7 @@ class PointNet(eqx.Module):
         self.feature_net = TNet(local, widths, key=keys[2])
         self.second = _shared((local, local, 2 * local, features), keys[3])
 
-    def __call__(self, x) -> PointFeatures:
+    def __call__(self, x: Float[ArrayLike, "m 3"]) -> PointFeatures:
         x = real("x", x, "m 3", finite=False)
         turned, used_first = self.input_net.with_critical(x)
         hidden = relu(jax.vmap(self.first)(x @ turned))
@@ -100,18 +103,18 @@ class PointNetClassifier(eqx.Module):
     features: PointNet
     head: MLP
 
-    def __init__(self, classes: int, *, local: int = 64, features: int = 1024, key):
+    def __init__(self, classes: int, *, local: int = 64, features: int = 1024, key: PRNGKeyArray):
         classes = whole("classes", classes, 2)
         features_key, head_key = jax.random.split(key)
         self.features = PointNet(local, features, key=features_key)
         widths = (features, max(features // 2, 1), max(features // 4, 1), classes)
         self.head = _shared(widths, head_key)
 
-    def logits(self, x):
+    def logits(self, x: Float[ArrayLike, "..."]) -> Float[Array, "..."]:
         """Before the softmax: (classes,)."""
         return self.head(self.features(x).whole)
 
-    def __call__(self, x):
+    def __call__(self, x: Float[ArrayLike, "..."]) -> Float[Array, "..."]:
         return jax.nn.softmax(self.logits(x))
 
 
@@ -123,23 +126,23 @@ class PointNetSegmenter(eqx.Module):
     features: PointNet
     head: MLP
 
-    def __init__(self, parts: int, *, local: int = 64, features: int = 1024, key):
+    def __init__(self, parts: int, *, local: int = 64, features: int = 1024, key: PRNGKeyArray):
         parts = whole("parts", parts, 2)
         features_key, head_key = jax.random.split(key)
         self.features = PointNet(local, features, key=features_key)
         widths = (local + features, max(features // 2, 1), max(features // 4, 1), parts)
         self.head = _shared(widths, head_key)
 
-    def logits(self, x):
+    def logits(self, x: Float[ArrayLike, "..."]) -> Float[Array, "..."]:
         """Before the softmax: (m, parts)."""
         found = self.features(x)
         return jax.vmap(lambda local: self.head(jnp.concatenate([local, found.whole])))(found.local)
 
-    def __call__(self, x):
+    def __call__(self, x: Float[ArrayLike, "..."]) -> Array:
         return jax.nn.softmax(self.logits(x))
 
 
-def orthogonality_penalty(transform):
+def orthogonality_penalty(transform: Float[ArrayLike, "k k"]) -> Float[Array, ""]:
     r"""$\|I-TT^\top\|_F^2$, zero exactly for rotations and reflections."""
     transform = real("transform", transform, "k k", {}, finite=False)
     return jnp.sum((jnp.eye(transform.shape[0], dtype=transform.dtype) - transform @ transform.T) ** 2)
