@@ -102,7 +102,7 @@ def test_cubic_saddle():
         (lambda: is_strict_saddle(3, [0.0]), "f must be a function of a point"),
         (lambda: is_strict_saddle(_saddle, 0.0), "x must have shape"),
         (lambda: is_strict_saddle(_saddle, [0.0, 0.0], -1.0), "tolerance must be positive"),
-        (lambda: is_second_order_stationary(_saddle, [0.0, 0.0], 0.0, 1.0), "eps must be positive"),
+        (lambda: is_second_order_stationary(_saddle, [0.0, 0.0], 0.0, 1.0), "epsilon must be positive"),
         (lambda: is_second_order_stationary(_saddle, [0.0, 0.0], 1.0, -1.0), "rho must be positive"),
         (lambda: hessian_lipschitz_lower_bound(_saddle, [[0.0, 0.0]], [[0.0]]), "y must have shape"),
         (lambda: cosines_hessian_lipschitz([1.0], [[1.0], [2.0]]), "directions must have shape"),

@@ -223,7 +223,7 @@ def what_rescaling_gives_back(key, *, batch: Size = 12, width: Size = 6):
     $\tanh 3x$ is out of reach. With the unbiased $\sigma$ of problem 2 the outputs are $\sqrt{(B-1)/B}$ of those of
     section 10.3.1.
     """
-    options = {"unbiased": True, "delta": 0.0}
+    options = {"unbiased": True, "eps": 0.0}
 
     @jax.jit
     def measure(key):
