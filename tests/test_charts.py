@@ -13,8 +13,8 @@ from corollary._charts import axis, lines, log_scale, position_scale, scale, str
 @pytest.mark.parametrize(
     ("values", "kind"),
     [
-        ([1.0, 50.0], None),
-        ([1.0, 150.0], "log"),
+        ([1.0, 40.0], None),
+        ([1.0, 60.0], "log"),
         ([1e-9, 1e-3, None, float("nan")], "log"),
         ([0.0, 1e-4, 1.0], "symlog"),
         ([0.0, 0.5, 1.0], None),
@@ -53,6 +53,13 @@ def test_whole_numbers_have_whole_ticks():
     assert axis({"zero": False}, [0, 1, 2])["values"] == [0, 1, 2]
     assert "values" not in axis({"zero": False}, [0, 100])
     assert axis({"zero": False}, [1e-7, 2e-7])["format"] == "~e"
+
+
+def test_zero_is_a_tick_of_its_own_among_powers_of_ten():
+    values = [0.0, 1e-9, 1.0]
+    found = axis(scale(values), values)
+    assert found["values"][0] == 0
+    assert "'0'" in found["labelExpr"]
 
 
 def test_stretches_keep_the_mean():

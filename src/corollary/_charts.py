@@ -15,7 +15,7 @@ DASHES = [5, 4]
 SOLID = [1, 0]
 WIDTH, HEIGHT = 300, 190
 # data that span more than this are drawn on a logarithmic axis
-SPAN = 100.0
+SPAN = 50.0
 # what is left between the data and the ends of a logarithmic axis, as a share of it
 ROOM = 0.04
 
@@ -37,7 +37,7 @@ CONFIG = {
 
 
 def scale(values: list) -> dict:
-    """Logarithmic where positive values span two decades, so down to zero where zeros are among them; else linear."""
+    """Logarithmic where positive values span decades, so down to zero where zeros are among them; else linear."""
     known = _finite(values)
     if not known:
         return {"zero": False}
@@ -87,7 +87,9 @@ def axis(scale: dict, values: list) -> dict:
     low, high = scale.get("domain", [min(positive), max(positive)])
     ticks = _log_ticks(max(low, min(positive) / 10), high)
     form = "~g" if ticks[0] >= 1e-4 and ticks[-1] < 1e5 and math.log10(high / low) < 3 else "~e"
-    return {"values": ([0.0] if kind == "symlog" else []) + ticks, "format": form}
+    if kind == "symlog":
+        return {"values": [0.0, *ticks], "labelExpr": f"datum.value == 0 ? '0' : format(datum.value, '{form}')"}
+    return {"values": ticks, "format": form}
 
 
 def lines(
@@ -129,7 +131,9 @@ def lines(
     }
     if colour is not None:
         order = list(dict.fromkeys(row[colour] for row in rows))
-        encodings["color"] = alt.Color(field=colour, type="nominal", sort=order, legend=alt.Legend(orient="bottom"))
+        encodings["color"] = alt.Color(
+            field=colour, type="nominal", sort=order, legend=alt.Legend(orient="bottom", title=None)
+        )
     if dashes is not None:
         order = list(dict.fromkeys(row[dashes] for row in rows))
         encodings["strokeDash"] = alt.StrokeDash(

@@ -131,7 +131,7 @@ def test_a_control_passes_exactly_when_its_check_is_violated():
     assert control("the step is too long", bad).margin > 0
     with pytest.raises(ValueError, match="already a control"):
         control("again", control("the step is too long", bad))
-    with pytest.raises(ValueError, match="says which premise"):
+    with pytest.raises(ValueError, match="must name the premise"):
         control(" ", bad)
     with pytest.raises(TypeError, match="takes a check"):
         control("x", True)

@@ -39,5 +39,5 @@ def test_kernels_of_both_signs_have_a_colour_scale_about_zero():
 def test_bad_input():
     with pytest.raises(ValueError, match="k must have shape"):
         plot_kernel(jnp.ones(3))
-    with pytest.raises(ValueError, match="no entry to draw"):
+    with pytest.raises(ValueError, match="must not be empty"):
         plot_kernel(jnp.ones((0, 0)))

@@ -19,9 +19,9 @@ def test_sharpness_of_a_quadratic_is_its_own_whatever_the_step():
         np.testing.assert_array_equal(path.steps, [0, 20, 40, 60])
         np.testing.assert_array_equal(path.uphill, 0)
         spec = path.plot().to_dict()
-        assert {(r["η"], r["sharpness"]) for r in spec["data"]["values"] if r["curve"] == "2/η"} == {
-            ("0.1", 20),
-            ("0.4", 5),
+        assert {(r["step size"], r["sharpness"]) for r in spec["data"]["values"] if r["curve"] == "2/η"} == {
+            ("η = 0.1", 20),
+            ("η = 0.4", 5),
         }
         assert spec["encoding"]["strokeDash"]["scale"]["range"] == [[1, 0], [5, 4]]
         exact = 0.5 * jnp.sum(scale * ((1 - 0.4 * scale) ** 60 * start) ** 2)

@@ -114,7 +114,7 @@ def test_search_finds_the_first_second_order_point():
     [
         (lambda: escape_parameters(0.0, 1.0, 0.1, 0.1, 2, 1.0), "ell must be positive"),
         (lambda: escape_parameters(1.0, 0.0, 0.1, 0.1, 2, 1.0), "rho must be positive"),
-        (lambda: escape_parameters(1.0, 1.0, 2.0, 0.1, 2, 1.0), r"eps must be in \(0, 1\]"),
+        (lambda: escape_parameters(1.0, 1.0, 2.0, 0.1, 2, 1.0), r"epsilon must be in \(0, 1\]"),
         (lambda: escape_parameters(1.0, 1.0, 0.1, 1.0, 2, 1.0), r"delta must be in \(0, 1\)"),
         (lambda: escape_parameters(1.0, 1.0, 0.1, 0.1, 0, 1.0), "dim must be at least 1"),
         (lambda: escape_parameters(1.0, 1.0, 0.1, 0.1, 2, 0.0), "gap must be positive"),
@@ -130,7 +130,7 @@ def test_search_finds_the_first_second_order_point():
             lambda: find_second_order_point(
                 cubic_saddle(2, 0.5).__class__(jnp.sum, (), jnp.zeros(2)), 1.0, 0.1, 0.1, steps=1, key=None
             ),
-            "problem must know L",
+            "problem must know its smoothness constant L",
         ),
     ],
 )

@@ -125,7 +125,7 @@ def test_separation_time():
             "resolution must be at least 2",
         ),
         (lambda: coupled_descent(_saddle, [0.0, 0.0], [0.0], 1.0, steps=1), "second must have shape"),
-        (lambda: coupled_descent(_saddle, [0.0, 0.0], [0.0, 1.0], 0.0, steps=1), "eta must be positive"),
+        (lambda: coupled_descent(_saddle, [0.0, 0.0], [0.0, 1.0], 0.0, steps=1), "step must be positive"),
         (lambda: separation_time(0.0, 1.0, 1.0, 1.0), "gamma must be positive"),
         (lambda: difference_decomposition(_saddle, [0.0, 0.0], (1, 2), 1.0), "pair must come from coupled_descent"),
     ],

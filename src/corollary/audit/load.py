@@ -12,7 +12,7 @@ from corollary.network.apart import first_line
 
 
 def load(what: str | None, train=None, test=None, loss: str | None = None, **known) -> Subject:
-    """The subject: the digits for None, `file.py:function` for one's own, else an ONNX file with `train` and `loss`."""
+    """The subject: the digits for None, what `file.py:function` returns, or an ONNX file with `train` and `loss`."""
     if what is None:
         if train is not None or loss is not None:
             raise SubjectError("--train and --loss describe an ONNX file: name the file first.")

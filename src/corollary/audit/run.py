@@ -68,7 +68,7 @@ class Report:
 def audit(
     subject: Subject, *, budget: str = "quick", seed: int = 0, progress: Callable[[str], None] | None = None
 ) -> Report:
-    """Audit a network: all sections, with `progress` told the title of each before it starts."""
+    """Audit a network: all sections; `progress` is called with the title of each before it starts."""
     one_of("budget", budget, tuple(BUDGETS))
     if not isinstance(subject, Subject):
         raise TypeError(f"subject must be a Subject, got {type(subject).__name__}.")

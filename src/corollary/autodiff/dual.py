@@ -141,7 +141,11 @@ def forward_derivative(f: Callable, x: Float[ArrayLike, "n"], direction: Float[A
 
 @implements("M24.04")
 def forward_gradient(f: Callable, x: Float[ArrayLike, "n"]) -> tuple[list, Any]:
-    """The gradient of a scalar `f`, one forward pass for each of the `n` variables, and the tally of all passes."""
+    """The gradient of a scalar `f`, one forward pass for each of the `n` variables, and the tally of all passes.
+
+    >>> [float(d) for d in forward_gradient(lambda v: v[0] * v[1], [2.0, 3.0])[0]]
+    [3.0, 2.0]
+    """
     n = real("x", x, "n").size
     total, gradient = Tally(), []
     for direction in np.eye(n):

@@ -23,6 +23,9 @@ def hessian_vector_product(objective: Callable, params: PyTree, vector: PyTree) 
 
     Leaves of `params` that are no floating-point numbers (integers, functions, the fixed parts of an Equinox module)
     are held fixed; the result has `None` in their place, and what `vector` has there is not looked at.
+
+    >>> hessian_vector_product(lambda w: jnp.sum(w**3), jnp.array([1.0, 2.0]), jnp.ones(2)).tolist()
+    [6.0, 12.0]
     """
     gradient, varied = _gradient(objective, params)
     direction = _like(varied, vector)

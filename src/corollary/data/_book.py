@@ -127,6 +127,9 @@ def linear_data(
     r"""$y=w\cdot x+b+\mathrm{noise}\cdot\xi$ with normal $\xi$ and `theta` $=(w_1,\dots,w_d,b)$.
 
     The features are independent with the given `law`; `x` has shape (n,) if there is one, else (n, d).
+
+    >>> linear_data([2.0, 1.0], 5, key=key).x.shape
+    (5,)
     """
     theta = _theta(theta)
     noise = within("noise", real("noise", noise, ""), 0.0)

@@ -4,7 +4,11 @@ from corollary.data._types import Data
 
 
 def digits() -> Data:
-    """1,797 digits of 8 by 8 pixels: `x` of shape (1797, 64) in [0, 1], `y` digits 0 to 9."""
+    """1,797 digits of 8 by 8 pixels: `x` of shape (1797, 64) in [0, 1], `y` digits 0 to 9.
+
+    >>> digits().x.shape
+    (1797, 64)
+    """
     from sklearn.datasets import (
         load_digits,
     )  # late: scikit-learn takes longer to import than all of corollary

@@ -98,7 +98,7 @@ def adjacency(edges: Int[ArrayLike, "m 2"] | Sequence[tuple[int, int]], nodes: i
 
 @implements("E07.09")
 def path_graph(nodes: int) -> np.ndarray:
-    """$0-1-2-\\dots$: the longest diameter that so many vertices can have."""
+    """$0-1-2-\\dots$: the largest diameter that a graph of this size can have."""
     nodes = whole("nodes", nodes)
     return adjacency([(i, i + 1) for i in range(nodes - 1)], nodes)
 
@@ -210,7 +210,11 @@ def two_blocks_signal(inside: Float[ArrayLike, "..."], outside: Float[ArrayLike,
 
 def karate_club() -> GraphData:
     """34 members of a karate club, 78 friendships, and the side each took when the club split (0: the instructor's,
-    1: the president's). Members 0 and 33 are the instructor and the president."""
+    1: the president's). Members 0 and 33 are the instructor and the president.
+
+    >>> karate_club().adjacency.shape
+    (34, 34)
+    """
     pairs = [(i, j) for i, others in _KARATE.items() for j in others]
     sides = np.ones(34, int)
     sides[list(_INSTRUCTOR)] = 0

@@ -59,6 +59,9 @@ def adding_problem(n: int, length: int, *, key: PRNGKeyArray) -> Data:
 
     The numbers are uniform on $[0,1]$; one mark is in the first half and one in the second, each uniformly placed.
     `x` is (n, length, 2), `y` is (n,) in $[0,2]$.
+
+    >>> adding_problem(2, 5, key=key).x.shape
+    (2, 5, 2)
     """
     n, length = whole("n", n), whole("length", length, 2)
     numbers_key, first_key, second_key = jax.random.split(key, 3)

@@ -64,6 +64,9 @@ def control(premise: str, check: Check) -> Check:
     """A check on an instance that breaks the named premise: it passes exactly when the check inside is violated.
 
     Failing for another reason (a value that is not finite, nothing to compare, too few samples) is not enough.
+
+    >>> control("the bound holds", at_most("too much", 3.0, 2.0)).passed
+    True
     """
     _plain("control", check)
     if not premise.strip():

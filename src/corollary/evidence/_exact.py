@@ -25,6 +25,9 @@ def equal(
     """`|measured - predicted| <= atol + rtol |predicted|` in every entry.
 
     Slack: 1 - (largest error / its tolerance).
+
+    >>> equal("a sum", [0.1 + 0.2], [0.3]).passed
+    True
     """
     m = numbers(name, "measured", measured)
     p = aligned(name, "predicted", predicted, m.shape)
@@ -64,6 +67,9 @@ def at_most(
     """`measured <= bound` in every entry, up to rounding (`atol + rtol |bound|`).
 
     Slack: the smallest (bound - measured) / (|bound| + |measured|). Tightness: the largest measured / bound.
+
+    >>> at_most("a mean square", [1.0, 3.0], [2.0, 2.0]).passed
+    False
     """
     return _inequality("at_most", +1.0, name, measured, bound, rtol, atol, x, along)
 

@@ -280,7 +280,7 @@ def _interval(check: Check) -> dict:
     layers = [bar, at("measured", type="point", size=60), at(other, type="tick", thickness=3, size=26)]
     if "wrong" in s:
         layers.append(at("wrong", type="point", shape="cross", size=70))
-    return {"width": WIDTH, "height": HEIGHT, "data": {"values": rows}, "layer": layers}
+    return {"width": WIDTH, "height": min(HEIGHT, 50 + 35 * len(rows)), "data": {"values": rows}, "layer": layers}
 
 
 def _titled(spec: dict, title: str, said: list[str] = (), color: str = INK) -> dict:

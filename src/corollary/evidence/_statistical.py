@@ -21,6 +21,9 @@ def estimate(
 
     Student's interval about the sample mean, at level `false_alarm` over all entries together, must cover the
     prediction and must not cover the stated wrong value. Slack: 1 - |mean - predicted| / half-width.
+
+    >>> estimate("a mean", jax.random.normal(key, (1000,)), 0.0, wrong=1.0).passed
+    True
     """
     from scipy import stats
 
@@ -154,6 +157,9 @@ def rate(
     `"at most"` or `"at least"`: only that side counts), and the line must explain the share `fit` of the
     variance, without which the check is inconclusive. Logarithms are natural. Slack: 1 - (distance of the far end of
     the interval / tolerance).
+
+    >>> rate("second order", [1.0, 2.0, 4.0, 8.0], [1.0, 4.0, 16.0, 64.0], 2.0, tolerance=0.1).passed
+    True
     """
     from scipy import stats
 

@@ -138,7 +138,11 @@ def average_deviation(
 def samples_needed(
     epsilon: Float[ArrayLike, "..."], delta: Float[ArrayLike, "..."], width: Float[ArrayLike, "..."], sides: int = 2
 ) -> Float[Array, "..."]:
-    r"""The least $m$ at which `average_tail` is at most `delta`: $\lceil w^2\ln(2/\delta)/(2\epsilon^2)\rceil$."""
+    r"""The least $m$ at which `average_tail` is at most `delta`: $\lceil w^2\ln(2/\delta)/(2\epsilon^2)\rceil$.
+
+    >>> int(samples_needed(0.1, 0.05, 1.0))
+    185
+    """
     epsilon, delta = positive("epsilon", real("epsilon", epsilon)), _confidence(delta)
     width, sides = positive("width", real("width", width)), whole("sides", sides, 1, 2)
     together(epsilon=epsilon, delta=delta, width=width)

@@ -15,7 +15,11 @@ from corollary.catalog import implements
 
 
 def bernoulli_entropy(p: Float[ArrayLike, "..."]) -> Float[Array, "..."]:
-    r"""$-p\ln p-(1-p)\ln(1-p)$."""
+    r"""$-p\ln p-(1-p)\ln(1-p)$.
+
+    >>> round(float(bernoulli_entropy(0.5)), 4)
+    0.6931
+    """
     p = _probability("p", p)
     return entr(p) - xlog1py(1 - p, -p)
 

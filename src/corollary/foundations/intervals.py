@@ -16,7 +16,11 @@ from corollary.catalog import implements
 def wilson_interval(
     successes: Float[ArrayLike, "..."], trials: Float[ArrayLike, "..."], level: Scalar = 0.95
 ) -> tuple[Float[Array, "..."], Float[Array, "..."]]:
-    """Wilson's score interval for a binomial probability; [0, 1] when nothing was tried."""
+    """Wilson's score interval for a binomial probability; [0, 1] when nothing was tried.
+
+    >>> [round(float(end), 3) for end in wilson_interval(8, 10)]
+    [0.49, 0.943]
+    """
     trials = within("trials", real("trials", trials), 0.0)
     successes = within("successes", real("successes", successes), 0.0)
     if concrete(successes) and concrete(trials) and (np.asarray(successes) > np.asarray(trials)).any():

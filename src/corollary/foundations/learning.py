@@ -180,6 +180,9 @@ def ridge(x: Float[ArrayLike, "n d"], y: Float[ArrayLike, "n"], penalty: Scalar 
     r"""The minimiser $(X^\top X/n+\lambda I)^{-1}X^\top y/n$ of $\frac1{2n}\|Xw-y\|^2+\frac\lambda2\|w\|^2$.
 
     With `penalty` 0 the least squares solution of least norm.
+
+    >>> ridge([[1.0], [2.0]], [1.0, 2.0]).round(3).tolist()
+    [1.0]
     """
     dims = {}
     x, y = real("x", x, "n d", dims), real("y", y, "n", dims)

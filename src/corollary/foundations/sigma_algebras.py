@@ -48,7 +48,7 @@ def is_sigma_algebra(events: Bool[ArrayLike, "m n"] | Sequence[Sequence[bool]]) 
 
 
 class Measurability(NamedTuple):
-    """Whether a function is measurable; if not, one of its values whose set of outcomes is no event."""
+    """Whether a function is measurable; if not, one of its values whose set of outcomes is not an event."""
 
     measurable: bool
     witness: float | None
@@ -108,7 +108,7 @@ class ProbabilitySpace:
         return cls(events, events @ weights)
 
     def probability(self, event: Bool[ArrayLike, "n"] | Sequence[bool]) -> float:
-        """The probability of an event, given as n truth values; a set that is no event is refused."""
+        """The probability of an event, given as n truth values; a set that is not an event is refused."""
         event = _family("event", np.asarray(event)[None])
         if event.shape[1] != self.events.shape[1]:
             raise ValueError(f"event must have {self.events.shape[1]} truth values, got {event.shape[1]}.")

@@ -28,6 +28,9 @@ def kernel_alignment(k1: Float[ArrayLike, "n n"], k2: Float[ArrayLike, "n n"]) -
     1 exactly if one is a positive multiple of the other; of semidefinite matrices never negative. Of centred matrices
     this is the centred kernel alignment. A matrix of zeros has no direction: refused where the values are known, NaN
     inside a trace.
+
+    >>> round(float(kernel_alignment(jnp.eye(2), 3 * jnp.eye(2))), 3)
+    1.0
     """
     k1, k2 = _pair(k1, k2)
     for name, k in (("k1", k1), ("k2", k2)):

@@ -38,6 +38,10 @@ def nngp(
     $\Sigma^{l+1}=\sigma_w^2\,\mathbb E[\phi(u)\phi(v)]+\sigma_b^2$ over $(u,v)\sim\mathcal N(0,\Sigma^l|_{x,x'})$.
     One set with itself unless `x2` is given. `activation` is a name, a module of `kernels.dual`, or any function that
     acts entrywise. Differentiable in everything but `depth`; finite also where a point of `x2` is one of `x1`.
+
+    >>> print(nngp(jnp.eye(2), depth=1))
+    [[1.    0.318]
+     [0.318 1.   ]]
     """
     return _wide(*_checked(x1, x2, depth, activation, weight_std, bias_std), "cross")
 
@@ -56,6 +60,10 @@ def ntk(
 
     $\Theta^1=\Sigma^1$, $\Theta^{l+1}=\sigma_w^2\,\mathbb E[\phi'(u)\phi'(v)]\,\Theta^l+\Sigma^{l+1}$. Arguments as in
     `nngp`.
+
+    >>> print(ntk(jnp.eye(2), depth=1))
+    [[2.    0.318]
+     [0.318 2.   ]]
     """
     return _wide(*_checked(x1, x2, depth, activation, weight_std, bias_std), "tangent")
 

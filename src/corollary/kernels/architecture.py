@@ -47,6 +47,10 @@ class Architecture(eqx.Module):
     """A list of layers: the finite network (`init`, `apply`) and the kernels of infinite width (`nngp`, `ntk`).
 
     The widths of the description are those of the finite network; in the limit the kernels do not depend on them.
+
+    >>> wide = Architecture([Dense(8), Activation("relu"), Dense(1)])
+    >>> wide.ntk(x).shape, wide.init((3,), key=key)(x[0]).shape
+    ((4, 4), (1,))
     """
 
     layers: tuple

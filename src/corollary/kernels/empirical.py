@@ -45,6 +45,9 @@ def empirical_ntk(
     The matrix is computed in blocks of `batch_size` examples (chosen to need about 1 GiB, or an eighth of an
     accelerator's memory, beside the result) and, outside `jit`, its rows are distributed over `devices` (default: all
     local ones). The first call for given shapes compiles; networks that differ in their numbers alone share it.
+
+    >>> empirical_ntk(network, x).shape
+    (4, 4)
     """
     given, trace = pairs(network, x1, x2, trainable), switch("trace", trace)
     batch_size = None if batch_size is None else whole("batch_size", batch_size)

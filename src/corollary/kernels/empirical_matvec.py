@@ -35,6 +35,10 @@ def empirical_ntk_matvec(
     $v$ has a number for each example of `x2` (of `x1` where that is None), or, with `trace=False`, the shape of the
     outputs for them; so has the result, for `x1`. `trace=True` costs as many passes as there are outputs. Memory is
     that of one batch of examples and two sets of parameters.
+
+    >>> product = empirical_ntk_matvec(network, x)
+    >>> product(jnp.ones(4)).shape
+    (4,)
     """
     given, trace, batch_size = (
         pairs(network, x1, x2, trainable),

@@ -96,7 +96,7 @@ def monomial_count(dim: int, degree: int) -> int:
 
 @implements("M04.13")
 def mercer(kernel: Callable, nodes: Float[ArrayLike, "..."], weights: Float[ArrayLike, "n"], rank: int) -> Expansion:
-    r"""The expansion of a kernel on a measure that the `nodes` with positive `weights` stand for.
+    r"""The expansion of a kernel on the measure with mass `weights`, all positive, at the `nodes`.
 
     The eigenvalues of $\int K(x,x')\psi(x')\,dx'=\mu\psi(x)$ are those of $w_i^{1/2}K(x_i,x_j)w_j^{1/2}$, and the
     functions have $\sum_kw_k\psi_i(x_k)\psi_j(x_k)=\delta_{ij}$. With weights 1 it is the spectral theorem for the Gram

@@ -32,6 +32,9 @@ def linearise(network: NetworkLike, at: NetworkLike | None = None, *, trainable:
 
     $\theta_0$ are the parameters of `network`, which it keeps as buffers. Its own, $\theta$, are those of `at`, a
     network of the same structure, or begin as $\theta_0$; it can be looked at and trained like any other.
+
+    >>> bool(jnp.allclose(linearise(network)(x[0]), network(x[0])))
+    True
     """
     require_network(network)
     parts = split(network, trainable)

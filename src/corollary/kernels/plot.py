@@ -19,8 +19,6 @@ def plot_kernel(k: Float[ArrayLike, "n m"], *, most: int = 100) -> Any:
     import altair as alt
 
     k, most = np.asarray(real("k", k, "n m"), float), whole("most", most)
-    if 0 in k.shape:
-        raise ValueError(f"k has no entry to draw, its shape is {k.shape}.")
     tops, lefts = (np.arange(0, length, -(-length // most)) for length in k.shape)
     sums = np.add.reduceat(np.add.reduceat(k, tops, axis=0), lefts, axis=1)
     heights, widths = (np.diff([*starts, length]) for starts, length in zip((tops, lefts), k.shape, strict=True))

@@ -120,6 +120,9 @@ class KernelRegressor(MultiOutputMixin, RegressorMixin, _KernelMachine):
     `kernel_params` as a dictionary (the networks' `depth` is 1 unless given), or a function: of two points, or of two
     sets of points in rows (such as `Architecture.ntk`). `ridge` is $\rho$; 0, the default, gives the interpolant of
     least norm. Computes in the precision of the data. Values at new points take memory for a block of them.
+
+    >>> KernelRegressor("ntk", ridge=1.0).fit(x, y[:, 0]).predict(x).shape
+    (4,)
     """
 
     def fit(self, X: Float[ArrayLike, "n ..."], y: ArrayLike) -> "KernelRegressor":
@@ -137,6 +140,9 @@ class KernelClassifier(ClassifierMixin, _KernelMachine):
     """Classification by kernel regression on labels -1 and 1, one against the rest where there are several classes.
 
     Arguments as for `KernelRegressor`.
+
+    >>> KernelClassifier().fit(x, ["a", "b", "a", "b"]).predict(x[:2]).tolist()
+    ['a', 'b']
     """
 
     def fit(self, X: Float[ArrayLike, "n ..."], y: ArrayLike) -> "KernelClassifier":

@@ -64,6 +64,9 @@ def classify(
 
     `gamma` is $\sqrt{\rho\epsilon}$ with $\rho=1$ unless given. `network`, `loss` and `data` as in `hessian`; or
     a `Curvature` made by `hessian` or `hessian_of` alone.
+
+    >>> classify(hessian_of(lambda w: w[0] ** 2 - w[1] ** 2, jnp.zeros(2))).kind
+    'saddle'
     """
     operator = network if isinstance(network, Curvature) else hessian(network, loss, data)
     if operator.kind != "Hessian":

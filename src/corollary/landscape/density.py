@@ -24,7 +24,7 @@ from corollary._validate import positive, real, whole
 
 
 class Density(NamedTuple):
-    """A discrete measure of mass one near the spectrum's own: `nodes` and `weights`, `(probes, steps)` each."""
+    """The spectrum as a discrete measure of mass one: `nodes` and `weights`, `(probes, steps)` each."""
 
     nodes: jax.Array
     weights: jax.Array
@@ -55,7 +55,7 @@ class Density(NamedTuple):
         return bumps @ self.weights.reshape(-1) / (width * jnp.sqrt(2 * jnp.pi)) / self.nodes.shape[0]
 
     def mean(self, function: Callable | None = None) -> Float[Array, "..."]:
-        """The mean of a function of the eigenvalues, per probe: `(probes,)`. Times `size` it is the trace of it.
+        """The mean of a function of the eigenvalues, per probe: `(probes,)`. Times `size` it estimates the trace.
 
         Without a function the mean eigenvalue.
         """

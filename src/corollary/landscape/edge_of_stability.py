@@ -46,12 +46,12 @@ class SharpnessPath(NamedTuple):
         r"""An Altair chart of the sharpness along the training, and of $2/\eta$ for each step size (dashed)."""
         steps, sharpness, sizes = (np.asarray(a, float) for a in (self.steps, self.sharpness, self.step))
         rows = [
-            {"step": float(t), "sharpness": float(s), "curve": name, "η": f"{size:g}"}
+            {"step": float(t), "sharpness": float(s), "curve": name, "step size": f"η = {size:g}"}
             for size, values in zip(sizes, sharpness, strict=True)
             for name, line in (("measured", values), ("2/η", np.full_like(values, 2 / size)))
             for t, s in zip(steps, line, strict=True)
         ]
-        return lines(rows, "step", "sharpness", title="largest Hessian eigenvalue", colour="η", dashes="curve")
+        return lines(rows, "step", "sharpness", title="largest Hessian eigenvalue", colour="step size", dashes="curve")
 
 
 @implements("T02.37")
@@ -70,6 +70,9 @@ def sharpness_path(
 
     At the start and every `every` steps the sharpness is taken by Lanczos with `products` products, started from the
     eigenvector found before, which moves slowly.
+
+    >>> sharpness_path(network, "squared", data, [0.1, 0.2], steps=4, every=2).sharpness.shape
+    (2, 3)
     """
     loss, parts, data = resolved(loss), split(network, trainable), examples("data", data)
     require_mean(loss, parts.join(), data, apart=False)

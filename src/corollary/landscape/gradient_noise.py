@@ -91,6 +91,10 @@ def gradient_noise(
     With `top` $=k$, the $k$ largest eigenpairs of $\Sigma$ by Lanczos (`key` starts it; `products`, `tolerance` as in
     `corollary.landscape.eigenpairs`). A product $v\mapsto\frac1n\sum d_i(d_i\cdot v)$ needs one forward and one reverse
     pass over the data and no per-example gradient; up to $np=2^{27}$ the gradients are kept instead, which is faster.
+
+    >>> noise = gradient_noise(network, "squared", data)
+    >>> bool(jnp.isclose(noise.batch_variance(2), noise.trace / 2))
+    True
     """
     require_network(network)
     loss, parts, data = of_examples(loss, who="gradient_noise"), split(network, trainable), pair("data", data)

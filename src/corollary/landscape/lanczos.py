@@ -89,6 +89,9 @@ def eigenpairs(
     residual is below `tolerance` times the largest modulus of a Ritz value, or after about `products` products. The
     error of a value is at most its residual and, away from its neighbours, of the order of its square: a residual
     tolerance of $10^{-6}$ is the accuracy of float32, and gives values to $10^{-10}$ and better in float64.
+
+    >>> print(eigenpairs(lambda v: jnp.array([3.0, 1.0, 2.0]) * v, 3, key=key).values)
+    [3.]
     """
     one_of("which", which, WHICH)
     size, k = whole("size", size), whole("k", k, 1, size)

@@ -107,6 +107,9 @@ def layer_signals(
 
     Weights in loops of known length are found by writing the loops out (up to 256 rounds). Weights that are only looked
     up, as in an embedding, are no layers.
+
+    >>> [layer.units for layer in layer_signals(network, "squared", data)]
+    [4, 1]
     """
     require_network(network)
     loss, parts, data = of_examples(loss, who="layer_signals"), split(network, trainable), pair("data", data)

@@ -99,17 +99,30 @@ class Curvature(eqx.Module):
         basis: int | None = None,
         key: PRNGKeyArray | None = None,
     ) -> Eigenpairs:
-        """The `k` extreme eigenpairs with bounds on their error: see `corollary.landscape.eigenpairs`."""
+        """The `k` extreme eigenpairs with bounds on their error: see `corollary.landscape.eigenpairs`.
+
+        >>> print(hessian_of(lambda w: w[0] ** 2 + 3 * w[1] ** 2, jnp.zeros(2)).top(1).values)
+        [6.]
+        """
         key = jax.random.key(0) if key is None else key
         k = whole("k", k, 1, self.size)
         return _top(self, key, jnp.asarray(tolerance, self.dtype), k, which, products, basis)
 
     def density(self, *, key: PRNGKeyArray, probes: int = 8, steps: int = 64) -> Density:
-        """The spectral density by stochastic Lanczos quadrature: see `corollary.landscape.spectral_density`."""
+        """The spectral density by stochastic Lanczos quadrature: see `corollary.landscape.spectral_density`.
+
+        >>> hessian_of(lambda w: w[0] ** 2 + 3 * w[1] ** 2, jnp.zeros(2)).density(key=key).mass_below(0.0).tolist()
+        0.0
+        """
         return _density(self, key, whole("probes", probes), min(whole("steps", steps), self.size))
 
     def trace(self, *, key: PRNGKeyArray, probes: int = 32, method: str = "hutch++") -> Trace:
-        """The trace with its standard error, from about `probes` products: `"hutch++"` or `"hutchinson"`."""
+        """The trace with its standard error, from about `probes` products: `"hutch++"` or `"hutchinson"`.
+
+        >>> found = hessian_of(lambda w: w[0] ** 2 + 3 * w[1] ** 2, jnp.zeros(2)).trace(key=key)
+        >>> round(float(found.value), 3)
+        8.0
+        """
         one_of("method", method, ("hutch++", "hutchinson"))
         return _trace(self, key, whole("probes", probes, 6 if method == "hutch++" else 2), method)
 
@@ -184,6 +197,9 @@ def hessian(
     `BatchLoss` in which the examples of a batch see each other, although the network is in inference mode, is refused
     unless `statistics="recomputed"` says that this is meant; the network then stays in the mode that it has.
     `trainable` selects the parameters: see `corollary.Network`.
+
+    >>> hessian(network, "squared", data).shape
+    (21, 21)
     """
     loss = resolved(loss, reduction)
     one_of("statistics", statistics, STATISTICS)
@@ -199,6 +215,9 @@ def hessian_of(objective: Callable, params: PyTree) -> Curvature:
     r"""The Hessian of a scalar function of parameters alone, `objective(params)`.
 
     Leaves of `params` that are no real floating-point arrays are held fixed.
+
+    >>> hessian_of(lambda w: w[0] ** 2 + 3 * w[1] ** 2, jnp.zeros(2)).dense().tolist()
+    [[2.0, 0.0], [0.0, 6.0]]
     """
     if not callable(objective):
         raise TypeError(f"objective must be a function of the parameters, got {type(objective).__name__}.")
@@ -221,6 +240,9 @@ def gauss_newton(
     $J$ is the Jacobian of the outputs in the parameters and $H_\ell$ the Hessian of the loss in the outputs. Positive
     semi-definite for a convex loss; the Hessian without the curvature of the network itself, to which it is equal where
     the residuals vanish or the network is linear in its parameters. For cross-entropy it is the Fisher matrix.
+
+    >>> bool(gauss_newton(network, "squared", data).top(1).values[0] > 0)
+    True
     """
     loss = of_examples(loss, reduction, who="gauss_newton")
     return _of_examples(_GaussNewtonProduct, "Gauss-Newton matrix", network, loss, data, batch_size, trainable)

@@ -215,9 +215,9 @@ def difference_decomposition(
 
     changes = jax.vmap(change)(first[:-1], second[:-1])
 
-    def advance(state, step):
+    def advance(state, seen):
         p, q = state
-        delta, difference = step
+        delta, difference = seen
         p, q = p - step * h @ p, q - step * h @ q + step * delta @ difference
         return (p, q), (p, q)
 

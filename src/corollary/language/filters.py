@@ -14,7 +14,7 @@ from corollary.language._laws import law
 
 @implements("B10.53")
 def top_k_filter(p: Float[ArrayLike, "..."], k: int) -> jax.Array:
-    """`p` (last axis) without all but its `k` largest entries, and normalised again; of equal ones the first stay."""
+    """`p` (last axis) with only its `k` largest entries, normalised again; of equal ones the first stay."""
     p = law("p", p)
     return _normalised(p, _largest(p, whole("k", k, 1, p.shape[-1])))
 
@@ -25,6 +25,9 @@ def top_p_filter(p: Float[ArrayLike, "..."], mass: Scalar) -> jax.Array:
 
     The text asks that the sum exceed `mass`; the two differ only where it is met exactly. The most probable token
     always stays, so that a mass of 0 is greedy; a mass of 1 keeps everything.
+
+    >>> print(top_p_filter([0.5, 0.3, 0.2], 0.7))
+    [0.625 0.375 0.   ]
     """
     p, mass = law("p", p), within("mass", real("mass", mass, ""), 0.0, 1.0)
     return _normalised(p, _nucleus(p, mass))

@@ -43,9 +43,12 @@ def sequence_log_probability(
 def greedy_search(
     model: Model | Callable, prompt: Int[ArrayLike, "m"], length: int, *, end: int | None = None
 ) -> Decoded:
-    """`length` tokens after `prompt`, each the most probable one, which together need not be so.
+    """`length` tokens after `prompt`, each the most probable one; together they need not be.
 
     Of equally probable tokens the first. After `end` only `end` follows, at no cost.
+
+    >>> greedy_search(lambda tokens: jax.nn.one_hot((tokens + 1) % 4, 4), [0], 3).tokens.tolist()
+    [1, 2, 3]
     """
     return _generate(as_model(model), check_prompt(prompt), whole("length", length), check_end(end), Greedy(), None)
 
@@ -67,6 +70,9 @@ def sample_sequence(
     `temperature` divides the logits first. Then `top_k` keeps that many tokens, and `top_p` the smallest set with that
     probability. The log-probability is the one under the model as it is. After `end` only `end` follows. Many
     sequences are one `vmap` over keys.
+
+    >>> sample_sequence(lambda tokens: jnp.zeros((len(tokens), 4)), [0], 3, key=key).tokens.shape
+    (3,)
     """
     temperature = real("temperature", temperature, "")
     within("temperature", temperature, 0.0, open="low")

@@ -25,7 +25,7 @@ from corollary.language._laws import law
 
 @runtime_checkable
 class Model(Protocol):
-    """A language model that is told one token after the other."""
+    """A language model that reads one token after another."""
 
     def cache(self, length: int) -> Any:
         """The state before any token, with room for `length` of them."""
@@ -35,7 +35,7 @@ class Model(Protocol):
 
 
 class Recomputed(eqx.Module):
-    """A function of all tokens as a model: every step computes everything anew.
+    """A function of all tokens as a model: every step computes everything again.
 
     `logits(tokens)` takes an array of token ids and gives one row of logits per token, for the token after it. It must
     be causal: row `i` may depend on tokens up to `i` only, because what comes after them is not there yet.

@@ -53,7 +53,12 @@ class Tokeniser:
         split: Callable[[str], list[str]] = words,
         **options: Any,
     ) -> "Tokeniser":
-        """Learn a vocabulary of `size` tokens from `text`; `options` are those of `model.train`."""
+        """Learn a vocabulary of `size` tokens from `text`; `options` are those of `model.train`.
+
+        >>> tokeniser = Tokeniser.train(BPE, "low lower lowest", 260)
+        >>> tokeniser.decode(tokeniser.encode("lowest low"))
+        'lowest low'
+        """
         if not hasattr(model, "train"):
             raise TypeError(f"model must be a class with a method train, got {model!r}.")
         counts = Counter(split(normalise(check_text("text", text))))

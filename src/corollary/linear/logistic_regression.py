@@ -40,7 +40,11 @@ def logistic_loss(
     y: Float[ArrayLike, "n"],
     penalty: Float[ArrayLike, "..."] = 0.0,
 ) -> Float[Array, "..."]:
-    r"""$\Lambda^{(C)}(\theta)$: the mean of the losses of the datapoints, plus the penalty."""
+    r"""$\Lambda^{(C)}(\theta)$: the mean of the losses of the datapoints, plus the penalty.
+
+    >>> round(float(logistic_loss(jnp.zeros(2), [[0.0], [1.0]], [0, 1])), 4)
+    0.6931
+    """
     theta, x, y = _problem(theta, x, y)
     return _losses(x @ theta, y).mean() + jnp.sum(_penalty(penalty, theta) * theta**2)
 
@@ -113,6 +117,9 @@ def fit_newton(
     `converged` says that a minimiser exists and was reached: the last Newton step moved no logit by more than
     `tolerance` (square root of the machine precision unless given). On separable data without a penalty there is none,
     and `converged` is False whatever the gradient. `loss` and `gradient_norm` include the penalty.
+
+    >>> print(fit_newton([[-1.0], [0.0], [1.0], [2.0]], [0, 1, 0, 1]).theta)
+    [ 0.908 -0.454]
     """
     theta, x, y, penalty = _fit_problem(start, x, y, penalty)
     steps, tolerance = whole("steps", steps), _tolerance(tolerance, theta)

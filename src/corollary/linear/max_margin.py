@@ -27,7 +27,7 @@ from corollary.linear.min_norm import wolfe
 
 
 class Separator(NamedTuple):
-    r"""A unit vector `w` and a bias `b` of margin `margin`, which no other exceeds `bound`.
+    r"""A unit vector `w` and a bias `b` that separate with `margin`; no other margin is larger than `bound`.
 
     `multipliers` are the weights of the convex combination behind `bound`: they sum to one (with a bias, to one in each
     class), and $\|\sum_i\lambda_iy_ix_i\|$ is the bound (with a bias, twice the bound). Without separability `margin`
@@ -52,6 +52,9 @@ def max_margin(
 
     With a bias both labels must be there: the hyperplane of a single class could be as far away as one likes.
     Where that cannot be looked at (under `jit`), everything is NaN.
+
+    >>> round(float(max_margin([[-1.0], [2.0]], [-1, 1]).margin), 3)
+    1.5
     """
     dims = {}
     x, steps = features(x, dims), whole("steps", steps)

@@ -33,7 +33,11 @@ def error_rate(y: Int[ArrayLike, "n"], predicted: Int[ArrayLike, "n"]) -> Float[
 
 @implements("M03.10")
 def confusion_matrix(y: Int[ArrayLike, "n"], predicted: Int[ArrayLike, "n"], classes: int) -> Int[Array, "_ _"]:
-    """Counts, one row for each true class and one column for each predicted one."""
+    """Counts, one row for each true class and one column for each predicted one.
+
+    >>> confusion_matrix([0, 1, 1], [0, 1, 0], 2).tolist()
+    [[1, 0], [1, 1]]
+    """
     classes, dims = whole("classes", classes, 2), {}
     y, predicted = labels("y", y, classes, "n", dims), labels("predicted", predicted, classes, "n", dims)
     return jnp.zeros((classes, classes), y.dtype).at[y, predicted].add(1)
@@ -63,7 +67,7 @@ def weighted_error(
 
 
 class Bins(NamedTuple):
-    """What `binned_frequency` returns, one entry a bin."""
+    """What `binned_frequency` returns, one entry per bin."""
 
     centre: jax.Array
     frequency: jax.Array

@@ -90,6 +90,9 @@ def perceptron(
 
     `order` is the order of a sweep, a permutation of the points. `start` holds the weights, and last the bias where
     there is one; zero unless given. A point on the hyperplane is a mistake.
+
+    >>> perceptron([[-1.0], [2.0]], [-1, 1]).converged.tolist()
+    True
     """
     x, y, order, step, start = _problem(x, y, bias, order, step, start)
     end = _run(x[order], y[order], step, start, whole("updates", updates))

@@ -79,6 +79,9 @@ def fit_softmax(
     Without a penalty the minimiser is known up to a vector added to all rows: the one returned has rows that sum to
     zero, or with `reference` a zero row for that class. With a penalty it is unique, and `reference` must be None.
     `converged` is False where no minimiser exists, as in `fit_newton`.
+
+    >>> fit_softmax(x, [0, 1, 2, 1], 3, penalty=0.1).theta.shape
+    (3, 4)
     """
     classes, dims = whole("classes", classes, 2), {}
     d = features(x, dims).shape[1]

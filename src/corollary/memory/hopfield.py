@@ -130,7 +130,7 @@ def settle(
 def synchronous_path(
     weights: Float[ArrayLike, "n n"], biases: Float[ArrayLike, "..."], start: Float[ArrayLike, "..."], steps: int
 ) -> Float[Array, "..."]:
-    """All states when every unit moves at once, start included: another dynamics, that may swing for ever."""
+    """All states when every unit moves at once, start included: another dynamics, that may oscillate forever."""
     weights, biases, start = _network(weights, biases, start, "start")
 
     def advance(x, _):
@@ -163,6 +163,9 @@ def hebbian(patterns: Float[ArrayLike, "..."], *, zero_diagonal: bool = True) ->
     r"""$W=\frac1n\sum_tx_tx_t^\top$ of the patterns in the rows.
 
     The sum alone has $w_{ii}=s/n$, where the model asks for $w_{ii}=0$; `zero_diagonal=False` leaves it as it is.
+
+    >>> hebbian([[1, -1]]).tolist()
+    [[0.0, -0.5], [-0.5, 0.0]]
     """
     patterns = signs("patterns", patterns, "s n")
     weights = patterns.T @ patterns / patterns.shape[1]

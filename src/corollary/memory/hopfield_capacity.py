@@ -122,7 +122,7 @@ def replica_overlap(load: Float[ArrayLike, "..."]) -> Float[Array, "..."]:
 def fit_transition(
     n: Float[ArrayLike, "m"], loads: Float[ArrayLike, "m"], kept: Float[ArrayLike, "m"], trials: Float[ArrayLike, "m"]
 ) -> CapacityTransition:
-    r"""Where the chance to stay at a pattern stops to depend on the size: maximum likelihood over all sizes together.
+    r"""Where the chance to stay at a pattern stops depending on the size: maximum likelihood over all sizes together.
 
     `kept` of `trials` runs stayed near their pattern in networks of `n` units at these `loads` (all of one shape). The
     model is $\Phi(a+\kappa\sqrt n(\alpha_c-\alpha))$: the effective noise of a network fluctuates by $n^{-1/2}$, and at

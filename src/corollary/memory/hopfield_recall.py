@@ -27,7 +27,7 @@ EXACT = jax.lax.Precision.HIGHEST
 
 
 class Recall(NamedTuple):
-    """Where the runs ended: one state a start, the sweeps until the last came to rest, and whether all did."""
+    """Where the runs ended: one state per start, the sweeps until the last came to rest, and whether all did."""
 
     states: jax.Array
     sweeps: jax.Array
@@ -93,6 +93,9 @@ def recall(
     only solution is found by iterating it from any guess, in at most as many rounds as there are units and in practice
     in three or four. All else is matrix products. A row of zeros among the patterns stores nothing, so that pattern
     sets of different size fit one array.
+
+    >>> recall([[1, -1, 1, 1]], [[1, -1, 1, -1]]).states.tolist()
+    [[1.0, -1.0, 1.0, 1.0]]
     """
     patterns, starts = _patterns(patterns, starts)
     n, max_sweeps = patterns.shape[1], whole("max_sweeps", max_sweeps)

@@ -79,7 +79,11 @@ class Stack(eqx.Module):
 
 @implements("B02.24", "M01.09")
 def parameter_count(network: NetworkLike) -> int:
-    """How many numbers a network holds: the entries of all its floating-point arrays."""
+    """How many numbers a network holds: the entries of all its floating-point arrays.
+
+    >>> parameter_count(network)
+    21
+    """
     return sum(math.prod(leaf.shape) for leaf in jax.tree.leaves(eqx.filter(network, eqx.is_inexact_array)))
 
 

@@ -36,7 +36,11 @@ class Split(NamedTuple):
 
 @implements("E02.13")
 def train_validation_split(data: PyTree, fraction: float, *, key: PRNGKeyArray) -> Split:
-    """Set a random `fraction` of the examples aside for validation, rounded to a whole number of at least one."""
+    """Set a random `fraction` of the examples aside for validation, rounded to a whole number of at least one.
+
+    >>> [part[0].shape for part in train_validation_split(data, 0.25, key=key)]
+    [(3, 3), (1, 3)]
+    """
     data = tuple(map(jnp.asarray, data))
     sizes = {a.shape[0] if a.ndim else None for a in data}
     if len(sizes) != 1 or None in sizes:

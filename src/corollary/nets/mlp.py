@@ -24,6 +24,9 @@ class MLP(eqx.Module):
 
     No activation after the last layer. `initialisation`, `bias_initialisation` and `scaling` are those of
     `FullyConnected`; `bias=False` leaves all biases out.
+
+    >>> MLP((3, 8, 2), key=key)(x[0]).shape
+    (2,)
     """
 
     layers: tuple[FullyConnected, ...]

@@ -24,6 +24,10 @@ class BatchLoss:
     For augmentation, masking, teacher forcing, contrast, whole graphs and batch statistics: whatever is no mean of
     `loss(network(x), y)` over the examples. With a `state` it returns the pair of the number and the next state.
     Arguments that `f` does not name are not passed.
+
+    >>> flat = BatchLoss(lambda network, batch: jnp.mean(jax.vmap(network)(batch[0]) ** 2))
+    >>> flat(network, data).shape
+    ()
     """
 
     __slots__ = ("function", "names")

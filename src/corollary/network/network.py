@@ -41,6 +41,9 @@ class Network(eqx.Module):
     With `buffers` (stored statistics, fixed tables) it is `apply(params, buffers, x)`: they are never trained. A
     `batched` function takes a batch and returns a batch; `network(x)` still takes one example. `notes` are sentences
     about what was taken for what when the network was read.
+
+    >>> Network(lambda w, x: jnp.tanh(w @ x), jnp.eye(3)).params.shape
+    (3, 3)
     """
 
     params: Any
@@ -69,7 +72,11 @@ class Network(eqx.Module):
         return self.apply(self.params, x) if self.buffers is None else self.apply(self.params, self.buffers, x)
 
     def with_params(self, params: PyTree) -> "Network":
-        """The same network with other parameters of the same structure."""
+        """The same network with other parameters of the same structure.
+
+        >>> Network(lambda w, x: w * x, jnp.ones(2)).with_params(3 * jnp.ones(2))(jnp.ones(2)).tolist()
+        [3.0, 3.0]
+        """
         if jax.tree.structure(params) != jax.tree.structure(self.params):
             raise ValueError(
                 f"params must have the structure of the network's own, {jax.tree.structure(self.params)}, "
@@ -89,7 +96,12 @@ class Network(eqx.Module):
 
     @classmethod
     def from_flax(cls, module: Any, example: PyTree, *, variables: PyTree | None = None) -> "Network":
-        """A Flax module, NNX or Linen, in inference mode; a Linen module comes with its `variables`."""
+        """A Flax module, NNX or Linen, in inference mode; a Linen module comes with its `variables`.
+
+        >>> from flax import nnx
+        >>> Network.from_flax(nnx.Linear(3, 2, rngs=nnx.Rngs(0)), x[0])(x[0]).shape
+        (2,)
+        """
         from corollary.network._flax import from_flax
 
         return from_flax(module, example, variables)

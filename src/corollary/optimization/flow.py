@@ -38,6 +38,10 @@ def gradient_flow(
 
     The classical Runge-Kutta method of fourth order, with `substeps` equal steps to each time from the one before; they
     should be well below $2.7/L$. How far value and dissipation add up tells how good that was.
+
+    >>> flow = gradient_flow(Problem(lambda w: w**2 / 2, (), jnp.asarray(1.0)), [0.0, 1.0])
+    >>> print(flow.theta)
+    [1.    0.368]
     """
     if not isinstance(problem, Problem):
         raise TypeError(f"problem must be a Problem, got {type(problem).__name__}.")

@@ -21,7 +21,7 @@ Keep = Literal["path", "values", "end"]
 
 
 class Method(NamedTuple):
-    """How to go on from where one is, for methods that need more of a problem than an Optax transformation is told.
+    """One step of a method that needs more of a problem than an Optax transformation is given.
 
     `init(problem, theta)` makes the state, `step(problem, state, key)` the next one, `point(state)` is the iterate that
     the theorems speak of. What gets by with gradients, at the point or elsewhere, of this batch or of everything, is
@@ -105,6 +105,10 @@ def minimize(
 
     `keep` says what is stored: the whole "path", iterates, values and gradient norms, which is for small problems; the
     "values", gradient norms, and the last iterate; or the "end" alone, with its value and gradient norm.
+
+    >>> path = minimize(Problem(lambda w: jnp.sum(w**2), (), jnp.ones(2)), optax.sgd(0.25), steps=2)
+    >>> path.value.tolist()
+    [2.0, 0.5, 0.125]
     """
     if not isinstance(problem, Problem):
         raise TypeError(f"problem must be a Problem, got {type(problem).__name__}.")

@@ -35,6 +35,9 @@ def power_method(product: Callable, start: Float[ArrayLike, "d"], steps: int) ->
 
     The quotients approach the eigenvalue of largest modulus, with its sign, like $(\lambda_2/\lambda_1)^{2t}$. For the
     Hessian of a loss, `product` is `corollary.autodiff.hessian_operator` and the result the sharpness.
+
+    >>> print(power_method(lambda v: jnp.array([3.0, 1.0]) * v, jnp.ones(2), 30).vector)
+    [1. 0.]
     """
     if not callable(product):
         raise TypeError(f"product must be a function of a vector, got {type(product).__name__}.")

@@ -23,6 +23,9 @@ class Problem(eqx.Module):
     Lipschitz constant of the gradient, `mu` the strong convexity from below (0 for a merely convex function, None for
     one that is not convex), `pl` the Polyak-Łojasiewicz constant, `minimum` is $f^*$ and `minimiser` a point where it
     is attained.
+
+    >>> Problem(lambda w: jnp.sum(w**2), (), jnp.ones(2)).gradient(jnp.array([1.0, 2.0])).tolist()
+    [2.0, 4.0]
     """
 
     function: Callable = eqx.field(static=True)

@@ -24,6 +24,10 @@ def quadratic(
 
     `rotation` is an orthogonal matrix whose columns are the eigenvectors (the axes unless given). Negative eigenvalues
     are allowed: then nothing is convex and there is no minimum.
+
+    >>> problem = quadratic([1.0, 4.0])
+    >>> float(problem.L), float(problem.mu)
+    (4.0, 1.0)
     """
     dims = {}
     spectrum = real("spectrum", spectrum, "d", dims)

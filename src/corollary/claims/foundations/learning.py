@@ -214,5 +214,10 @@ def train_and_test_error(
         alt.Color("series:N", legend=alt.Legend(title=None, orient="bottom")),
     )
     points = base.transform_filter("datum.kind == 'measured'").mark_point(filled=True, size=50)
-    lines = base.transform_filter("datum.kind == 'formula'").mark_line(strokeDash=[5, 4])
+    dashes = alt.StrokeDash(
+        "kind:N",
+        scale=alt.Scale(domain=["formula"], range=[[5, 4]]),
+        legend=alt.Legend(title=None, orient="bottom", symbolSize=300),
+    )
+    lines = base.transform_filter("datum.kind == 'formula'").mark_line().encode(dashes)
     yield picture("training and test error against d", (lines + points).properties(width=300, height=190))

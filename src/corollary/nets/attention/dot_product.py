@@ -55,6 +55,9 @@ def attention_weights(
     r"""$A=\mathrm{softmax}(\tau QK^\top)$, of shape (T, S) or (heads, T, S): positive, and each row sums to 1.
 
     Entries that the mask excludes are exactly 0 and their logits do not count in the sum.
+
+    >>> attention_weights(x, x, causal=True)[0].tolist()
+    [1.0, 0.0, 0.0, 0.0]
     """
     q, k, _, mask, scale = _validated(q, k, None, mask, causal, scale)
     return jax.nn.softmax(_logits(q, k, mask, causal, scale), axis=-1)

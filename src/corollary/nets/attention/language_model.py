@@ -36,6 +36,9 @@ class LanguageModel(eqx.Module):
     Blocks are normalised before (`order="pre"`), have GELU units and no biases, and those of their matrices that end
     a shortcut start smaller by $\sqrt{2\,\text{depth}}$, so that depth does not change the size of the sum. The blocks
     are one compiled loop with `unroll` of them per turn: `unroll=depth` runs fastest and takes longest to compile.
+
+    >>> LanguageModel(vocabulary=5, length=8, width=4, heads=2, depth=1, key=key)(jnp.arange(3)).shape
+    (3, 5)
     """
 
     embedding: TokenEmbedding

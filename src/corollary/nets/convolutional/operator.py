@@ -26,6 +26,9 @@ def convolve(
 
     The first entry is at $u=0$ in the modes `"full"` and `"circular"`, at $\lfloor(m-1)/2\rfloor$ in `"same"` and at
     $m-1$ in `"valid"` along an axis where the kernel has $m$ entries.
+
+    >>> convolve([1.0, 2.0, 3.0], [1.0, -1.0]).tolist()
+    [1.0, 1.0, 1.0, -3.0]
     """
     f, h = signal_and_kernel(f, h, mode, names=("f", "h"))
     return _slide(f, jnp.flip(h), mode, stride, back=True)

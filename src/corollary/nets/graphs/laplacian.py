@@ -67,7 +67,11 @@ def sphere_mean_defect(f: Callable, x: Float[ArrayLike, "d"], radius: Scalar, *,
 
 @implements("E07.23")
 def graph_laplacian(adjacency: Float[ArrayLike, "m m"], *, normalised: bool = False) -> Float[Array, "_ _"]:
-    r"""$L=D-A$, or $\tilde L=I-D^{-1/2}AD^{-1/2}$, which takes a graph without isolated vertices; $D$ without loops."""
+    r"""$L=D-A$, or $\tilde L=I-D^{-1/2}AD^{-1/2}$, which takes a graph without isolated vertices; $D$ without loops.
+
+    >>> graph_laplacian([[0, 1], [1, 0]]).tolist()
+    [[1.0, -1.0], [-1.0, 1.0]]
+    """
     if isinstance(adjacency, Edges):
         raise TypeError("adjacency must be a matrix; with Edges use laplacian_apply, which needs no matrix.")
     adjacency = as_graph(adjacency)

@@ -15,7 +15,7 @@ from corollary.nets.graphs.neighbours import Edges, as_graph
 
 
 class Colouring(NamedTuple):
-    """`colours` (m,): the number of the first vertex of the same colour. `rounds`: after so many none was new."""
+    """`colours` (m,): the number of the first vertex of the same colour. `rounds`: until none was new."""
 
     colours: jax.Array
     rounds: jax.Array

@@ -48,6 +48,9 @@ class LSTM(eqx.Module):
     applies. `mixing=True` shows $q_t\odot\tanh(VZ_t)$ with one more matrix (E, which also has no bias).
     `keep_bias` and `write_bias`, numbers or one for each unit, are the biases of $f$ and $g$ to begin with: with 0 half
     of the memory is lost in every step, with $b$ it lasts for about $e^b$ steps (`memory_biases` draws such).
+
+    >>> unroll(LSTM(3, 5, key=key), x)[0].shape
+    (4, 5)
     """
 
     inputs: jax.Array

@@ -56,6 +56,9 @@ class Recurrent(eqx.Module):
     that of the last one, else the state itself. With `sees_input` it is called as `readout(z, x)`, which is the general
     form (13.7). A `state` to start from continues a sequence: running on two pieces in a row is running on both
     together.
+
+    >>> Recurrent(ElmanCell(3, 5, key=key), jnp.sum)(x).shape
+    (4,)
     """
 
     cell: Any

@@ -14,7 +14,11 @@ class Rate(NamedTuple):
 
 
 def listing() -> dict[str, Rate]:
-    """Every rate by name, such as `gradient_descent.convex`: its arguments, and its promise with the premises."""
+    """Every rate by name, such as `gradient_descent.convex`: its arguments, and its promise with the premises.
+
+    >>> len(listing()) > 20
+    True
+    """
     families = (adagrad, adam, flow, gradient_descent, momentum, sgd, variance_reduction)
     found = {}
     for family in families:
