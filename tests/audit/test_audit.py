@@ -67,7 +67,7 @@ def command(*arguments, cwd):
     [
         (["nothing.onnx"], "nothing.onnx is not a file"),
         (["model.h5"], "a network is an .onnx file or file.py:function"),
-        (["--train", "train.npz"], "name an ONNX file first"),
+        (["--train", "train.npz"], "describe an ONNX file: name the file first"),
         (["broken.onnx"], "needs its training data"),
         (["broken.onnx", "--train", "train.npz"], "needs its loss"),
         (["broken.onnx", "--train", "pickled.npz", "--loss", "squared"], "pickled"),

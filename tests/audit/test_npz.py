@@ -38,7 +38,7 @@ class Bomb:
         (lambda p: p.write_bytes(b"some text, no arrays"), "is not a readable NPZ file"),
         (lambda p: np.savez(p, x=X), "must hold the arrays x and y: it lacks y and holds 'x'"),
         (lambda p: np.savez(p, a=X), "must hold the arrays x and y: it lacks x and y and holds 'a'"),
-        (lambda p: np.savez(p), "it holds nothing"),
+        (lambda p: np.savez(p), "and holds nothing"),
         (
             lambda p: np.savez(p, x=np.array([Bomb()]), y=Y),
             "x in .* holds pickled Python objects, which are not loaded",

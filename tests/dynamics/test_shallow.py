@@ -184,7 +184,7 @@ def test_follows_the_precision_of_the_weights():
         (lambda: ScaledNetwork(C, W, activation="nothing"), "activation must be one of"),
         (lambda: plain()(X[:, :2]), r"x must have shape \(..., d\) with d = 3, got \(5, 2\)"),
         (lambda: plain().measure.pair(3), "f must be a function of the weights"),
-        (lambda: plain().measure.wasserstein(3), "other must be a UnitMeasure of as many units"),
+        (lambda: plain().measure.wasserstein(3), "other must be a UnitMeasure with the same numbers of units"),
         (lambda: draw_shallow(3, 2, key=jax.random.key(0), outer="cauchy"), "outer must be one of"),
         (lambda: tangent_kernel(3, X), "network must be a ShallowNetwork, got int"),
         (lambda: tangent_kernel(plain(), X, X[:, :2]), r"x2 must have shape \(n, d\) with d = 3, got \(5, 2\)"),

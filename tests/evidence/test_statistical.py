@@ -204,7 +204,7 @@ def test_values_without_a_logarithm_never_pass():
         (lambda: estimate("m", np.zeros(40), 1.0, wrong=1.0), "must differ"),
         (lambda: frequency_at_most("f", [0.5], 0.1), "true or false"),
         (lambda: frequency_at_most("f", [True], 1.0), r"in \[0, 1\)"),
-        (lambda: rate("r", [1, 2], [1, 2, 3], 1.0, tolerance=1), "one length"),
+        (lambda: rate("r", [1, 2], [1, 2, 3], 1.0, tolerance=1), "the same length"),
         (lambda: rate("r", [1, 2], [1, 2], 1.0, tolerance=0), "positive"),
         (lambda: rate("r", [1, 2], [1, 2], 1.0, tolerance=1, side="up"), "side"),
         (lambda: rate("r", [1, 2], [1, 2], 1.0, tolerance=1, axes="lin"), "axes"),

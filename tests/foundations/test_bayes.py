@@ -60,7 +60,7 @@ def test_ties_go_to_the_first_label():
         (lambda: conditional_mean([[0.5, 0.6]], [0, 1]), "joint must sum to 1"),
         (
             lambda: conditional_mean([[0.5, 0.5], [0, 0]], [0, 1]),
-            "joint must give every feature some probability, .* row 1",
+            "joint must give every feature a positive probability, .* row 1",
         ),
         (lambda: conditional_mean([[0.5, 0.5]], [0, 1, 2]), r"values must have shape \(j,\) with j = 2"),
         (lambda: mean_squared_error([[0.5, 0.5]], [0, 1], [1, 2]), r"predictor must have shape \(1,\), got \(2,\)"),

@@ -157,7 +157,7 @@ DATA = Dataset([1.0], [1.0])
         (
             lambda: FiniteLaw(range(9), range(9), np.full(9, 1 / 9)).samples(9),
             ValueError,
-            "size must leave at most 2.22",
+            "size must give at most 2.22",
         ),
         (lambda: point_loss(1, squared_error), TypeError, "model must be a function"),
         (lambda: training_loss(square, 1.0, [1]), TypeError, "data must be a Dataset, got list"),

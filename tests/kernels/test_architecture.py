@@ -200,7 +200,7 @@ SMALL = Architecture([Dense(3), Activation("relu"), Dense(1)])
             ValueError,
             "kernel_size must be at most the",
         ),
-        (lambda: Architecture([Conv(2, (3, 3))]).ntk(IMAGES), ValueError, "layers must end in vectors for a kernel"),
+        (lambda: Architecture([Conv(2, (3, 3))]).ntk(IMAGES), ValueError, "layers must end in vectors, got"),
         (lambda: Architecture([Activation("relu")]).ntk(X), ValueError, "Activation needs Gaussian inputs"),
         (
             lambda: Architecture([Dense(3), Activation("relu"), Activation("relu")]).ntk(X),

@@ -216,7 +216,7 @@ def test_jit_vmap_and_broadcast():
         (
             lambda: dual_kernel("relu", 1.0, 1.5, 1.0),
             ValueError,
-            "q12 must be a covariance of the variances",
+            "q12 must be a covariance for the variances",
         ),
         (lambda: dual_kernel("relu", 1.0, np.nan, 1.0), ValueError, "q12 must be finite, got nan."),
         (lambda: normalising_constant("relu", -1.0), ValueError, "variance must be zero or more, got -1.0."),

@@ -145,7 +145,7 @@ def test_precision_and_derivatives():
         (lambda: flow_predictions(K, Y, TIMES, start=Y[:2]), "start must have shape"),
         (lambda: flow_predictions(K, Y, TIMES, cross=CROSS, start_cross=Y), "start_cross must have shape"),
         (lambda: flow_predictions(K, Y, TIMES, start_cross=Y), "start_cross needs cross"),
-        (lambda: flow_predictions(K, Y, TIMES, loss="median"), "loss must be one of"),
+        (lambda: flow_predictions(K, Y, TIMES, reduction="median"), "reduction must be one of"),
         (lambda: descent_predictions(K, Y, -0.1, [1]), "step must be positive"),
         (lambda: descent_predictions(K, Y, 0.1, [-1]), "0 or more"),
         (lambda: trained_law(K, K, np.ones(7)), "at most one label"),

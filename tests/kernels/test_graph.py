@@ -60,7 +60,7 @@ def test_against_the_gradients_of_finite_networks():
         (
             lambda: graph_ntk(FEATURES, ADJACENCY, FEATURES),
             ValueError,
-            "others and other_adjacency must come",
+            "others and other_adjacency must be given together",
         ),
         (lambda: graph_ntk(FEATURES, ADJACENCY, blocks=0), ValueError, "blocks must be at least 1, got 0."),
         (lambda: graph_ntk(FEATURES, ADJACENCY, layers=0), ValueError, "layers must be at least 1, got 0."),

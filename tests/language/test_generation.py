@@ -73,7 +73,7 @@ def test_messages(table):
         (lambda: top_p_filter([0.5, 0.5], -0.1), "mass must be in"),
         (lambda: ConditionalTable(P[:5]), "p must have 1 \\+ k"),
         (lambda: MarkovChain([0.5, 0.5], np.eye(3)), "transition must have shape"),
-        (lambda: greedy_search(Recomputed(lambda t: jnp.zeros(3)), [0], 2), "logits must give one row per token"),
+        (lambda: greedy_search(Recomputed(lambda t: jnp.zeros(3)), [0], 2), "logits must have one row for each of the"),
     ]:
         with pytest.raises((TypeError, ValueError), match=sentence):
             bad()

@@ -63,15 +63,18 @@ def test_hyperparameters():
     [
         (lambda: FeedForward(3, tanh, key=KEY), "sizes must be a sequence"),
         (lambda: FeedForward((2, 0), tanh, key=KEY), "sizes must be at least 1"),
-        (lambda: FeedForward((2, 3, 1), (tanh,), key=KEY), "activations must be one or one a layer, 2, got 1"),
+        (
+            lambda: FeedForward((2, 3, 1), (tanh,), key=KEY),
+            "activations must be a single one or one per layer, 2 in all, got 1",
+        ),
         (lambda: FeedForward((2, 1), "tanh", key=KEY), "activations must be one function"),
-        (lambda: FeedForward.of([], tanh), "parameters must be a sequence of pairs"),
+        (lambda: FeedForward.of([], tanh), "params must be a sequence of pairs"),
         (lambda: FeedForward.of([(np.eye(2), np.zeros(3))], tanh), "B1 must have shape"),
         (lambda: FeedForward.of([(np.eye(2), np.zeros(2)), (np.ones((1, 3)), [0.0])], tanh), "W2 must have shape"),
         (lambda: FeedForward.of([(np.full((1, 1), np.nan), [0.0])], tanh), "W1 must be finite"),
         (lambda: FeedForward((2, 1), tanh, key=KEY)(np.ones(3)), "x must have shape"),
         (lambda: HyperParameters((0,), tanh), "widths must be at least 1"),
-        (lambda: HyperParameters((2,), (tanh,)), "activations must be one or one a layer"),
+        (lambda: HyperParameters((2,), (tanh,)), "activations must be a single one or one per layer"),
         (lambda: HyperParameters((2,), tanh).parameters(0, 1), "inputs must be at least 1"),
     ],
 )

@@ -39,5 +39,5 @@ def test_bad_input():
         train_validation_split((Z[:1],), 0.5, key=jax.random.key(0))
     with pytest.raises(ValueError, match="fraction must be in .0, 1."):
         train_validation_split((Z,), 1.0, key=jax.random.key(0))
-    with pytest.raises(TypeError, match="fraction must be a number"):
+    with pytest.raises(TypeError, match="fraction must be a Python number"):
         train_validation_split((Z,), None, key=jax.random.key(0))

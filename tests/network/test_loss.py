@@ -111,7 +111,7 @@ def test_where_outputs_are_needed_one_by_one():
         (
             lambda: resolved(BatchLoss(lambda n, b: 0.0), "sum"),
             ValueError,
-            "reduction says how losses of examples are put together; a BatchLoss does that itself",
+            "reduction must be left out with a BatchLoss",
         ),
         (
             lambda: resolved(lambda f, y: jnp.ones(3))(network, (X, Y)),

@@ -51,7 +51,7 @@ def test_refused(bert):
         mask_tokens(np.array([1]), 6, 8, key=KEY, shares=(0.8, 0.1, 0.2))
     with pytest.raises(ValueError, match=r"chosen must have shape \(4,\)"):
         masked_loss(jnp.zeros((4, 3)), jnp.zeros(4, int), jnp.ones((), bool))
-    with pytest.raises(ValueError, match="sentences must be at least 3"):
+    with pytest.raises(ValueError, match="sentences must hold at least 3"):
         sentence_pairs(np.zeros((2, 4), int), key=KEY)
     with pytest.raises(ValueError, match=r"ends must have shape \(T,\) with T = 3"):
         best_span(np.zeros(3), np.zeros(4))
