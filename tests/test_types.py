@@ -100,7 +100,7 @@ def axes(node: ast.expr | None, default: str) -> list[str] | None:
     if isinstance(node, ast.Constant) and isinstance(node.value, str):
         return node.value.split()
     if isinstance(node, ast.JoinedStr):
-        # a part may stand for several axes only where it stands alone between spaces, and is a name of axes
+        # `names` holds the axes of a space of any dimension, of which only the body knows the number
         parts = [str(part.value) if isinstance(part, ast.Constant) else "_" for part in node.values]
         names = [p.value.id for p in node.values if isinstance(p, ast.FormattedValue) and isinstance(p.value, ast.Name)]
         return None if "names" in names else "".join(parts).split()
@@ -142,7 +142,7 @@ def declared(annotation: ast.expr) -> list[tuple[str, list[str]]]:
 
 
 def agrees(said: list[str], done: list[str]) -> bool:
-    return len(said) == len(done) and all("_" in (a, b) or "_" in b or a == b for a, b in zip(said, done, strict=True))
+    return len(said) == len(done) and all(a == "_" or "_" in b or a == b for a, b in zip(said, done, strict=True))
 
 
 def disagreements(function: ast.FunctionDef, calls: dict[str, str]) -> list[str]:

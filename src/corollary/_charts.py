@@ -129,18 +129,18 @@ def lines(
             axis=alt.Axis(**axis(y_scale, up)),
         ),
     }
+    # of one height, so that the legends of colours and of dashes stand in one row
+    legend = alt.Legend(orient="bottom", title=None, symbolSize=300, symbolType="stroke", clipHeight=12)
     if colour is not None:
         order = list(dict.fromkeys(row[colour] for row in rows))
-        encodings["color"] = alt.Color(
-            field=colour, type="nominal", sort=order, legend=alt.Legend(orient="bottom", title=None)
-        )
+        encodings["color"] = alt.Color(field=colour, type="nominal", sort=order, legend=legend)
     if dashes is not None:
         order = list(dict.fromkeys(row[dashes] for row in rows))
         encodings["strokeDash"] = alt.StrokeDash(
             field=dashes,
             type="nominal",
             scale=alt.Scale(domain=order, range=[SOLID] + [DASHES] * (len(order) - 1)),
-            legend=alt.Legend(orient="bottom", title=None, symbolSize=300),
+            legend=legend,
         )
     return chart.encode(**encodings).properties(width=WIDTH, height=HEIGHT)
 

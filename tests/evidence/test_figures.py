@@ -49,6 +49,7 @@ CHECKS = {
     "attained": at_most("attained at the start", [1.0, 0.5, 0.25], 1.0, along="n"),
     "printed": printed(equal("printed numbers", [1.0, 2.0], [1.0, 3.0])),
     "everywhere": at_least("one number everywhere", np.full(12, 4.0), 4.0),
+    "rounded": equal("ones up to rounding", [1.0, 1.0 + 1e-15, 1.0 - 1e-15], 1.0),
     "failed": at_most("too much", 3.0, 1.0),
     "control": control("a premise is broken", at_most("too much", 1.5**K, 0.9**K, along="iteration")),
     "negative": at_most("mixed signs", np.linspace(-1, 1, 30), 1.0, along="t"),
@@ -91,6 +92,7 @@ def test_one_number_against_one_number_is_a_line_of_text():
         ("scalar", "measured 1, predicted 1"),
         ("everywhere", "measured 4, at least 4, everywhere · All meet the bound up to rounding."),
         ("failed", "measured 3, not at most 1"),
+        ("rounded", "measured 1, predicted 1, everywhere"),
     ):
         spec = draw(CHECKS[kind])
         assert spec["data"]["values"][1]["text"] == text

@@ -215,7 +215,7 @@ def test_sentences(change, sentence):
         ({"gap": -1.0}, "gap must be zero or more"),
         ({"step": -0.1}, "step must be positive"),
         ({"batch_size": 0}, "batch_size must be at least 1"),
-        ({"batch_size": 5, "replacement": False}, "batch must be from 1 to 4"),
+        ({"batch_size": 5, "replacement": False}, "batch_size must be from 1 to 4"),
         ({"steps": 0}, "steps must be at least 1"),
     ],
 )

@@ -22,5 +22,6 @@ print(landscape.hessian(mlp, "squared", (x, y)).top(3).vectros)  # pyright: igno
 kernels.empirical_ntk(x, mlp)  # pyright: ignore[reportArgumentType]
 kernels.ntk(x, depth="two")  # pyright: ignore[reportArgumentType]
 nets.fit(mlp, "squared", (x, y), optax.sgd(0.1))  # pyright: ignore[reportCallIssue]
+nets.fit(mlp, "squred", (x, y), optax.sgd(0.1), steps=3)  # pyright: ignore[reportArgumentType]
 nets.MLP((3, 8, 1), key)  # pyright: ignore[reportCallIssue]
 nets.MLP((3, 8, 1))  # pyright: ignore[reportCallIssue]

@@ -108,10 +108,14 @@ def _other(check: Check) -> str | None:
 
 
 def _is_one_number(check: Check) -> bool:
-    """Whether the measured values are all the same number, compared with one and the same other."""
+    """Whether the measured values are all the same number up to rounding, compared with one and the same other."""
     other = _other(check)
     exact = check.kind in ("equal", "at_most", "at_least") and other is not None
-    return exact and len(set(zip(check.series["measured"], check.series[other], strict=True))) == 1
+    return exact and all(_are_one(check.series[name]) for name in ("measured", other))
+
+
+def _are_one(values: list[float]) -> bool:
+    return max(values) - min(values) <= 1e-9 * max(map(abs, values))
 
 
 def _text(checks: list[Check]) -> dict:

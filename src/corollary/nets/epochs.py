@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import equinox as eqx
 import jax
@@ -11,13 +10,12 @@ import jax.numpy as jnp
 import optax
 from jaxtyping import Array, PRNGKeyArray, PyTree
 
-from corollary._types import NetworkLike
+from corollary._types import LossLike, NetworkLike
 from corollary._validate import whole
 from corollary.catalog import implements
 from corollary.nets._step import Progress, checked_measure, checked_task, descent
 from corollary.nets.training import Trained
 from corollary.network.batches import count
-from corollary.network.loss import BatchLoss
 
 
 @implements("M07.24")
@@ -37,8 +35,8 @@ def epoch_batches(n: int, batch_size: int, *, key: PRNGKeyArray) -> Array:
 @implements("M07.24")
 def train_epochs(
     network: NetworkLike,
-    loss: str | Callable | BatchLoss,
-    data: Any,
+    loss: LossLike,
+    data: PyTree,
     optimiser: optax.GradientTransformation,
     *,
     epochs: int,

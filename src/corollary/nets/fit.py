@@ -26,14 +26,13 @@ from jaxtyping import PRNGKeyArray, PyTree
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
-from corollary._types import NetworkLike
+from corollary._types import LossLike, NetworkLike
 from corollary._validate import whole
 from corollary.nets import _step
 from corollary.nets._checkpoint import CheckpointOfAnotherRun, load_checkpoint, save_checkpoint
 from corollary.nets._fingerprint import differences, fingerprint
 from corollary.nets.training import Trained
 from corollary.network.batches import count
-from corollary.network.loss import BatchLoss
 
 
 class _Run(NamedTuple):
@@ -48,8 +47,8 @@ class _Run(NamedTuple):
 
 def fit(
     network: NetworkLike,
-    loss: str | Callable | BatchLoss,
-    data: Any,
+    loss: LossLike,
+    data: PyTree,
     optimiser: optax.GradientTransformation,
     *,
     steps: int,

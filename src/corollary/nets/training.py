@@ -23,12 +23,11 @@ from jaxtyping import PRNGKeyArray, PyTree
 
 from corollary._charts import lines, stretches
 from corollary._show import shown
-from corollary._types import NetworkLike
+from corollary._types import LossLike, NetworkLike
 from corollary._validate import whole
 from corollary.catalog import implements
 from corollary.nets._step import Progress, checked_measure, checked_task, descent
 from corollary.network.batches import count
-from corollary.network.loss import BatchLoss
 
 
 class Trained(NamedTuple):
@@ -66,8 +65,8 @@ class Trained(NamedTuple):
 @implements("B02.02")
 def train(
     network: NetworkLike,
-    loss: str | Callable | BatchLoss,
-    data: Any,
+    loss: LossLike,
+    data: PyTree,
     optimiser: optax.GradientTransformation,
     *,
     steps: int,
