@@ -104,7 +104,7 @@ LAYERS = [Layer(jnp.ones((2, 3)), jnp.zeros(3))]
             lambda: multiplications(lambda v: jax.lax.while_loop(lambda v: v < 3, lambda v: v + 1, v), 0),
             "cannot be counted",
         ),
-        (lambda: sgd_step(WorkedMLP(1, 1, key=jax.random.key(0)), [1.0], 1.0, 0.0), "eta must be positive"),
+        (lambda: sgd_step(WorkedMLP(1, 1, key=jax.random.key(0)), [1.0], 1.0, 0.0), "step must be positive"),
         (lambda: scalar_chain(1.0, [1.0], [0.0], [], None), "activations must hold 1 pairs"),
     ],
 )

@@ -127,7 +127,7 @@ def test_orders_of_means():
     ("call", "sentence"),
     [
         (lambda: kernel_sgd(K, Y[:2], 0.1, ORDER), r"y must have shape \(n,\) with n = 3, got \(2,\)"),
-        (lambda: kernel_sgd(K, Y, 0.0, ORDER), "rate must be positive, got 0.0"),
+        (lambda: kernel_sgd(K, Y, 0.0, ORDER), "step must be positive, got 0.0"),
         (lambda: kernel_sgd(K, Y, 0.1, [3]), "order must hold labels from 0 to 2, got 3"),
         (
             lambda: path_parts(np.ones((4, 3)), np.ones((4, 3, 3)), np.ones((3, 3, 3)), Y, [0] * 3, 0.1),
@@ -138,7 +138,7 @@ def test_orders_of_means():
             "order must have",
         ),
         (lambda: predictable_variation(np.ones((4, 3)), np.ones((3, 3, 3)), Y, 0.1), "part must have shape"),
-        (lambda: predictable_variation(np.ones((4, 3)), np.ones((4, 3, 3)), Y, 0.0), "rate must be positive, got 0.0"),
+        (lambda: predictable_variation(np.ones((4, 3)), np.ones((4, 3, 3)), Y, 0.0), "step must be positive, got 0.0"),
         (lambda: martingale_variance(K, K, Y, 1.0, -1.0), "time must be zero or more, got -1.0"),
         (lambda: martingale_variance(K, K, Y, 1.0, 1.0, nodes=1), "nodes must be at least 2, got 1"),
         (lambda: outer_weight_bound(Y, 3, 1.0, 1.0, label_bound=0.0), "label_bound must be positive, got 0.0"),

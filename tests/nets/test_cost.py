@@ -54,5 +54,5 @@ def test_bad_input():
         forward_cost(0, 1, 1, 2)
     with pytest.raises(ValueError, match="classes must be at least 2, got 1"):
         backward_cost(1, 1, 1, 1)
-    with pytest.raises(TypeError, match="batch must be an integer"):
+    with pytest.raises(TypeError, match="batch_size must be an integer"):
         memory_cost(1, 1, 1, 2, batch_size=1.5)

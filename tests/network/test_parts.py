@@ -96,6 +96,6 @@ def test_bad_input():
         split({"w": jnp.array([1.0, jnp.nan])})
     require_network(MLP)
     with pytest.raises(
-        TypeError, match=r"network must be callable with one example, got dict: Network\(apply, params\)"
+        TypeError, match=r"network must be callable with one example, got dict: make one with Network\(apply, params\)"
     ):
         require_network({"w": 1})

@@ -39,11 +39,11 @@ def kernel_sgd(
     start = jnp.zeros_like(y) if start is None else real("start", start, "n", dims)
     step, order = positive("step", real("step", step, "")), labels("order", order, y.shape[0])
 
-    def step(h, i):
+    def advance(h, i):
         h = h + step * (y[i] - h[i]) * k[:, i]
         return h, h
 
-    _, path = jax.lax.scan(step, start.astype(k.dtype), order)
+    _, path = jax.lax.scan(advance, start.astype(k.dtype), order)
     return jnp.concatenate([start[None].astype(k.dtype), path])
 
 

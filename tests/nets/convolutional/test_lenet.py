@@ -68,7 +68,7 @@ def test_binary_output_is_a_probability():
         (lambda: ConvolutionalNetwork((1, 4), (Stage(1),), 1, key=KEY), "shape must be"),
         (lambda: ConvolutionalNetwork((1, 4, 4), (), 1, key=KEY), "stages must be a sequence of one or more stages"),
         (lambda: ConvolutionalNetwork((1, 4, 4), (Stage(1, 5),), 1, key=KEY), "must fit into 4"),
-        (lambda: ConvolutionalNetwork((1, 4, 4), (Stage(1, 3, pool=4),), 1, key=KEY), "stage 0 pools it to"),
+        (lambda: ConvolutionalNetwork((1, 4, 4), (Stage(1, 3, pool=4),), 1, key=KEY), "stage 0 reduces it to"),
         (lambda: ConvolutionalNetwork((1, 4, 4), (Stage(1),), 1, key=KEY, readout="sum"), "readout must be one of"),
     ],
 )
