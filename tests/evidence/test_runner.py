@@ -13,7 +13,7 @@ import pytest
 
 from corollary.evidence import ParameterError, UserError, run
 from corollary.evidence import _claim as registry
-from corollary.evidence._process import Worker
+from corollary.evidence._process import Worker, cores
 from corollary.evidence._runner import Outcome, Task, tasks, verify
 from corollary.evidence._store import Store
 
@@ -193,6 +193,19 @@ def test_a_worker_that_talks_without_end_is_still_looked_at():
     worker.process, worker.connection = multiprocessing.current_process(), Talkative()
     worker.task, worker.dead = None, False
     assert worker.listen(lambda task, kind: None) is None
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_getaffinity"), reason="the system does not say")
+def test_workers_share_the_cores(claims, store, trace):
+    ours = os.sched_getaffinity(0)
+    for jobs in (1, 2, 3, len(ours), 2 * len(ours) + 1):
+        shares = [cores(i, jobs) for i in range(jobs)]
+        assert all(shares)
+        assert set().union(*shares) == ours
+        assert sum(map(len, shares)) == max(jobs, len(ours))  # disjoint while there are enough
+    list(verify(tasks([claims["placed"]], seeds=range(4)), store, jobs=2))
+    seen = {detail for name, _, detail in trace()}
+    assert seen <= {"-".join(map(str, sorted(cores(i, 2)))) for i in range(2)}
 
 
 def kill_at_first_check(trace):

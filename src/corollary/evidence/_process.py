@@ -20,12 +20,17 @@ BATCH = 100  # messages taken at once from one worker, so that a talkative one c
 
 
 class Worker:
-    """A worker process as its parent sees it, and what has arrived of the task that it has."""
+    """A worker process as its parent sees it, and what has arrived of the task that it has.
 
-    def __init__(self):
+    It is the worker number `share` of `jobs`, and keeps to its part of the cores: workers that each run as many threads
+    as the machine has cores spend most of their time waiting for each other.
+    """
+
+    def __init__(self, share: int = 0, jobs: int = 1):
+        self.share = share
         context = multiprocessing.get_context("spawn")
         self.connection, theirs = context.Pipe()
-        self.process = context.Process(target=work, args=(theirs,), daemon=True)
+        self.process = context.Process(target=work, args=(theirs, cores(share, jobs)), daemon=True)
         self.process.start()
         theirs.close()  # so that the worker's death closes the pipe
         self.task, self.ready, self.dead = None, False, False
@@ -94,6 +99,14 @@ class Worker:
         self.process.kill()
         self.process.join(timeout=5)
         self.connection.close()
+
+
+def cores(share: int, jobs: int) -> set[int] | None:
+    """The cores of worker number `share` of `jobs`: disjoint while there are enough; None where it cannot be said."""
+    if not hasattr(os, "sched_getaffinity"):
+        return None
+    ours = sorted(os.sched_getaffinity(0))
+    return set(ours[share::jobs]) or {ours[share % len(ours)]}
 
 
 @contextmanager

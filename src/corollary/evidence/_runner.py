@@ -106,7 +106,7 @@ def _verify(queue, store, jobs, fresh, time_limit, memory_limit, on_event) -> It
                 if known is not None:
                     yield Outcome(known, True)
                 else:
-                    _idle(workers).deal(task)
+                    _idle(workers, jobs).deal(task)
             busy = [w for w in workers if w.task]
             if not busy:
                 break  # the rest was known
@@ -143,15 +143,17 @@ def _known(store: Store, task: Task) -> Evidence | None:
     return found
 
 
-def _idle(workers: list[Worker]) -> Worker:
-    """A worker without a task: one that is there, or a new one."""
+def _idle(workers: list[Worker], jobs: int) -> Worker:
+    """A worker without a task: one that is there, or a new one on the share of the cores that is free."""
     for worker in [w for w in workers if not w.task]:
         if worker.process.is_alive():
             return worker
         worker.end()
         workers.remove(worker)
+    taken = {worker.share for worker in workers}
+    share = next(i for i in range(jobs) if i not in taken)
     with uninterrupted():
-        workers.append(Worker())
+        workers.append(Worker(share, jobs))
     return workers[-1]
 
 

@@ -35,8 +35,10 @@ ENVIRONMENT = {"TF_CPP_MIN_LOG_LEVEL": "3", "XLA_PYTHON_CLIENT_PREALLOCATE": "fa
 BREATH = 50
 
 
-def work(connection: Connection) -> None:
-    """Serve tasks until the other end closes."""
+def work(connection: Connection, cores: set[int] | None) -> None:
+    """Serve tasks until the other end closes, on these cores."""
+    if cores is not None:
+        os.sched_setaffinity(0, cores)  # before JAX is imported, which counts them
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent, which then ends us
     threading.Thread(target=_die_with_parent, daemon=True).start()
     os.dup2(2, 1)  # what a claim prints must not get between the lines that the command prints
