@@ -26,7 +26,11 @@ def run(
     report: Callable[[Check | Figure], None] = lambda item: None,
     **overrides: Any,
 ) -> Evidence:
-    """Measure a claim: its checks in a float64 scope, with the key of `seed`; `report` hears of each as it comes."""
+    """Measure a claim: its checks in a float64 scope, with the key of `seed`; `report` hears of each as it comes.
+
+    >>> run(claims()["foundations.matrices.algebra"], seed=3).verdict
+    'holds'
+    """
     return measure(claim, seed, scale, claim.values(scale, overrides), report)
 
 
