@@ -13,9 +13,11 @@ import pytest
 
 from corollary.evidence import ParameterError, UserError, run
 from corollary.evidence import _claim as registry
-from corollary.evidence._process import Worker, cores
-from corollary.evidence._runner import Outcome, Task, tasks, verify
+from corollary.evidence._lines import Lines
+from corollary.evidence._process import BATCH, Worker, cores
+from corollary.evidence._runner import Outcome, tasks, verify
 from corollary.evidence._store import Store
+from corollary.evidence._task import Task
 
 HERE = Path(__file__).parent
 PATIENCE = 280.0  # seconds, just below the limit of pytest: only a test that hangs waits so long
@@ -183,16 +185,19 @@ def test_a_worker_killed_from_outside(claims, trace, store):
 
 def test_a_worker_that_talks_without_end_is_still_looked_at():
     class Talkative:
-        def poll(self):
-            return True
+        def setblocking(self, flag):
+            pass
 
-        def recv(self):
-            return "start", ""
+        def recv(self, size):
+            return b'["deal","start",""]\n'
 
     worker = object.__new__(Worker)
-    worker.process, worker.connection = multiprocessing.current_process(), Talkative()
-    worker.task, worker.dead = None, False
-    assert worker.listen(lambda task, kind: None) is None
+    worker.process, worker.lines = multiprocessing.current_process(), Lines(Talkative())
+    worker.task, worker.name, worker.dead, worker.foul = None, "deal", False, None
+    heard = []
+    assert worker.listen(lambda task, kind: heard.append(kind)) is None
+    assert heard == ["start"] * BATCH
+    assert worker.foul is None
 
 
 @pytest.mark.skipif(not hasattr(os, "sched_getaffinity"), reason="the system does not say")
