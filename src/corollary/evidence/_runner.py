@@ -17,6 +17,7 @@ from corollary.evidence._task import Task
 
 TICK = 0.5  # seconds between two looks at the workers' time and memory
 START_TRIES = 3
+MOST_TASKS = 1_000_000
 
 
 class Outcome(NamedTuple):
@@ -43,7 +44,9 @@ def tasks(
     for seed in seeds:
         if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed < 2**63:
             raise ParameterError(f"A seed is a whole number from 0 to 2^63 - 1, got {seed!r}.")
-    made = []
+    made, claims = [], list(claims)
+    if len(claims) * len(seeds) > MOST_TASKS:
+        raise ParameterError(f"One run measures at most {MOST_TASKS:,} results: ask for fewer seeds or claims.")
     for claim in claims:
         try:
             values = claim.values(scale, overrides)
