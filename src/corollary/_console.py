@@ -153,7 +153,9 @@ class Report:
         if leaks:
             more = f" and {len(leaks) - 3} more" if len(leaks) > 3 else ""
             changed = f"{', '.join(leaks[:3])}{more}"
-            self.err.print(f"{evidence.claim} left changed: {escape(changed)}. Its worker was replaced.")
+            self.err.print(
+                f"{evidence.claim} left changed: {escape(changed)}. Its worker was replaced.", soft_wrap=True
+            )
         if self.as_json:
             print(json.dumps(summary(evidence)), flush=True)
             return
