@@ -35,7 +35,7 @@ def ended(tmp_path_factory):
         "HOSTILE_RUN": folder.name,
     }
     command = [sys.executable, "-m", "corollary", "verify", "hostile_claims.*", "--json", "--jobs", "2"]
-    limits = ["--time-limit", "20", "--memory-limit", "2.5", "--store", str(folder / "evidence.db")]
+    limits = ["--time-limit", "20", "--memory-limit", "2", "--store", str(folder / "evidence.db")]
     done = subprocess.run([*command, *limits], env=environment, cwd=folder, capture_output=True, text=True, timeout=280)
     again = ["hostile_claims.*innocent", "--json", "--store", str(folder / "alone.db")]
     alone = subprocess.run(
