@@ -13,8 +13,8 @@ def attend(query, key, value, mask=None, *, causal=False, offset=0, scale=None, 
     """The values (..., heads, keys, features) averaged by the softmax of the scores of `query`.
 
     Queries are (..., heads, queries, features). Heads of keys and values are repeated where there are fewer of them
-    than of queries. `mask` meets the scores (..., heads, queries, keys): booleans say which count, numbers are added. `causal` lets query i see the keys up to
-    i + `offset`. A query that sees no key gets zeros.
+    than of queries. `mask` meets the scores (..., heads, queries, keys): booleans say which count, numbers are added.
+    `causal` lets query i see the keys up to i + `offset`. A query that sees no key gets zeros.
     """
     key, value = (_repeated(a, query.shape[-3]) if a.ndim > 2 else a for a in (key, value))
     return probabilities(masked(scores(query, key, scale, softcap), mask, causal, offset)) @ value
