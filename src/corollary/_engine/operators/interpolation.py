@@ -21,7 +21,7 @@ def coordinates(mode, length, size, scale=None, roi=(0.0, 1.0), dtype=np.float64
     if mode == "half_pixel_symmetric":  # centred, although the size had to be rounded
         centre = dtype(length / 2 * (1 - size / (float(scale) * length)))
         return centre + (x + dtype(0.5)) / scale - dtype(0.5)
-    if mode == "align_corners":
+    if mode == "align_corners":  # of whole pixels, as PyTorch and onnxruntime have it; one of ONNX's own tests has not
         return x * dtype((length - 1) / (size - 1)) if size > 1 else np.zeros_like(x)
     if mode == "asymmetric":
         return x / scale
