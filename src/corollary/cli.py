@@ -272,7 +272,7 @@ def store_check(path: File = None) -> None:
     with _opened(path) as opened:
         sound = sum(1 for _ in opened)
         _say(opened.words)
-        print(f"{sound} rows of {opened.path} are sound.")
+        print(f"{sound} row of {opened.path} is sound." if sound == 1 else f"{sound} rows of {opened.path} are sound.")
     raise typer.Exit(1 if opened.words else 0)
 
 
