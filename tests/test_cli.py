@@ -211,7 +211,7 @@ def test_the_store_is_checked_and_exported(call, tmp_path):
     (line,) = call("store", "export").stdout.splitlines()
     assert json.loads(line)["claim"] == QUICK
     with closing(sqlite3.connect(path)) as db, db:
-        db.execute("UPDATE evidence SET verdict = 'refuted'")
+        db.execute("UPDATE evidence SET verdict = 'fails'")
     found = call("store", "check")
     assert (found.returncode, found.stdout) == (1, f"0 rows of {path} are sound.\n")
     assert f"{QUICK}, seed 0. It is measured again." in found.stderr
