@@ -136,13 +136,14 @@ def gaussian_process(key, *, draws: Draws = 10_000):
     yield same_law("sum of three values, whole grid and those alone", total, alone, wrong=1.2 * np.asarray(alone))
     gaps = np.asarray(grid[1:])
     square = jnp.mean((whole[:, 1:] - whole[:, :1]) ** 2, 0)
-    yield rate("squared increments", gaps[:6], square[:6], 2.0, tolerance=0.05, along="distance")
+    # 2(1 - K) is d²(1 - d²/4 + …): up to d = 1/4 it bends by 1.5 % at most, and the errors of all distances are nearly one
+    yield rate("squared increments", gaps[:5], square[:5], 2.0, tolerance=0.05, along="distance")
     jagged = jnp.mean((rough[:, 1:] - rough[:, :1]) ** 2, 0)
     increments, expected = (rough[:, 1:] - rough[:, :1]) ** 2, 2 * (1 - np.exp(-gaps))
     yield estimate("squared increments, rough", increments, expected, wrong=1.3 * expected)
     yield control(
         "the kernel exp(-(s - t)²/2): here exp(-|s - t|)",
-        rate("squared increments", gaps[:6], jagged[:6], 2.0, tolerance=0.05),
+        rate("squared increments", gaps[:5], jagged[:5], 2.0, tolerance=0.05),
     )
     rows = [
         {"t": float(t), "f(t)": float(v), "path": i, "kernel": name}
