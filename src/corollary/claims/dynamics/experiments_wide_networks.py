@@ -134,8 +134,8 @@ def fitted_and_right(key, *, n: Size = 20, dim: Size = 6, tests: Size = 300, wid
     smallest, (fitted, by_powers), nets, wide, polynomial = measure(key)
     yield at_least("smallest eigenvalue of the kernel", smallest, 1e-6)
     yield at_most("training error of the networks", fitted, 1e-3)
-    # The outputs of a network differ from the kernel's by O(1/√m), by 1 or 2 % of its squared error at this width. That is
-    # what they add, give or take 2(0.02/8)^(1/2) for the mean of eight: 0.1, half of what is allowed.
+    # The outputs of a network differ from the kernel's by O(1/√m), by 1 or 2 % of its squared error at this width. That
+    # is what they add, give or take 2(0.02/8)^(1/2) for the mean of eight: 0.1, half of what is allowed.
     yield equal("mean test error of the networks over that of the kernel", jnp.mean(nets) / wide, 1.0, rtol=0.2)
     yield at_most("training error of the polynomial", by_powers, 1e-3)
     yield control(

@@ -136,7 +136,8 @@ def gaussian_process(key, *, draws: Draws = 10_000):
     yield same_law("sum of three values, whole grid and those alone", total, alone, wrong=1.2 * np.asarray(alone))
     gaps = np.asarray(grid[1:])
     square = jnp.mean((whole[:, 1:] - whole[:, :1]) ** 2, 0)
-    # 2(1 - K) is d²(1 - d²/4 + …): up to d = 1/4 it bends by 1.5 % at most, and the errors of all distances are nearly one
+    # 2(1 - K) is d²(1 - d²/4 + …): up to d = 1/4 it bends by 1.5 % at most, a few thousandths of the slope, and the
+    # sampling errors of all distances are nearly the same
     yield rate("squared increments", gaps[:5], square[:5], 2.0, tolerance=0.05, along="distance")
     jagged = jnp.mean((rough[:, 1:] - rough[:, :1]) ** 2, 0)
     increments, expected = (rough[:, 1:] - rough[:, :1]) ** 2, 2 * (1 - np.exp(-gaps))
@@ -306,7 +307,7 @@ def printed_shift(key, *, features: Annotated[int, Range(12, 200)] = 30):
 
 
 @claim(rows=("B07.12",), full={"models": 2000})
-def ensemble(key, *, models: Annotated[int, Range(200, 10_000)] = 250, steps: Annotated[int, Range(200, 5000)] = 200):
+def ensemble(key, *, models: Annotated[int, Range(200, 10_000)] = 400, steps: Annotated[int, Range(200, 5000)] = 200):
     r"""Wide networks trained from different starts scatter about the kernel regression as the two kernels say.
 
     Networks with one hidden layer of ReLU in the tangent parametrisation, all layers trained by descent on four points.

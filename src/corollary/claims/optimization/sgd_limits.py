@@ -61,8 +61,9 @@ def decreasing_steps(key, *, starts: Count = 5, runs: Count = 400, steps: Count 
     weighted = (sums / jnp.cumsum(etas[0]))[:, at]
     yield monotone("weighted average, steps 4/(10+k)", weighted, "decreasing", x=at + 1, along="step")
     yield monotone("mean squared gradient, worst start", falling[:, at].max(0), "decreasing", x=at + 1, along="step")
-    # Near the minimum θ has the variance 16·0.7²/(7k) after k steps c/k with c = 4: 0.0006. A run that starts at π leaves
-    # it as k^-4, so that all but one in a million have left; one of 400 that has not adds 1/400 at most, half of it often.
+    # Near the minimum θ has the variance c²·0.7²/((2c - 1)k) after k steps c/k: with c = 4 and k = 2000 it is 0.0006.
+    # From π, where the gradient vanishes too, paths part as k^c: the share that is still near it has fallen as k^-4, to
+    # one in a million, where with c = 2 it would be one in two thousands, each of which adds up to 1/400.
     yield at_most("mean squared gradient at the end, steps 4/(10+k)", falling[:, -1], 2e-3)
     yield at_least("constant step: mean squared gradient at the end", fixed[:, -1], 0.1)
     yield control("steps 1/k^2: sum is finite", at_most("squared gradient, some start", short[:, -1].max(), 2e-3))
