@@ -70,8 +70,8 @@ def backward_pass(key, *, n: Size = 20, hidden: Size = 7):
     yield equal("loss", *m["losses"])
     yield equal("gradient by all parameters", m["autodiff"][0], m["once"][0])
     yield equal("gradient by the input", m["autodiff"][1], m["once"][1])
-    # losses of the size 1 are rounded at a few 1e-16 and divided by 2h; that a kink of one of the 14 units lies within h
-    # of one of the 20 points happens in one run of ten thousands
+    # losses of the size 1 are rounded at a few 1e-16 and divided by 2h; a kink of one of the 14 units lies within h
+    # of one of the 20 points in one run of ten thousands
     yield equal("gradient by central differences", m["central"], m["once"][0], rtol=0, atol=3e-15 / h)
     count = parameter_count(MLP(SIZES, relu, key=key))
     yield equal("parameters of [2, 200, 200, 1]", count, 41001, rtol=0, atol=0)
