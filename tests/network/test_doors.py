@@ -1,8 +1,10 @@
 """The same numbers through every door: one trained network, made with each library, has the same audit.
 
-Findings may not depend on how a library names its parameters, in which order it keeps them, or whether it keeps a matrix
-or its transpose. In float64, so that rounding does not hide what is not rounding.
+Findings may not depend on how a library names its parameters, in which order it keeps them, or whether it keeps a
+matrix or its transpose. In float64, so that rounding does not hide what is not rounding.
 """
+
+from itertools import pairwise
 
 import equinox as eqx
 import jax
@@ -41,7 +43,7 @@ def data():
 def weights(data):
     """The layers where training starts, and where a hundred steps of gradient descent lead."""
     rng = np.random.default_rng(1)
-    start = [(rng.normal(size=(m, n)) / np.sqrt(m), np.zeros(n)) for m, n in zip(SIZES, SIZES[1:], strict=False)]
+    start = [(rng.normal(size=(m, n)) / np.sqrt(m), np.zeros(n)) for m, n in pairwise(SIZES)]
     x, y = data
 
     def loss(params):
@@ -105,8 +107,8 @@ def torch(layers, x):
     module = nn.Sequential(nn.Linear(SIZES[0], SIZES[1]), nn.Tanh(), nn.Linear(SIZES[1], SIZES[2])).double()
     with torch.no_grad():
         for layer, (w, b) in zip((module[0], module[2]), layers, strict=True):
-            layer.weight.copy_(torch.as_tensor(w.T))
-            layer.bias.copy_(torch.as_tensor(b))
+            layer.weight.copy_(torch.tensor(w.T))
+            layer.bias.copy_(torch.tensor(b))
     return Network.from_torch(module, x[0])
 
 

@@ -1,7 +1,7 @@
 """The Hessian of a subject's loss, looked at in an order of the parameters that no library decides.
 
-Random directions are drawn one coordinate after the other. Libraries name, order and transpose parameters as they like, so
-that the same draws in the order of the tree are other directions for the same network made with another library, and
+Random directions are drawn one coordinate after the other. Libraries name, order and transpose parameters as they like,
+so that the same draws in the order of the tree are other directions for the same network made with another library, and
 findings would differ by chance. Here the coordinates are sorted by the values of the parameters, and by their gradients
 where these are equal. A permutation that does not depend on the draws leaves their law what it is.
 """

@@ -53,11 +53,11 @@ def from_sklearn(subject, estimator, train, test=None, **known):
     """The subject of a fitted network or linear model, with the labels that it was fitted to.
 
     The loss is the estimator's own without its penalty: cross-entropy, half the (mean) squared error, or the loss of
-    margins of `LinearSVC`, `Perceptron`, `SGDClassifier` and `RidgeClassifier`, for more than two classes of every class
-    against the others. The penalty on the weights is no mean over examples and not part of the loss, so the gradient of
-    the subject need not vanish where `fit` stopped; `notes` says so. Known of the training of a network, unless keywords
-    of `Subject` say otherwise: how the weights are drawn, the batch size, the course of the loss (with the penalty), and
-    the learning rate where it is that of plain stochastic gradient descent.
+    margins of `LinearSVC`, `Perceptron`, `SGDClassifier` and `RidgeClassifier`, with more than two classes of every
+    class against the others. The penalty on the weights is no mean over examples and not part of the loss, so the
+    gradient of the subject need not vanish where `fit` stopped; `notes` says so. Known of the training of a network,
+    unless keywords of `Subject` say otherwise: how the weights are drawn, the batch size, the course of the loss (with
+    the penalty), and the learning rate where it is that of plain stochastic gradient descent.
     """
     from sklearn.base import is_classifier
 
@@ -72,6 +72,8 @@ def from_sklearn(subject, estimator, train, test=None, **known):
 
 def _loss(estimator):
     """The estimator's own loss without its penalty; one sentence where it is none of those that are known."""
+    from sklearn.base import is_classifier
+
     kind = type(estimator).__name__
     outputs = getattr(estimator, "n_outputs_", 1)
     if kind == "MLPClassifier":
@@ -91,11 +93,12 @@ def _loss(estimator):
     if kind == "SGDRegressor" and estimator.loss == "squared_error":
         return "squared"
     own = {"Perceptron": "perceptron", "RidgeClassifier": "squared_error", "RidgeClassifierCV": "squared_error"}
-    name = own.get(kind) or (estimator.loss if kind in ("LinearSVC", "SGDClassifier") else None)
-    if name not in MARGINS:
+    name = own.get(kind) or getattr(estimator, "loss", None)
+    if name not in MARGINS or not is_classifier(estimator):
+        called = f"the loss of the {kind}" if name is None else f"the loss {name!r} of the {kind}"
         raise SubjectError(
-            f"the loss of the {kind} {'is not known' if name is None else repr(name) + ' has no name'} here: give it as a "
-            "function of one output and one target, Subject(Network.from_sklearn(estimator), loss, train)."
+            f"{called} is not known here: give one, Subject(Network.from_sklearn(estimator), loss, train), a name or a "
+            "function of one output and one target."
         )
     two = {"hinge": "hinge", "squared_error": "squared", "log_loss": "cross_entropy"}
     if len(estimator.classes_) == 2 and name in two:

@@ -14,8 +14,8 @@ ACTIVATIONS = {"identity": lambda z: z, "logistic": jax.nn.sigmoid, "tanh": jnp.
 def from_sklearn(estimator, example=None) -> Network:
     """The network of a fitted `MLPClassifier`, `MLPRegressor` or linear model, alone or at the end of a pipeline.
 
-    The steps before it are fixed maps with their numbers as buffers. The outputs of a classifier are logits, numbered as
-    in its `classes_`.
+    The steps before it are fixed maps with their numbers as buffers. The outputs of a classifier are logits, numbered
+    as in its `classes_`.
     """
     from sklearn.neural_network import MLPClassifier, MLPRegressor
 
@@ -59,16 +59,11 @@ def parts(estimator):
     if not isinstance(estimator, Pipeline):
         return [], estimator
     steps = [step for _, step in estimator.steps if step is not None and step != "passthrough"]
-    flat = [part for step in steps for part in (sum(map(_listed, parts(step)), []) if _nested(step) else [step])]
-    return flat[:-1], flat[-1]
-
-
-def _nested(step) -> bool:
-    return hasattr(step, "steps") or hasattr(step, "best_estimator_")
-
-
-def _listed(part) -> list:
-    return part if isinstance(part, list) else [part]
+    before, last = [], None
+    for step in steps:  # a step may be a pipeline again
+        inner, last = parts(step)
+        before += [*inner, last]
+    return before[:-1], last
 
 
 def _layers(estimator):
@@ -89,8 +84,8 @@ def _linear(estimator):
     decide = getattr(estimator, "decision_function", None) or getattr(estimator, "predict", None)
     w, b = getattr(estimator, "coef_", None), getattr(estimator, "intercept_", None)
     refusal = TypeError(
-        f"estimator must be an MLPClassifier, an MLPRegressor, a linear model that answers with coef_ and intercept_, or "
-        f"a pipeline that ends in one, got {type(estimator).__name__}."
+        "estimator must be an MLPClassifier, an MLPRegressor, a linear model that answers with coef_ and intercept_, "
+        f"or a pipeline that ends in one, got {type(estimator).__name__}."
     )
     if w is None or b is None or decide is None:
         raise refusal

@@ -9,8 +9,8 @@ corollary.Network.from_torch(module, example)
 corollary.Network.from_onnx("model.onnx", example)
 corollary.Network.from_sklearn(estimator)
 
-`example` is one input without an axis of examples. What has several inputs takes a tuple, one entry for each argument of
-its call in turn, or a dictionary of them by name.
+`example` is one input without an axis of examples. What has several inputs takes a tuple, one entry for each argument
+of its call in turn, or a dictionary of them by name.
 """
 
 from __future__ import annotations
@@ -163,10 +163,10 @@ class Network(eqx.Module):
     def from_sklearn(cls, estimator: Any, example: PyTree | None = None) -> "Network":
         """A fitted network or linear model of scikit-learn, alone or behind scalers in a pipeline.
 
-        Networks are `MLPClassifier` and `MLPRegressor`; linear models all that have `coef_` and `intercept_` and predict
-        with them. What a pipeline does first (`StandardScaler`, `MinMaxScaler`, `MaxAbsScaler`, `RobustScaler`, `PCA`) is
-        a part of the network, its numbers are buffers. A classifier's outputs are what its `decision_function` returns:
-        logits, one for two classes.
+        Networks are `MLPClassifier` and `MLPRegressor`; linear models all that answer with their `coef_` and
+        `intercept_`. What a pipeline does first (`StandardScaler`, `MinMaxScaler`, `MaxAbsScaler`, `RobustScaler`,
+        `PCA`) is a part of the network, its numbers are buffers. A classifier's outputs are logits, those of a linear
+        one what its `decision_function` returns: one for two classes.
 
         >>> from sklearn.linear_model import LinearRegression
         >>> fitted = LinearRegression().fit([[0.0], [1.0]], [1.0, 3.0])
