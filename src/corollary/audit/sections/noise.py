@@ -5,7 +5,7 @@ import jax
 import numpy as np
 
 from corollary import landscape
-from corollary.audit._curvature import hessian
+from corollary.audit._order import ordered
 from corollary.audit._sample import HELD, curvature_examples, held, some
 from corollary.audit.finding import Finding, Premise, short
 from corollary.evidence import picture
@@ -121,7 +121,7 @@ def _promise(subject, noise, data, key, seen):
     if eta is None or batch is None:
         missing = " and ".join(w for w, v in (("learning rate", eta), ("batch size", batch)) if v is None)
         return Finding(name, "not applicable", f"The {missing} of the training was not given.", **facts)
-    operator = hessian(subject, subject.params, data)
+    operator = ordered(subject, landscape.hessian(subject.network, subject.loss, data, batch_size=1024))
     top = operator.top(1, products=60, tolerance=1e-3, key=key)
     sharp = max(float(top.values[0]), 1e-12)
     promised = landscape.sgd_promise(noise, sharp, subject.mean_loss(), step=eta, batch_size=batch, steps=1)
