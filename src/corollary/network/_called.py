@@ -60,9 +60,9 @@ def tried(network, example, what: str):
     try:
         out = jax.eval_shape(network, example)
     except Exception as error:
-        shapes = ", ".join(str(a.shape) for a in jax.tree.leaves(example))
-        hint = " (give one example, without the axis of the batch)" if network.batched else ""
-        raise ValueError(f"the {what} failed on one example of shape {shapes}{hint}: {_said(error)}.") from error
+        shapes = ", ".join(str((1, *a.shape) if network.batched else a.shape) for a in jax.tree.leaves(example))
+        how = "one example, as a batch" if network.batched else "one example"
+        raise ValueError(f"the {what} failed on {how} of shape {shapes}: {_said(error)}.") from error
     if not jnp.issubdtype(out.dtype, np.floating):
         raise ValueError(f"the {what} must return real floating-point numbers, got dtype {out.dtype}.")
     return network

@@ -42,14 +42,15 @@ def _from_nnx(nnx, module, output) -> Network:
     graph, state, rest = nnx.split(module, nnx.Param, ...)
     if not jax.tree.leaves(state):
         raise ValueError(f"the {type(module).__name__} holds no nnx.Param, and so no parameters.")
-    tree = jax.tree.structure(state)
+    trees = [jax.tree.structure(part) for part in (state, rest)]
 
     def apply(params, rest, x):
-        # dictionaries and states are both flattened in the order of their keys
-        whole = nnx.merge(graph, jax.tree.unflatten(tree, jax.tree.leaves(params)), rest)
-        return chosen(called(whole, x, **mode), output)
+        # dictionaries and states are both flattened in the order of their keys; the variables are made anew, so that
+        # the module may write into them in the trace that it is called in
+        parts = [jax.tree.unflatten(t, jax.tree.leaves(p)) for t, p in zip(trees, (params, rest), strict=True)]
+        return chosen(called(nnx.merge(graph, *parts), x, **mode), output)
 
-    return Network(apply, nnx.to_pure_dict(state), rest, batched=True)
+    return Network(apply, nnx.to_pure_dict(state), nnx.to_pure_dict(rest), batched=True)
 
 
 def _from_linen(core, module, variables, output) -> Network:
