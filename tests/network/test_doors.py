@@ -4,7 +4,9 @@ Findings may not depend on how a library names its parameters, in which order it
 matrix or its transpose. In float64, so that rounding does not hide what is not rounding.
 """
 
+import re
 from itertools import pairwise
+from pathlib import Path
 
 import equinox as eqx
 import jax
@@ -68,40 +70,50 @@ def equinox(layers, x):
     return eqx.tree_at(lambda m: [a for layer in m.layers for a in (layer.weight, layer.bias)], module, arrays)
 
 
-def linen(layers, x):
+def linen_parts(layers):
     linen = pytest.importorskip("flax.linen")
     module = linen.Sequential(
         [linen.Dense(SIZES[1], param_dtype=float), jnp.tanh, linen.Dense(SIZES[2], param_dtype=float)]
     )
     # the last layer comes first in the order of names
     params = {f"layers_{2 * i}": {"kernel": w, "bias": b} for i, (w, b) in enumerate(layers)}
-    return Network.from_flax(module, x[0], variables={"params": params})
+    return module, {"params": params}
 
 
-def nnx(layers, x):
+def linen(layers, x):
+    module, variables = linen_parts(layers)
+    return Network.from_flax(module, x[0], variables=variables)
+
+
+def nnx_module(layers):
     nnx = pytest.importorskip("flax.nnx")
     rngs = nnx.Rngs(0)
     module = nnx.Sequential(*[nnx.Linear(*w.shape, param_dtype=float, rngs=rngs) for w, _ in layers])
     module.layers.insert(1, jnp.tanh)
     for layer, (w, b) in zip((module.layers[0], module.layers[2]), layers, strict=True):
         layer.kernel[...], layer.bias[...] = w, b
-    return Network.from_flax(module, x[0])
+    return module
+
+
+def nnx(layers, x):
+    return Network.from_flax(nnx_module(layers), x[0])
+
+
+def keras_model(layers):
+    keras = pytest.importorskip("keras", reason="keras is not installed: pip install 'corollary[keras]'")
+    # Keras's own tanh rounds to float32
+    first = keras.layers.Dense(SIZES[1], activation=jnp.tanh, dtype="float64", name="second")
+    second = keras.layers.Dense(SIZES[2], dtype="float64", name="first")  # another order of names
+    model = keras.Sequential([keras.Input((SIZES[0],), dtype="float64"), first, second])
+    model.set_weights([a for layer in layers for a in layer])
+    return model
 
 
 def keras(layers, x):
-    keras = pytest.importorskip("keras", reason="keras is not installed: pip install 'corollary[keras]'")
-    model = keras.Sequential(
-        [
-            keras.Input((SIZES[0],), dtype="float64"),
-            keras.layers.Dense(SIZES[1], activation="tanh", dtype="float64", name="second"),
-            keras.layers.Dense(SIZES[2], dtype="float64", name="first"),  # another order of names
-        ]
-    )
-    model.set_weights([a for layer in layers for a in layer])
-    return Network.from_keras(model, x[0])
+    return Network.from_keras(keras_model(layers), x[0])
 
 
-def torch(layers, x):
+def torch_module(layers):
     torch = pytest.importorskip("torch", reason="torch is not installed: pip install 'corollary[torch]'")
     nn = torch.nn
     module = nn.Sequential(nn.Linear(SIZES[0], SIZES[1]), nn.Tanh(), nn.Linear(SIZES[1], SIZES[2])).double()
@@ -109,10 +121,14 @@ def torch(layers, x):
         for layer, (w, b) in zip((module[0], module[2]), layers, strict=True):
             layer.weight.copy_(torch.tensor(w.T))
             layer.bias.copy_(torch.tensor(b))
-    return Network.from_torch(module, x[0])
+    return module
 
 
-def onnx(layers, x):
+def torch(layers, x):
+    return Network.from_torch(torch_module(layers), x[0])
+
+
+def onnx_model(layers):
     onnx = pytest.importorskip("onnx", reason="onnx is not installed: pip install 'corollary[onnx]'")
     stored = {
         name: a for names, layer in zip(("wb", "vc"), layers, strict=True) for name, a in zip(names, layer, strict=True)
@@ -128,8 +144,11 @@ def onnx(layers, x):
         [onnx.helper.make_tensor_value_info("out", onnx.TensorProto.DOUBLE, ["n", SIZES[2]])],
         [onnx.numpy_helper.from_array(np.asarray(a), name) for name, a in stored.items()],
     )
-    model = onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 17)], ir_version=8)
-    return Network.from_onnx(model, x[0])
+    return onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 17)], ir_version=8)
+
+
+def onnx(layers, x):
+    return Network.from_onnx(onnx_model(layers), x[0])
 
 
 def estimator(layers):
@@ -177,3 +196,38 @@ def test_one_audit_through_every_door(door, weights, data, expected):
         assert found[name][0] == mark, name
         # numbers that are nothing but rounding are compared with one
         np.testing.assert_allclose(found[name][1], values, rtol=1e-5, atol=1e-12, err_msg=str(name))
+
+
+def test_the_lines_of_the_readme(weights, data, tmp_path, monkeypatch):
+    """Each line of the table of doors, run as it is printed on what it is meant for."""
+    monkeypatch.chdir(tmp_path)
+    layers, x = weights[1], data[0]
+    state = eqx.nn.State(equinox(layers, x))
+    given = {
+        "Equinox": dict(module=Stateful(equinox(layers, x)), state=state),
+        "Flax Linen": dict(zip(("module", "variables"), linen_parts(layers), strict=True)),
+        "Flax NNX": dict(module=nnx_module(layers)),
+        "Keras 3 on JAX": dict(model=keras_model(layers)),
+        "PyTorch": dict(module=torch_module(layers)),
+        "ONNX": dict(model=(tmp_path / "model.onnx").write_bytes(onnx_model(layers).SerializeToString())),
+        "scikit-learn": dict(estimator=estimator(layers)),
+        "Haiku": dict(apply=lambda params, rng, x: forward(params, x), params=layers),
+        "a function of one example": dict(apply=forward, params=layers),
+    }
+    text = (Path(__file__).resolve().parents[2] / "README.md").read_text(encoding="utf-8")
+    table = text.split("| made with | a network here |")[1].split("\n\n")[0]
+    lines = dict(re.findall(r"^\| ([^|`]+) \| .*?`(Network.*?\))`", table, re.MULTILINE))
+    assert set(lines) == set(given)
+    for name, line in lines.items():
+        scope = {"Network": Network, "x": x, **given[name]}
+        exec(f"network = {line}", scope)
+        np.testing.assert_allclose(
+            jax.vmap(scope["network"])(x), forward(layers, x), rtol=1e-10, atol=1e-10, err_msg=name
+        )
+
+
+class Stateful(eqx.Module):
+    inner: eqx.Module
+
+    def __call__(self, x, state):
+        return self.inner(x), state
