@@ -153,6 +153,17 @@ def test_nnx_recurrent_and_tied():
     assert len({"again", "table"} & set(network.params)) == 1
 
 
+def test_sixteen_bits_are_raised():
+    module = nnx.Linear(4, 2, param_dtype=jnp.bfloat16, dtype=jnp.bfloat16, rngs=nnx.Rngs(0))
+    network = Network.from_flax(module, A[0])
+    assert {leaf.dtype for leaf in jax.tree.leaves(network.params)} == {np.dtype(np.float32)}
+    assert network.notes == ("parameters in bfloat16 were raised to float32.",)
+    out = jax.vmap(network)(A)
+    assert out.dtype == np.float32
+    # eight bits of mantissa
+    np.testing.assert_allclose(out, A @ network.params["kernel"] + network.params["bias"], rtol=0.05, atol=0.05)
+
+
 class Both(nnx.Module):
     def __init__(self, rngs):
         self.layer = nnx.Linear(4, 3, rngs=rngs)

@@ -129,6 +129,14 @@ def test_two_models_of_one_kind_match():
     assert subject.size == 5 * 7 + 7 + 2 * 7 + 7 * 3 + 3
 
 
+def test_mixed_precision_has_outputs_in_single_precision():
+    x = draw(5)
+    model = keras.Sequential([keras.Input((5,)), layers.Dense(3, dtype="mixed_bfloat16")])
+    out = jax.vmap(Network.from_keras(model, x[0]))(x)
+    assert (model(x).dtype, out.dtype) == (jnp.bfloat16, np.float32)
+    np.testing.assert_allclose(out, model(x).astype(np.float32), rtol=0.02, atol=0.02)  # eight bits of mantissa
+
+
 def two_outputs():
     x = keras.Input((4,))
     return keras.Model(x, {"class": layers.Dense(3)(x), "size": layers.Dense(1)(x)})

@@ -17,7 +17,26 @@ def called(function, x, **mode):
 
 
 def chosen(out, output=None):
-    """The output that `output` names, a key or a number; the only one if there is one."""
+    """The output that `output` names, a key or a number, the only one if there is one; in 32 bits at least."""
+    return raised(_chosen(out, output))
+
+
+def raised(tree):
+    """Floating-point numbers of 16 bits in 32: what is looked at here needs the digits."""
+    return jax.tree.map(lambda a: a.astype(np.float32) if _half(a) else a, tree)
+
+
+def notes_on(*trees) -> tuple[str, ...]:
+    """A sentence if there was something to be raised."""
+    kinds = sorted({str(leaf.dtype) for tree in trees for leaf in jax.tree.leaves(tree) if _half(leaf)})
+    return (f"parameters in {' and '.join(kinds)} were raised to float32.",) if kinds else ()
+
+
+def _half(leaf) -> bool:
+    return hasattr(leaf, "dtype") and jnp.issubdtype(leaf.dtype, np.floating) and leaf.dtype.itemsize < 4
+
+
+def _chosen(out, output):
     named = {jax.tree_util.keystr(path, simple=True, separator="."): leaf for path, leaf in _leaves(out)}
     if not named:
         raise ValueError("the network returns nothing.")

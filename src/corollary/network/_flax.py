@@ -4,7 +4,7 @@ import inspect
 
 import jax
 
-from corollary.network._called import called, chosen, tried
+from corollary.network._called import called, chosen, notes_on, raised, tried
 from corollary.network.network import Network
 
 # how modules are told that they are not being trained: names of fields and of arguments of their call
@@ -50,7 +50,8 @@ def _from_nnx(nnx, module, output) -> Network:
         parts = [jax.tree.unflatten(t, jax.tree.leaves(p)) for t, p in zip(trees, (params, rest), strict=True)]
         return chosen(called(nnx.merge(graph, *parts), x, **mode), output)
 
-    return Network(apply, nnx.to_pure_dict(state), nnx.to_pure_dict(rest), batched=True)
+    params, buffers = nnx.to_pure_dict(state), nnx.to_pure_dict(rest)
+    return Network(apply, raised(params), raised(buffers), batched=True, notes=notes_on(params))
 
 
 def _from_linen(core, module, variables, output) -> Network:
@@ -64,7 +65,8 @@ def _from_linen(core, module, variables, output) -> Network:
     def apply(params, fixed, x):
         return chosen(called(lambda *a, **k: module.apply({"params": params, **fixed}, *a, **k), x, **mode), output)
 
-    return Network(apply, variables["params"], fixed, batched=True, notes=notes)
+    params = variables["params"]
+    return Network(apply, raised(params), raised(fixed), batched=True, notes=notes + notes_on(params))
 
 
 def _in_inference_mode(module):

@@ -6,7 +6,7 @@ import sys
 import jax
 import jax.numpy as jnp
 
-from corollary.network._called import called, chosen, tried
+from corollary.network._called import called, chosen, notes_on, raised, tried
 from corollary.network.network import Network
 
 
@@ -46,7 +46,8 @@ def from_keras(model, example, output=None) -> Network:
             out = called(outputs, x, **mode)
         return chosen(out, output)
 
-    return tried(Network(apply, params, buffers, batched=True), example, "model")
+    network = Network(apply, raised(params), raised(buffers), batched=True, notes=notes_on(params))
+    return tried(network, example, "model")
 
 
 def _named(variables) -> tuple[dict[str, jax.Array], list[str]]:
