@@ -128,6 +128,7 @@ def signs(y):
     ("estimator", "y", "of_margins"),
     [
         (LinearSVC(loss="hinge", random_state=0), TWO, lambda m: np.maximum(0, 1 - m)),
+        (LinearSVC(random_state=0), TWO, lambda m: np.maximum(0, 1 - m) ** 2),
         (LinearSVC(random_state=0), THREE, lambda m: np.maximum(0, 1 - m) ** 2),
         (SGDClassifier(random_state=0), THREE, lambda m: np.maximum(0, 1 - m)),
         (SGDClassifier(loss="log_loss", random_state=0), TWO, lambda m: np.log1p(np.exp(-m))),

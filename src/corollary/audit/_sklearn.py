@@ -67,7 +67,10 @@ def from_sklearn(subject, estimator, train, test=None, **known):
         signed = loss in ("hinge", "squared")
         train, test = (_numbered(last, *part, signed) for part in (("train", train), ("test", test)))
     told = {name: value for name, value in known.items() if value is not None}
-    return subject(network, loss, train, test, **(_training(last, network, train) | told))
+    made = subject(network, loss, train, test, **(_training(last, network, train) | told))
+    if is_classifier(last) and made.classes is None:  # one output, and a loss of margins: it decides by its sign
+        made._targets = made._targets._replace(classes=2)
+    return made
 
 
 def _loss(estimator):
