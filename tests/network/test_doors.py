@@ -163,6 +163,16 @@ def sklearn(layers, x):
     return Network.from_sklearn(estimator(layers))
 
 
+def skl2onnx(layers, x):
+    """The graph that scikit-learn's converter writes, up to the logits: what follows are probabilities and labels."""
+    converter = pytest.importorskip("skl2onnx", reason="skl2onnx is not installed")
+    graph = (model := converter.to_onnx(estimator(layers), x[:1], options={"zipmap": False})).graph
+    (last,) = [i for i, node in enumerate(graph.node) if node.op_type == "Softmax"]
+    graph.output[1].name = graph.node[last].input[0]
+    del graph.node[last:], graph.output[0]
+    return Network.from_onnx(model, x[0])
+
+
 def numbers(report):
     """Every number of the findings, by section and name: the value, the ends of the interval, what is printed of it."""
     found = {}
@@ -188,7 +198,9 @@ def expected(weights, data):
     return audited(function, weights, data)
 
 
-@pytest.mark.parametrize("door", [equinox, linen, nnx, keras, torch, onnx, sklearn], ids=lambda door: door.__name__)
+@pytest.mark.parametrize(
+    "door", [equinox, linen, nnx, keras, torch, onnx, sklearn, skl2onnx], ids=lambda door: door.__name__
+)
 def test_one_audit_through_every_door(door, weights, data, expected):
     found = audited(door, weights, data)
     assert list(found) == list(expected)
