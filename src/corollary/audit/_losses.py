@@ -1,7 +1,8 @@
 """What labels and targets must be for the losses that have a name.
 
-`"cross_entropy"` takes class labels, `"squared"` numbers. Targets are brought into one form here: whole labels of shape
-`(n,)` for the first, floating-point numbers of the shape of the outputs for the second.
+`"cross_entropy"` takes class labels, `"squared"` numbers, `"hinge"` and `"logistic"` labels of -1 and 1. Targets are
+brought into one form here: whole labels of shape `(n,)` for the first, floating-point numbers of the shape of the
+outputs for the others.
 """
 
 from typing import Any, NamedTuple
@@ -33,6 +34,8 @@ def targets(name: str, kind: str, y, shape: tuple, dtype) -> Targets:
         return _classes(name, y, shape)
     if kind == "squared":
         return _numbers(name, y, shape, dtype)
+    if kind in ("hinge", "logistic"):
+        return _signs(name, y, shape, dtype)
     if _whole(y):
         y = jnp.asarray(y)
         known = y.ndim == 1 and len(shape) == 2 and shape[1] > 1 and 0 <= int(y.min()) <= int(y.max()) < shape[1]
@@ -87,6 +90,14 @@ def _numbers(name, y, shape, dtype) -> Targets:
     if len(shape) <= 2 and (np.array_equal(values, [0, 1]) or np.array_equal(values, [-1, 1])):
         return Targets(out, 2, float(values.mean()))
     return Targets(out)
+
+
+def _signs(name, y, shape, dtype) -> Targets:
+    if not np.isin(y, (-1, 1)).all():
+        raise SubjectError(f"{name} must hold the labels -1 and 1, got {y[~np.isin(y, (-1, 1))].flat[0]!s}.")
+    if y.size != np.prod(shape):
+        raise SubjectError(f"{name} must hold one label for the one output of an example, {shape}, got {y.shape}.")
+    return Targets(jnp.asarray(y, dtype).reshape(shape), 2)
 
 
 def _whole(y) -> bool:

@@ -10,6 +10,7 @@ import numpy as np
 from jax.flatten_util import ravel_pytree
 
 from corollary import kernels, landscape
+from corollary.audit._order import ordered
 from corollary.audit._sample import curvature_examples, interval, quadratic_forms, some
 from corollary.audit.finding import Finding, Premise, short
 from corollary.evidence import picture
@@ -48,7 +49,7 @@ def stable_step(subject, start, losses, budget, sample_key, top_key) -> Finding:
         operator = landscape.hessian(subject.at(start.params), subject.loss, data, batch_size=1024)
     except ValueError as error:
         return Finding(NAMES[0], "not applicable", f"The curvature could not be computed: {error}")
-    ends = operator.top(2, which="both", products=budget.products, key=top_key, tolerance=1e-2)
+    ends = ordered(subject, operator).top(2, which="both", products=budget.products, key=top_key, tolerance=1e-2)
     sharpness, residual = float(ends.values[0]), float(ends.residuals[0])
     eta = subject.learning_rate
     if not 0 < sharpness < math.inf:

@@ -9,6 +9,7 @@ from jax.flatten_util import ravel_pytree
 
 from corollary import landscape
 from corollary._engine.cpu_ready import cpu_ready
+from corollary.audit._order import ordered
 from corollary.audit._sample import curvature_examples, held, interval, quadratic_forms
 from corollary.audit.finding import Finding, Premise, short
 from corollary.evidence import picture
@@ -23,7 +24,7 @@ def findings(subject, budget, key):
     count = data[0].shape[0]
     partly = count < total
     seen = Premise("measured on all training data", not partly, f"{count} of {total} examples")
-    operator = landscape.hessian(subject.network, subject.loss, data, batch_size=1024)
+    operator = ordered(subject, landscape.hessian(subject.network, subject.loss, data, batch_size=1024))
     ends = operator.top(2, which="both", products=budget.products, key=top_key, tolerance=1e-4)
     ends = jax.tree.map(np.asarray, ends)
     largest, least = float(ends.values[0]), float(ends.values[-1])

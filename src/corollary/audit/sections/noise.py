@@ -5,6 +5,7 @@ import jax
 import numpy as np
 
 from corollary import landscape
+from corollary.audit._order import ordered
 from corollary.audit._sample import HELD, curvature_examples, held, some
 from corollary.audit.finding import Finding, Premise, short
 from corollary.evidence import picture
@@ -72,7 +73,10 @@ def _spread(subject, noise, data, part_key, top_key, seen):
     count = int(min(data[0].shape[0], max(8, HELD // subject.size)))
     part = some(data, count, part_key)
     k = min(EIGENVALUES, subject.size, count - 1)
-    found = landscape.gradient_noise(subject.network, subject.loss, part, key=top_key, top=k, batch_size=held(subject))
+    # so near that it does not show where Lanczos began, which is another direction for every order of the parameters
+    found = landscape.gradient_noise(
+        subject.network, subject.loss, part, key=top_key, top=k, batch_size=held(subject), tolerance=1e-6
+    )
     values = np.maximum(np.asarray(found.top.values, float), 0)
     trace = float(found.trace)
     if trace <= 0:
@@ -117,7 +121,7 @@ def _promise(subject, noise, data, key, seen):
     if eta is None or batch is None:
         missing = " and ".join(w for w, v in (("learning rate", eta), ("batch size", batch)) if v is None)
         return Finding(name, "not applicable", f"The {missing} of the training was not given.", **facts)
-    operator = landscape.hessian(subject.network, subject.loss, data, batch_size=1024)
+    operator = ordered(subject, landscape.hessian(subject.network, subject.loss, data, batch_size=1024))
     top = operator.top(1, products=60, tolerance=1e-3, key=key)
     sharp = max(float(top.values[0]), 1e-12)
     promised = landscape.sgd_promise(noise, sharp, subject.mean_loss(), step=eta, batch_size=batch, steps=1)
