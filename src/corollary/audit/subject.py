@@ -298,7 +298,11 @@ class Subject:
         test: tuple | None = None,
         **known: Any,
     ) -> "Subject":
-        """A fitted `MLPClassifier` or `MLPRegressor`, with its own loss without penalty: see `audit/_sklearn.py`."""
+        """A fitted network or linear model of scikit-learn, or a pipeline that ends in one, with its own loss.
+
+        The penalty is not part of that loss. What the estimator tells of its training is taken, unless keywords of
+        `Subject` say otherwise.
+        """
         from corollary.audit._sklearn import from_sklearn
 
         return from_sklearn(cls, estimator, train, test, **known)

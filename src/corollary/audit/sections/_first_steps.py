@@ -9,8 +9,9 @@ import jax.numpy as jnp
 import numpy as np
 from jax.flatten_util import ravel_pytree
 
-from corollary import kernels, landscape
+from corollary import kernels
 from corollary.audit import _plan
+from corollary.audit._order import curvature
 from corollary.audit._sample import interval, quadratic_forms, some
 from corollary.audit._tangent import chosen_outputs
 from corollary.audit.finding import Finding, Premise, short
@@ -46,10 +47,7 @@ def stable_step(subject, start, losses, budget, sample_key, top_key) -> Finding:
     data, (count, total) = plan.data, _plan.looked_at(subject, plan.data)
     # the call of the section on minima, so that one compiled program serves both; 1 % is enough here
     try:
-        network = subject.at(start.params)
-        operator = landscape.hessian(
-            network, subject.loss, data, batch_size=plan.batch_size, trainable=subject.trainable
-        )
+        operator = curvature(subject, start.params, plan)
     except ValueError as error:
         return Finding(NAMES[0], "not applicable", f"The curvature could not be computed: {error}")
     ends = operator.top(2, which="both", products=plan.products, basis=plan.basis, key=top_key, tolerance=1e-2)

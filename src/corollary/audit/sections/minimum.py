@@ -11,6 +11,7 @@ from scipy import stats
 from corollary import landscape
 from corollary._engine.cpu_ready import cpu_ready
 from corollary.audit import _plan
+from corollary.audit._order import curvature
 from corollary.audit._sample import interval, quadratic_forms
 from corollary.audit.finding import Finding, Premise, short
 from corollary.evidence import picture
@@ -25,9 +26,7 @@ def findings(subject, budget, key):
     data, (count, total) = plan.data, _plan.looked_at(subject, plan.data)
     partly = count < total
     seen = Premise("measured on all training data", not partly, f"{count} of {total} examples")
-    operator = landscape.hessian(
-        subject.network, subject.loss, data, batch_size=plan.batch_size, trainable=subject.trainable
-    )
+    operator = curvature(subject, subject.params, plan)
     ends = operator.top(2, which="both", products=plan.products, basis=plan.basis, key=top_key, tolerance=1e-4)
     ends = jax.tree.map(np.asarray, ends)
     largest, least = float(ends.values[0]), float(ends.values[-1])

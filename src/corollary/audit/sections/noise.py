@@ -9,6 +9,7 @@ from jax.flatten_util import ravel_pytree
 
 from corollary import landscape
 from corollary.audit import _plan
+from corollary.audit._order import curvature
 from corollary.audit._sample import some
 from corollary.audit.finding import Finding, Premise, short
 from corollary.evidence import picture
@@ -141,9 +142,7 @@ def _promise(subject, noise, plan, key, seen):
     if eta is None or batch is None:
         missing = " and ".join(w for w, v in (("learning rate", eta), ("batch size", batch)) if v is None)
         return Finding(name, "not applicable", f"The {missing} of the training was not given.", **facts)
-    operator = landscape.hessian(
-        subject.network, subject.loss, plan.data, batch_size=plan.batch_size, trainable=subject.trainable
-    )
+    operator = curvature(subject, subject.params, plan)
     top = operator.top(1, products=min(60, plan.products), basis=plan.basis, tolerance=1e-3, key=key)
     sharp = max(float(top.values[0]), 1e-12)
     promised = landscape.sgd_promise(noise, sharp, subject.mean_loss(), step=eta, batch_size=batch, steps=1)
