@@ -11,14 +11,16 @@ import jax
 import numpy as np
 
 from corollary.audit._sample import some
+from corollary.network.apart import FEW
 from corollary.network.batches import count
 
 # a gradient is a forward pass and twice its work on the way back; a product with the Hessian differentiates both
 GRADIENT, PRODUCT = 3, 6
 # derivatives keep about so many numbers for each that the forward pass makes
 KEPT = 8
-# what is taken at the least, whatever it costs
-FEWEST, LEAST_PRODUCTS, LEAST_STEPS = 4, 16, 4
+# What is taken at the least, whatever it costs. As many examples as a network is tried out on: a program for fewer
+# would have to be compiled for nothing else.
+FEWEST, LEAST_PRODUCTS, LEAST_STEPS = FEW, 12, 4
 # examples of a curvature that are given up only after the number of products has come down
 USUAL = 64
 # kernels cost one backward pass per example and output: with many outputs fewer examples are taken

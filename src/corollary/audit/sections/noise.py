@@ -81,7 +81,7 @@ def _spread(subject, data, budget, key, seen):
     """How many directions the noise has: eigenvalues of its covariance on as many examples as can be held."""
     room, n = _plan.vectors(subject, budget), _plan.looked_at(subject, data)[0]
     # a thirty-second part of the memory where that is eight gradients or more, half of it at the most
-    count = min(n, max(room // 32, min(8, max(_plan.FEWEST, room // 2))))
+    count = min(n, max(room // 32, min(8, max(4, room // 2))))
     part = some(data, count, key)
     k = min(EIGENVALUES, subject.size, count - 1)
     batch_size = _plan.gradients_at_once(subject, budget)
