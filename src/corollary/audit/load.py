@@ -80,7 +80,8 @@ def _onnx(path, loss, example, output, parameters) -> Network:
     if taken is None:
         return network
     note = f"the last {taken} of the graph was taken off, because the loss applies it itself."
-    return Network(network.apply, network.params, network.buffers, notes=(note, *network.notes))
+    options = {"batched": network.batched, "notes": (note, *network.notes), "recomputed": network.recomputed}
+    return Network(network.apply, network.params, network.buffers, **options)
 
 
 def _made(path: Path, function: str) -> Subject:

@@ -5,6 +5,7 @@ import inspect
 import jax
 
 from corollary.network._called import called, chosen, tried
+from corollary.network._statistics import in_batch_mode, of_linen
 from corollary.network.network import Network
 
 # how modules are told that they are not being trained: names of fields and of arguments of their call
@@ -50,7 +51,13 @@ def _from_nnx(nnx, module, output) -> Network:
         parts = [jax.tree.unflatten(t, jax.tree.leaves(p)) for t, p in zip(trees, (params, rest), strict=True)]
         return chosen(called(nnx.merge(graph, *parts), x, **mode), output)
 
-    return Network(apply, nnx.to_pure_dict(state), nnx.to_pure_dict(rest), batched=True)
+    def recomputed(params, rest, x):
+        parts = [jax.tree.unflatten(t, jax.tree.leaves(p)) for t, p in zip(trees, (params, rest), strict=True)]
+        return chosen(called(in_batch_mode(nnx.merge(graph, *parts)), x, **mode), output)
+
+    normalised = any(isinstance(part, nnx.BatchNorm) for _, part in nnx.iter_modules(module))
+    options = {"batched": True, "recomputed": recomputed if normalised else None}
+    return Network(apply, nnx.to_pure_dict(state), nnx.to_pure_dict(rest), **options)
 
 
 def _from_linen(core, module, variables, output) -> Network:
@@ -64,7 +71,12 @@ def _from_linen(core, module, variables, output) -> Network:
     def apply(params, fixed, x):
         return chosen(called(lambda *a, **k: module.apply({"params": params, **fixed}, *a, **k), x, **mode), output)
 
-    return Network(apply, variables["params"], fixed, batched=True, notes=notes)
+    def outputs(variables, x, **options):
+        found, _ = called(lambda *a, **k: module.apply(variables, *a, **k, **options), x, **mode)
+        return chosen(found, output)
+
+    recomputed = of_linen(outputs) if "batch_stats" in fixed else None
+    return Network(apply, variables["params"], fixed, batched=True, notes=notes, recomputed=recomputed)
 
 
 def _in_inference_mode(module):

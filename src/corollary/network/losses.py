@@ -15,7 +15,6 @@ from jaxtyping import Array, ArrayLike, Float
 from corollary._validate import concrete, labels, within
 from corollary.catalog import implements
 
-
 #: The target of a place that does not count, such as padding: the number that PyTorch has for it.
 IGNORED = -100
 

@@ -14,6 +14,7 @@ from corollary.audit import _plan
 from corollary.audit._order import curvature
 from corollary.audit._sample import interval, quadratic_forms
 from corollary.audit.finding import Finding, Premise, short
+from corollary.audit.sections import _statistics
 from corollary.evidence import picture
 from corollary.network.losses import IGNORED
 
@@ -43,6 +44,9 @@ def findings(subject, budget, key):
     yield _trace(operator, trace_key, seen, plan)
     if subject.classes is not None:
         yield _margins(subject)
+    statistics = _statistics.finding(subject, budget, sample_key)
+    if statistics is not None:
+        yield statistics
 
 
 def _bounds(forms, total, residual):
