@@ -54,7 +54,9 @@ def test_less_work_means_fewer_products_then_fewer_examples_then_fewer_outputs()
     assert (plan.products, len(plan.data[1])) == (40, 64)
     least = Budget("least", examples=2048, kernel=256, products=120, work=1.0, memory=8 * one.size)
     plan = _plan.curvature(one, least, jax.random.key(0))
-    assert (plan.products, len(plan.data[1]), plan.basis, plan.method) == (12, 8, 6, "hutchinson")
+    assert (plan.products, len(plan.data[1]), plan.basis, plan.method) == (12, 2, 6, "hutchinson")
+    patient = Budget("patient", examples=2048, kernel=256, products=120, work=6 * forward * 8 * 12 / 4)
+    assert len(_plan.curvature(one, patient, jax.random.key(0)).data[1]) == 8
     examples, outputs = _plan.kernel(one, least, jax.random.key(0))
     assert (examples, len(outputs)) == (16, 1)
     some = Budget("some", examples=2048, kernel=256, products=120, work=3 * forward * 16 * 4)
@@ -69,7 +71,7 @@ def test_an_audit_with_next_to_nothing_says_what_it_looked_at(monkeypatch):
     found = {f.name: f for f in report.findings}
     said = {name: " ".join(p.measured for p in f.premises) for name, f in found.items()}
     assert "8 of 64" in said["signal by layer"]
-    assert "8 of 64 examples" in said["sharpness against 2/η"]
+    assert "2 of 64 examples" in said["sharpness against 2/η"]
     assert "16 of 64 examples" in said["noise scale"]
     assert "16 of 64 examples, 1 of 10 outputs" in said["regime"]
     assert "mean over 1 of 10 outputs" in said["condition of the tangent kernel"]

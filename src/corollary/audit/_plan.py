@@ -21,6 +21,8 @@ KEPT = 8
 # What is taken at the least, whatever it costs. As many examples as a network is tried out on: a program for fewer
 # would have to be compiled for nothing else.
 FEWEST, LEAST_PRODUCTS, LEAST_STEPS = FEW, 12, 4
+# so many examples are worth a multiple of the work to a curvature; beyond that two have to do
+PATIENCE, TWO = 4, 2
 # examples of a curvature that are given up only after the number of products has come down
 USUAL = 64
 # kernels cost one backward pass per example and output: with many outputs fewer examples are taken
@@ -70,7 +72,8 @@ def curvature(subject, budget, key) -> Curvature:
     """Examples and products of one Lanczos run within the budget's work."""
     affordable = budget.work / (PRODUCT * forward(subject))
     products = int(min(budget.products, max(LEAST_PRODUCTS, affordable // USUAL)))
-    examples = int(min(budget.examples, max(FEWEST, affordable // products)))
+    patient = min(FEWEST, PATIENCE * affordable // products)
+    examples = int(min(budget.examples, max(TWO, patient, affordable // products)))
     share = products / budget.products
     room = vectors(subject, budget)
     steps = int(max(LEAST_STEPS, min(48 * share, room - 4, 48)))

@@ -32,7 +32,7 @@ class Budget:
     kernel: int
     products: int
     work: float
-    memory: int = 2**30
+    memory: int = 2**29
 
 
 BUDGETS = {
