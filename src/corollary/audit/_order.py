@@ -19,6 +19,8 @@ from corollary import landscape
 
 # examples that the gradient is taken of, which only tells equal parameters apart
 FEW = 64
+# with more parameters than this sorting them, and every product, would take longer than the network itself
+SORTED = 2**22
 
 _places: WeakKeyDictionary = WeakKeyDictionary()
 
@@ -49,6 +51,13 @@ class Ordered(NamedTuple):
 
     def trace(self, *, key, probes: int, method: str = "hutch++"):
         return _trace(self, key, probes, method)
+
+
+def curvature(subject, params, plan):
+    """The Hessian at these parameters on the data of the plan, in sorted coordinates where sorting costs little."""
+    network, options = subject.at(params), dict(batch_size=plan.batch_size, trainable=subject.trainable)
+    operator = landscape.hessian(network, subject.loss, plan.data, **options)
+    return ordered(subject, operator) if subject.size <= SORTED else operator
 
 
 def ordered(subject, operator) -> Ordered:

@@ -6,6 +6,7 @@ import equinox as eqx
 import jax
 
 from corollary.network._called import called, chosen
+from corollary.network._statistics import of_equinox
 from corollary.network.network import Network
 
 
@@ -31,4 +32,11 @@ def from_equinox(module, state=None, output=None) -> Network:
         mode = {"key": jax.random.key(0)} if wants_key else {}
         return chosen(called(eqx.combine(params, static), x, **mode), output)
 
-    return Network(without_state, arrays) if state is None else Network(apply, arrays, state)
+    if state is None:
+        return Network(without_state, arrays)
+
+    def outputs(module, state, x):
+        mode = {"key": jax.random.key(0)} if wants_key else {}
+        return chosen(called(module, x, **{named: state}, **mode)[0], output)
+
+    return Network(apply, arrays, state, recomputed=of_equinox(module, outputs))

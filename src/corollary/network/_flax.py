@@ -5,6 +5,7 @@ import inspect
 import jax
 
 from corollary.network._called import called, chosen, notes_on, raised, tried
+from corollary.network._statistics import in_batch_mode, of_linen
 from corollary.network.network import Network
 
 # how modules are told that they are not being trained: names of fields and of arguments of their call
@@ -50,8 +51,14 @@ def _from_nnx(nnx, module, output) -> Network:
         parts = [jax.tree.unflatten(t, jax.tree.leaves(p)) for t, p in zip(trees, (params, rest), strict=True)]
         return chosen(called(nnx.merge(graph, *parts), x, **mode), output)
 
+    def recomputed(params, rest, x):
+        parts = [jax.tree.unflatten(t, jax.tree.leaves(p)) for t, p in zip(trees, (params, rest), strict=True)]
+        return chosen(called(in_batch_mode(nnx.merge(graph, *parts)), x, **mode), output)
+
+    normalised = any(isinstance(part, nnx.BatchNorm) for _, part in nnx.iter_modules(module))
     params, buffers = nnx.to_pure_dict(state), nnx.to_pure_dict(rest)
-    return Network(apply, raised(params), raised(buffers), batched=True, notes=notes_on(params))
+    options = {"batched": True, "recomputed": recomputed if normalised else None, "notes": notes_on(params)}
+    return Network(apply, raised(params), raised(buffers), **options)
 
 
 def _from_linen(core, module, variables, output) -> Network:
@@ -65,8 +72,14 @@ def _from_linen(core, module, variables, output) -> Network:
     def apply(params, fixed, x):
         return chosen(called(lambda *a, **k: module.apply({"params": params, **fixed}, *a, **k), x, **mode), output)
 
+    def outputs(variables, x, **options):
+        found, _ = called(lambda *a, **k: module.apply(variables, *a, **k, **options), x, **mode)
+        return chosen(found, output)
+
+    recomputed = of_linen(outputs) if "batch_stats" in fixed else None
     params = variables["params"]
-    return Network(apply, raised(params), raised(fixed), batched=True, notes=notes + notes_on(params))
+    options = {"batched": True, "recomputed": recomputed, "notes": notes + notes_on(params)}
+    return Network(apply, raised(params), raised(fixed), **options)
 
 
 def _in_inference_mode(module):

@@ -45,7 +45,8 @@ class Network(eqx.Module):
 
     With `buffers` (stored statistics, fixed tables) it is `apply(params, buffers, x)`: they are never trained. A
     `batched` function takes a batch and returns a batch; `network(x)` still takes one example. `notes` are sentences
-    about what was taken for what when the network was read.
+    about what was taken for what when the network was read. `recomputed(params, buffers, x)` are the outputs of a batch
+    with every batch normalisation by the statistics of that batch in place of stored ones, all else as `apply` has it.
 
     >>> Network(lambda w, x: jnp.tanh(w @ x), jnp.eye(3)).params.shape
     (3, 3)
@@ -56,15 +57,26 @@ class Network(eqx.Module):
     apply: Callable = eqx.field(static=True)
     batched: bool = eqx.field(static=True)
     notes: tuple[str, ...] = eqx.field(static=True)
+    recomputed: Callable | None = eqx.field(static=True)
 
     def __init__(
-        self, apply: Callable, params: Any, buffers: Any = None, *, batched: bool = False, notes: tuple[str, ...] = ()
+        self,
+        apply: Callable,
+        params: Any,
+        buffers: Any = None,
+        *,
+        batched: bool = False,
+        notes: tuple[str, ...] = (),
+        recomputed: Callable | None = None,
     ):
         if not callable(apply):
             raise TypeError(f"apply must be a function of parameters and an example, got {type(apply).__name__}.")
         self.apply = by_code(apply)
         self.params, self.buffers = _arrays("params", params), _arrays("buffers", buffers)
         self.batched, self.notes = bool(batched), tuple(notes)
+        if recomputed is not None and not callable(recomputed):
+            raise TypeError(f"recomputed must be a function of params, buffers and a batch, got {recomputed!r}.")
+        self.recomputed = None if recomputed is None else by_code(recomputed)
 
     def __call__(self, x: PyTree) -> PyTree:
         """The output for one example."""
@@ -87,7 +99,8 @@ class Network(eqx.Module):
                 f"params must have the structure of the network's own, {jax.tree.structure(self.params)}, "
                 f"got {jax.tree.structure(params)}."
             )
-        return Network(self.apply, params, self.buffers, batched=self.batched, notes=self.notes)
+        options = {"batched": self.batched, "notes": self.notes, "recomputed": self.recomputed}
+        return Network(self.apply, params, self.buffers, **options)
 
     @classmethod
     def from_equinox(cls, module: Any, state: PyTree | None = None, *, output: str | int | None = None) -> "Network":
