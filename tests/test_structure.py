@@ -19,7 +19,7 @@ CLAIMS = SOURCE / "claims"
 PACKAGES = sorted(path.parent for path in SOURCE.rglob("__init__.pyi"))
 
 # What rooms may import that is no room: checks of arguments, the catalog, and private files of the house itself.
-SHARED = {"_validate", "_show", "_charts", "_engine", "network", "catalog"}
+SHARED = {"_validate", "_show", "_charts", "_engine", "network", "onnx", "catalog"}
 # Private files that another room uses, to be moved to where both may import them. This list only shrinks.
 BORROWED: set[tuple[str, str]] = set()
 

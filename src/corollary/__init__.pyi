@@ -14,6 +14,7 @@ from . import linear as linear
 from . import memory as memory
 from . import nets as nets
 from . import network as network
+from . import onnx as onnx
 from . import optimization as optimization
 from .audit import Subject as Subject
 from .audit import SubjectError as SubjectError
