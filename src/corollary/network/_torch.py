@@ -30,7 +30,8 @@ def from_torch(module, example, output=None) -> Network:
         raise TypeError(f"module must be a torch.nn.Module, got {type(module).__name__}.")
     if not any(p.requires_grad for p in module.parameters()):
         raise ValueError("the module has no parameters that require gradients.")
-    from corollary.network._aten import export, module as called
+    from corollary.network._aten import export
+    from corollary.network._aten import module as called
 
     one = called.arrays(example)
     first, trained = _shared(module)
@@ -179,5 +180,5 @@ def _agree(called, network, example, calls, expected, tolerance):
     difference = called.difference(ours, expected.outputs)
     if not difference <= tolerance:
         raise ValueError(
-            f"the module cannot be used: run with JAX its outputs differ from PyTorch's by {difference:.1e} of the largest."
+            f"the module cannot be used: with JAX its outputs differ from PyTorch's by {difference:.1e} of the largest."
         )

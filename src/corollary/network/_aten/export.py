@@ -81,7 +81,7 @@ def named(tree, leaf, path=()):
 
 
 def complete(graph: Graph) -> Graph:
-    """The graph without what no output needs; one sentence if there are operators in it that the table does not have."""
+    """The graph without what no output needs; one sentence if operators in it are missing in the table."""
     graph = pruned(graph)
     missing = Counter(name for name, function in _all_nodes(graph) if function is None)
     if missing:

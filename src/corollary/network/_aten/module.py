@@ -87,7 +87,7 @@ class Calls(NamedTuple):
 
 
 def tried(torch, module, one: dict) -> Calls:
-    """The module called on a few examples: the one given, and itself with its entries moved on, or three times itself."""
+    """The module called on a few examples: the one given, with its entries moved on if it takes that, or as it is."""
     moved = {place: np.stack([np.roll(a, k * max(a.size // FEW, 1)) for k in range(FEW)]) for place, a in one.items()}
     same = {place: np.stack([a] * FEW) for place, a in one.items()}
     for batch in (moved, same):

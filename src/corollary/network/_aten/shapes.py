@@ -123,10 +123,7 @@ def stack(tensors, dim=0):
 @aten("split", "split_with_sizes", "unsafe_split", "split_copy", "split_with_sizes_copy")
 def split(self, split_size=None, split_sizes=None, dim=0):
     sizes = split_sizes if split_sizes is not None else split_size
-    if isinstance(sizes, int):
-        stops = range(sizes, self.shape[dim], sizes)
-    else:
-        stops = np.cumsum(sizes)[:-1].tolist()
+    stops = range(sizes, self.shape[dim], sizes) if isinstance(sizes, int) else np.cumsum(sizes)[:-1].tolist()
     return tuple(jnp.split(self, list(stops), axis=dim))
 
 
