@@ -373,3 +373,61 @@ def test_a_u_net_in_numbers_of_16_bits_is_raised():
     x = space(1, 8, 8).astype(np.float32)
     expected = module.float()(torch.as_tensor(x[None]))[0].detach().numpy()
     close(network(x), expected, 1e-4)
+
+
+class Of(nn.Module):
+    """One layer and a function after it."""
+
+    def __init__(self, function):
+        super().__init__()
+        self.layer, self.function = nn.Linear(3, 3), function
+
+    def forward(self, x):
+        return self.function(self.layer(x))
+
+
+def branched(x):
+    return x if x.sum() > 0 else -x
+
+
+REFUSED = {
+    "torch.where or torch.cond": branched,
+    r"not supported: aten::linalg_eigvalsh \(2 times\)": lambda x: (
+        torch.linalg.eigvalsh(x[:, :, None] * x[:, None]) + torch.linalg.eigvalsh(x[:, None] * x[:, :, None])
+    ),
+    "changes with the other examples in its batch": lambda x: x - x.mean(0),
+    "one output per example": lambda x: x.mean(0),
+    "draws random numbers in eval mode too": F.dropout,
+    "complex numbers": lambda x: torch.fft.fft(x).abs(),
+    "could not be called on a batch of one example of shape \\(3,\\)": lambda x: x @ x,
+}
+
+
+@pytest.mark.parametrize("sentence", REFUSED)
+def test_what_is_refused_is_one_sentence(sentence):
+    with pytest.raises(ValueError, match=sentence):
+        Network.from_torch(Of(REFUSED[sentence]), np.ones(3))
+
+
+def test_a_recurrent_network_with_time_first_is_refused():
+    with pytest.raises(ValueError, match="batch_first=True"):
+        Network.from_torch(nn.RNN(3, 4), space(5, 3), output=0)
+
+
+def test_modules_that_do_something_else_for_one_example():
+    """`squeeze` takes a batch of one for no batch; the state of a recurrent layer has its batch in the middle."""
+    torch.manual_seed(0)
+    module = Of(lambda x: torch.tanh(x).squeeze()).double()
+    network = Network.from_torch(module, np.ones(3))
+    close(network(np.ones(3)), module(torch.ones(2, 3).double())[0].detach().numpy(), 1e-9)
+    module = nn.GRU(3, 4, num_layers=2, batch_first=True).double()
+    x = space(5, 3)
+    network = Network.from_torch(module, x, output="1")
+    close(network(x), module(torch.as_tensor(x[None]))[1][:, 0].detach().numpy(), 1e-9)
+
+
+def test_one_architecture_read_twice_is_one_compiled_function():
+    first, second = (Network.from_torch(nn.Linear(3, 2), np.ones(3)) for _ in range(2))
+    other = Network.from_torch(Of(torch.tanh), np.ones(3))
+    assert first.apply == second.apply
+    assert first.apply != other.apply
