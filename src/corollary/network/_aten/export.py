@@ -47,7 +47,7 @@ def export(torch, module, args: tuple, kwargs: dict) -> Exported:
     """The graph of a module for inputs of these shapes; the module's tensors, and the inputs, are inputs of it."""
     with _quiet():
         # not strict: PyTorch follows the module by running it, which is quicker and refuses less
-        program = torch.export.export(module, args, kwargs, strict=False)
+        program = torch.export.export(_tensors_only(torch, module), args, kwargs, strict=False)
         _mark_without_gradient(torch, program.graph_module)
         program = program.run_decompositions({})
     graph, returned = _graph(torch, program.graph_module)
@@ -56,15 +56,34 @@ def export(torch, module, args: tuple, kwargs: dict) -> Exported:
     inputs = {}
     for spec in program.graph_signature.input_specs:
         given = spec.kind is kinds.InputKind.USER_INPUT
-        inputs[getattr(spec.arg, "name", "")] = (not given, next(places) if given else spec.target)
-    tensors = {**program.constants, **program.state_dict}
+        inputs[getattr(spec.arg, "name", "")] = (not given, next(places) if given else _own(spec.target))
+    tensors = {_own(name): t for name, t in {**program.constants, **program.state_dict}.items()}
     pairs = list(zip(program.graph_signature.output_specs, returned, strict=True))
-    leaves = [v if isinstance(v, Ref) else None for spec, v in pairs if spec.kind is kinds.OutputKind.USER_OUTPUT]
-    outputs = dict(named(program.call_spec.out_spec.unflatten(leaves), Ref))
-    changed = tuple(spec.target for spec, _ in pairs if spec.kind is kinds.OutputKind.BUFFER_MUTATION)
+    leaves = [value for spec, value in pairs if spec.kind is kinds.OutputKind.USER_OUTPUT]
+    outputs = program.call_spec.out_spec.unflatten(leaves)
+    changed = tuple(_own(spec.target) for spec, _ in pairs if spec.kind is kinds.OutputKind.BUFFER_MUTATION)
     found_types = {getattr(node.meta.get("val"), "dtype", None) for node in program.graph.nodes}
     half = not found_types.isdisjoint({torch.float16, torch.bfloat16})
     return Exported(graph, inputs, tensors, outputs, changed, half)
+
+
+def _tensors_only(torch, module):
+    """The module as one that returns its tensors by name: caches and the like, which PyTorch cannot export, are gone."""
+
+    class Tensors(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.module = module
+
+        def forward(self, *args, **kwargs):
+            return dict(named(self.module(*args, **kwargs), torch.Tensor))
+
+    return Tensors().eval()
+
+
+def _own(name):
+    """The name of a tensor in the module itself."""
+    return name.removeprefix("module.") if name else name
 
 
 def named(tree, leaf, path=()):
