@@ -39,7 +39,7 @@ def from_torch(module, example, output=None) -> Network:
     with called.inference_mode(torch, module), torch.enable_grad():
         calls = called.tried(torch, module, one)
         program = _exported(torch, export, called, module, one)
-        name = _chosen(program, calls, output)
+        name = _chosen(list(program.outputs), output)
         graph = export.complete(program.graph._replace(outputs=(program.outputs[name],)))
         expected = called.examples(name, calls)
         entries = tuple((node, *program.inputs[node]) for node in graph.inputs)
@@ -101,9 +101,8 @@ def _exported(torch, export, called, module, one):
         raise ValueError(f"torch.export could not follow the module: {cause}.") from error
 
 
-def _chosen(program, calls, output) -> str:
-    """The name of the output: the only one of numbers that are not whole, "logits", or the one that is asked for."""
-    names = list(program.outputs)
+def _chosen(list(program.outputs), output) -> str:
+    """The name of the output: the one that is asked for, by name or number, the only one, or "logits"."""
     if output is not None:
         by_number = [names[output]] if isinstance(output, int) and -len(names) <= output < len(names) else []
         for name in (str(output), *by_number):

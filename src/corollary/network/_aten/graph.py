@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 
 class Ref(NamedTuple):
@@ -91,7 +92,7 @@ def _resolved(value, values, dtype):
 
 
 def _dtype(kind: Type, dtype):
-    return jnp.dtype(dtype) if kind.name == "float" else jax.dtypes.canonicalize_dtype(kind.name)
+    return jnp.dtype(dtype) if kind.name == "float" else jnp.result_type(np.dtype(kind.name))
 
 
 def _declared(operator, value, result, dtype):
@@ -102,5 +103,5 @@ def _declared(operator, value, result, dtype):
             raise ValueError(f"the operator {operator} gives the shape {result.shape} in PyTorch, {value.shape} here.")
         return value.astype(_dtype(result.type, dtype))
     if isinstance(result, tuple):
-        return tuple(_declared(operator, v, r, dtype) for v, r in zip(value, result, strict=False))
+        return tuple(_declared(operator, v, r, dtype) for v, r in zip(value, result, strict=True))
     return value

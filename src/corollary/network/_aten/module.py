@@ -115,14 +115,14 @@ def _outputs(torch, module, batch) -> dict:
 
 
 class Examples(NamedTuple):
-    """A module's outputs for a few examples, and where the axis of the examples is when it is called on one."""
+    """A module's outputs for a few examples, and whether each is the same without the others."""
 
     outputs: np.ndarray
     apart: bool
 
 
 def examples(name, calls: Calls) -> Examples:
-    """The outputs of each example, and whether they are the same alone and in a batch."""
+    """The outputs of each example under a name; the axis of the examples is the one that grows with the batch."""
     alone = calls.apart[name]
     if calls.together is None:
         return Examples(np.stack([a.reshape(a.shape[1:]) if a.shape[:1] == (1,) else a for a in alone]), True)
