@@ -1,4 +1,4 @@
-"""Networks that others designed, with random weights: architectures of torchvision and timm, small models of transformers."""
+"""Networks that others designed, with random weights: of torchvision and timm, and small ones of transformers."""
 
 from __future__ import annotations
 
@@ -124,10 +124,16 @@ TRANSFORMERS = {
         dim=16, n_layers=2, n_heads=2, hidden_dim=32, vocab_size=50, max_position_embeddings=32,
     ),
     "roberta": _transformers("RobertaForSequenceClassification", "RobertaConfig", MASKED, **SMALL, **LONG),
-    "albert": _transformers("AlbertForSequenceClassification", "AlbertConfig", MASKED, embedding_size=8, **SMALL, **LONG),
-    "electra": _transformers("ElectraForSequenceClassification", "ElectraConfig", MASKED, embedding_size=8, **SMALL, **LONG),
+    "albert": _transformers(
+        "AlbertForSequenceClassification", "AlbertConfig", MASKED, embedding_size=8, **SMALL, **LONG
+    ),
+    "electra": _transformers(
+        "ElectraForSequenceClassification", "ElectraConfig", MASKED, embedding_size=8, **SMALL, **LONG
+    ),
     "llama": _transformers("LlamaForCausalLM", "LlamaConfig", WORDS, num_key_value_heads=1, **SMALL, **LONG),
-    "mistral": _transformers("MistralForCausalLM", "MistralConfig", WORDS, num_key_value_heads=1, sliding_window=4, **SMALL, **LONG),
+    "mistral": _transformers(
+        "MistralForCausalLM", "MistralConfig", WORDS, num_key_value_heads=1, sliding_window=4, **SMALL, **LONG
+    ),
     "qwen2": _transformers("Qwen2ForCausalLM", "Qwen2Config", WORDS, num_key_value_heads=1, **SMALL, **LONG),
     "gpt_neox": _transformers("GPTNeoXForCausalLM", "GPTNeoXConfig", MASKED, **SMALL, **LONG),
     "opt": _transformers(
@@ -149,7 +155,6 @@ TRANSFORMERS = {
         "CLIPVisionModelWithProjection", "CLIPVisionConfig", {"pixel_values": image(16)},
         image_size=16, patch_size=8, projection_dim=8, **{k: v for k, v in SMALL.items() if k != "vocab_size"},
     ),
-    "whisper_encoder": None,
 }  # fmt: skip
 
 
@@ -159,7 +164,12 @@ def _whisper():
     from transformers.models.whisper.modeling_whisper import WhisperEncoder
 
     config = WhisperConfig(
-        d_model=16, encoder_layers=2, encoder_attention_heads=2, encoder_ffn_dim=32, num_mel_bins=8, max_source_positions=10
+        d_model=16,
+        encoder_layers=2,
+        encoder_attention_heads=2,
+        encoder_ffn_dim=32,
+        num_mel_bins=8,
+        max_source_positions=10,
     )
     return WhisperEncoder(config), np.random.default_rng(0).normal(size=(8, 20)).astype(np.float32)
 

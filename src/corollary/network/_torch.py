@@ -101,7 +101,7 @@ def _exported(torch, export, called, module, one):
         raise ValueError(f"torch.export could not follow the module: {cause}.") from error
 
 
-def _chosen(list(program.outputs), output) -> str:
+def _chosen(names, output) -> str:
     """The name of the output: the one that is asked for, by name or number, the only one, or "logits"."""
     if output is not None:
         by_number = [names[output]] if isinstance(output, int) and -len(names) <= output < len(names) else []

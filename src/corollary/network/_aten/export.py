@@ -68,7 +68,7 @@ def export(torch, module, args: tuple, kwargs: dict) -> Exported:
 
 
 def _tensors_only(torch, module):
-    """The module as one that returns its tensors by name: caches and the like, which PyTorch cannot export, are gone."""
+    """The module as one that returns its tensors by name: without caches and the like, which PyTorch cannot export."""
 
     class Tensors(torch.nn.Module):
         def __init__(self):

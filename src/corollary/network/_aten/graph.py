@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 
 
 class Ref(NamedTuple):
@@ -92,7 +91,7 @@ def _resolved(value, values, dtype):
 
 
 def _dtype(kind: Type, dtype):
-    return jnp.dtype(dtype) if kind.name == "float" else jnp.result_type(np.dtype(kind.name))
+    return jnp.dtype(dtype) if kind.name == "float" else jax.dtypes.canonicalize_dtype(kind.name)
 
 
 def _declared(operator, value, result, dtype):
