@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from corollary import Network
+from corollary.network._aten.table import NotSupported, bound
 
 torch = pytest.importorskip("torch", reason="torch is not installed: pip install 'corollary[torch]'")
 nn, F = torch.nn, torch.nn.functional
@@ -407,6 +408,15 @@ REFUSED = {
 def test_what_is_refused_is_one_sentence(sentence):
     with pytest.raises(ValueError, match=sentence):
         Network.from_torch(Of(REFUSED[sentence]), np.ones(3))
+
+
+def test_an_argument_that_an_operator_does_not_know_is_refused_unless_it_changes_nothing():
+    schema = [("self", False, None), ("mask", True, None), ("device", True, None)]
+    assert bound("f", lambda self: self, schema, (1, None), {"device": "cpu"}) == {"self": 1}
+    for args, kwargs in (((1, 2), {}), ((1,), {"mask": 2})):
+        with pytest.raises(NotSupported, match="f with mask=2"):
+            bound("f", lambda self: self, schema, args, kwargs)
+    assert bound("f", lambda self, mask=0: self, schema, (1, 2), {}) == {"self": 1, "mask": 2}
 
 
 def test_a_recurrent_network_with_time_first_is_refused():
