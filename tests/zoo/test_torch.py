@@ -5,19 +5,15 @@ that nothing agrees because it is zero.
 """
 
 import importlib.util
-import sys
 import time
-from pathlib import Path
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from torch_models import MODELS, made
 
 from corollary import Network
-
-sys.path.insert(0, str(Path(__file__).parent))
-from torch_models import MODELS, made
 
 torch = pytest.importorskip("torch", reason="torch is not installed: pip install 'corollary[zoo]'")
 pytestmark = pytest.mark.zoo

@@ -1,18 +1,14 @@
 """The whole audit of networks that others designed, read from PyTorch: no section stops."""
 
 import importlib.util
-import sys
-from pathlib import Path
 
 import jax
 import numpy as np
 import pytest
+from torch_models import made
 
 from corollary import Network, Subject
 from corollary.audit import audit
-
-sys.path.insert(0, str(Path(__file__).parent))
-from torch_models import made  # noqa: E402
 
 pytest.importorskip("torch", reason="torch is not installed: pip install 'corollary[zoo]'")
 pytestmark = pytest.mark.zoo
