@@ -70,8 +70,8 @@ def read(source) -> Model:
     version = versions.setdefault("", VERSIONS[1])
     if not VERSIONS[0] <= version <= VERSIONS[1]:
         raise OnnxError(
-            f"the ONNX graph is of version {version} of the operator set, which must be {VERSIONS[0]} to {VERSIONS[1]}: "
-            "onnx.version_converter brings it there."
+            f"the ONNX graph is of version {version} of the operator set, which must be {VERSIONS[0]} to "
+            f"{VERSIONS[1]}: onnx.version_converter brings it there."
         )
     try:
         graph = read_graph(proto.graph, versions)
