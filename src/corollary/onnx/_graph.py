@@ -87,6 +87,11 @@ def call(node: Node, inputs, values, context) -> tuple:
         raise OnnxError(f"the ONNX operator {node.op} does not run here: {first_line(error)}.") from error
 
 
+def evaluated(node: Node, inputs) -> tuple:
+    """The outputs of one node by itself."""
+    return call(node, inputs, ChainMap(), Context({}, {}))
+
+
 def resolved(attributes: dict, of_function: dict) -> dict:
     """The attributes with those taken from the function around them put in; left out where that was not given."""
     if not any(isinstance(value, Reference) for value in attributes.values()):

@@ -78,7 +78,7 @@ def read(source) -> Model:
     except OnnxError:
         raise
     except Exception as error:  # of onnx, on tensors that are damaged
-        raise OnnxError(f"the ONNX graph cannot be read ({first_line(error)}).") from None
+        raise OnnxError(f"the model is not a readable ONNX file ({first_line(error)}).") from None
     functions = {(_domain(f.domain), f.name, f.overload): f for f in proto.functions}
     return Model(graph, functions, versions, tuple(_notes(proto)))
 

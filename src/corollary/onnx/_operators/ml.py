@@ -100,22 +100,26 @@ def transformed(scores, kind):
 
 
 @operator("LinearRegressor", domain=DOMAIN)
-def linear_regressor(node, x):
-    weights = numbers(node["coefficients"]).reshape(node["targets"] or 1, -1)
-    scores = floating(x).reshape(-1, weights.shape[1]) @ weights.T
-    scores = scores if node["intercepts"] is None else scores + numbers(node["intercepts"])
-    return transformed(scores, node["post_transform"])
+def linear_regressor(node, x, coefficients=None, intercepts=None):
+    return transformed(linear(node, x, node["targets"] or 1, coefficients, intercepts), node["post_transform"])
+
+
+def linear(node, x, rows, coefficients, intercepts):
+    """Scores from the attributes, or from arrays that were given in their place."""
+    coefficients = numbers(node["coefficients"]) if coefficients is None else coefficients
+    if intercepts is None and node["intercepts"]:
+        intercepts = numbers(node["intercepts"])
+    weights = coefficients.reshape(rows, -1)
+    scores = jnp.asarray(floating(x)).reshape(-1, weights.shape[1]) @ weights.T
+    return scores if intercepts is None else scores + intercepts
 
 
 @operator("LinearClassifier", domain=DOMAIN)
-def linear_classifier(node, x):
+def linear_classifier(node, x, coefficients=None, intercepts=None):
     """Labels and scores; with one score for two classes, the other one is its complement."""
     labels = node["classlabels_ints"] or node["classlabels_strings"] or []
-    intercepts = node["intercepts"]
-    rows = len(intercepts) if intercepts else max(len(labels), 1)
-    weights = numbers(node["coefficients"]).reshape(rows, -1)
-    scores = floating(x).reshape(-1, weights.shape[1]) @ weights.T
-    scores = scores if intercepts is None else scores + numbers(intercepts)
+    rows = len(node["intercepts"]) if node["intercepts"] else max(len(labels), 1)
+    scores = linear(node, x, rows, coefficients, intercepts)
     kind = node["post_transform"]
     if rows == 1 and len(labels) == 2:
         if kind == "LOGISTIC":
