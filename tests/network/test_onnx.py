@@ -5,14 +5,12 @@ import numpy as np
 import pytest
 
 onnx = pytest.importorskip("onnx", reason="onnx is not installed: pip install 'corollary[onnx]'")
-pytest.importorskip("jaxonnxruntime", reason="jaxonnxruntime is not installed: pip install 'corollary[onnx]'")
 
 from onnx import TensorProto, helper, numpy_helper  # noqa: E402
 
 from corollary import Network, Subject  # noqa: E402
 from corollary.audit.load import load  # noqa: E402
-from corollary.network import _graph as graphs  # noqa: E402
-from corollary.network._rewrite import RULES  # noqa: E402
+from corollary.network import _onnx  # noqa: E402
 
 N, D, H, K = 12, 4, 5, 3
 RNG = np.random.default_rng(0)
@@ -132,48 +130,6 @@ def test_shapes_computed_in_the_graph_and_bytes_as_inputs():
     np.testing.assert_allclose(
         jax.vmap(network)(pixels.astype(np.float32)), pixels.reshape(N, 4) @ W.T, rtol=1e-4, atol=1e-2
     )
-
-
-def rules():
-    """One graph for every operator that is written by others; ONNX's own evaluator is the reference."""
-    positive = dict(W=W, scale=B, shift=C)
-    for opset in (17, 18):
-        yield "LayerNormalization", ["a", "B", "B"], dict(axis=-1, epsilon=1e-3), opset, dict(W=W, B=B)
-        yield "LayerNormalization", ["a", "B"], {}, opset, dict(W=W, B=B)
-    yield "HardSigmoid", ["a"], dict(alpha=0.3), 17, positive
-    yield "Clip", ["a", "low", "high"], {}, 17, dict(W=W, low=np.array(-0.2), high=np.array(0.3))
-    yield "Clip", ["a", "", "high"], {}, 17, dict(W=W, high=np.array(0.3))
-    yield "Clip", ["a"], {}, 17, positive
-    yield "Clip", ["a"], dict(min=-0.2, max=0.1), 9, positive
-    yield "Sum", ["a", "scale", "a"], {}, 17, positive
-    yield "Sum", ["a"], {}, 17, positive
-    for op in ("Greater", "GreaterOrEqual"):
-        yield op, ["a", "scale"], {}, 17, positive
-    yield "Gelu", ["a"], {}, 20, positive
-    yield "HardSwish", ["a"], {}, 17, positive
-    yield "Elu", ["a"], {}, 22, positive
-
-
-@pytest.mark.parametrize("rule", list(rules()), ids=lambda r: f"{r[0]}-{r[3]}-{len(r[1])}")
-def test_operators_written_by_others(rule):
-    op, inputs, attributes, opset, tensors = rule
-    nodes = [("Gemm", ["x", "W"], ["a"], dict(transB=1)), (op, inputs, ["b"], attributes)]
-    # comparisons have truth values, which are summed with the numbers that were compared
-    nodes += [("Cast", ["b"], ["c"], dict(to=TensorProto.FLOAT)), ("Add", ["a", "c"], ["out"], {})]
-    net = model(nodes, {k: v for k, v in tensors.items() if k in ("W", *inputs)}, opset=opset)
-    np.testing.assert_allclose(jax.vmap(Network.from_onnx(net, X[0]))(X), graphs.reference(net, "x", "out", X), **CLOSE)
-
-
-def test_every_rule_is_tried():
-    assert set(RULES) <= {op for op, *_ in rules()}
-
-
-def test_a_graph_of_newer_or_older_operators_is_converted():
-    net = mlp(opset=23)
-    assert graphs.unsupported(mlp([("Flatten", ["logits"], ["out"], {})], opset=23))
-    np.testing.assert_allclose(jax.vmap(Network.from_onnx(net, X[0]))(X), expected(), **CLOSE)
-    newer = mlp([("Flatten", ["logits"], ["out"], {})], opset=23)
-    np.testing.assert_allclose(jax.vmap(Network.from_onnx(newer, X[0]))(X), expected(), **CLOSE)
 
 
 def from_bytes(raw):

@@ -70,15 +70,15 @@ def read(source) -> Model:
     version = versions.setdefault("", VERSIONS[1])
     if not VERSIONS[0] <= version <= VERSIONS[1]:
         raise OnnxError(
-            f"the ONNX graph is of version {version} of the operator set, which must be {VERSIONS[0]} to {VERSIONS[1]}: "
-            "onnx.version_converter brings it there."
+            f"the ONNX graph is of version {version} of the operator set, which must be {VERSIONS[0]} to "
+            f"{VERSIONS[1]}: onnx.version_converter brings it there."
         )
     try:
         graph = read_graph(proto.graph, versions)
     except OnnxError:
         raise
     except Exception as error:  # of onnx, on tensors that are damaged
-        raise OnnxError(f"the ONNX graph cannot be read ({first_line(error)}).") from None
+        raise OnnxError(f"the model is not a readable ONNX file ({first_line(error)}).") from None
     functions = {(_domain(f.domain), f.name, f.overload): f for f in proto.functions}
     return Model(graph, functions, versions, tuple(_notes(proto)))
 
