@@ -25,12 +25,10 @@ class Input(NamedTuple):
 
 def load(source):
     """The model in a file, or a copy of one in memory; one sentence if it is missing or damaged."""
-    import onnx
-
     proto = _model.load(source)
     if proto is not source:
         return proto
-    model = onnx.ModelProto()
+    model = type(proto)()
     model.CopyFrom(proto)
     return model
 

@@ -123,16 +123,15 @@ def _axis(declared, example) -> int | None:
     free = [i for i in places if shape[i] in (None, 1)]
     if free:
         return free[0]
-    if places:
+    if 0 in places:
         raise OnnxError(
-            f"the ONNX graph was exported for a fixed batch of {shape[places[0]]}: export it for one or any number of "
+            f"the ONNX graph was exported for a fixed batch of {shape[0]}: export it for one or any number of "
             "examples."
         )
     if fits(shape) and (not shape or None not in shape[:1]):
         return None
     wanted = ", ".join(str(n or "any") for n in shape[1:])
-    name = f" {declared.name!r}" if declared.name else ""
-    raise OnnxError(f"example must have the shape ({wanted}) of one input{name} of the graph, got {example.shape}.")
+    raise OnnxError(f"example must have the shape ({wanted}) of one input of the graph, got {example.shape}.")
 
 
 class _Read(dict):
@@ -143,8 +142,9 @@ class _Read(dict):
         self.names = set()
 
     def __getitem__(self, name):
+        value = super().__getitem__(name)
         self.names.add(name)
-        return super().__getitem__(name)
+        return value
 
 
 def _trial(model, output, batch, inputs, proto):

@@ -32,7 +32,7 @@ def function_of(model: Model, outputs: tuple[str, ...] | None = None):
     context = Context(model.functions, {})
 
     def run(tensors, inputs):
-        values = ChainMap({**graph.tensors, **tensors, **inputs})
+        values = ChainMap({}, inputs, tensors, graph.tensors)
         evaluate(nodes, values, context)
         return [_value(values, name, graph) for name in outputs]
 

@@ -53,7 +53,7 @@ def _parsed(what, read, onnx):
     except Exception as error:  # protobuf has several
         raise OnnxError(f"{what} is not a readable ONNX file ({first_line(error)}).") from None
     if not model.graph.node and not model.graph.output:
-        raise OnnxError(f"{what} is an ONNX file without any operator.")
+        raise OnnxError(f"{what} is not a readable ONNX file (it has no operator and no output).")
     return model
 
 

@@ -41,6 +41,8 @@ def rounded(x):
 def quantise(x, scale, zero, dtype):
     """Whole numbers of an integer type that stand for x, in floating point."""
     low, high = limits(dtype)
+    if namespace(x, scale) is jnp:  # or XLA multiplies by the reciprocal, which rounds the other way at some ties
+        scale = jax.lax.optimization_barrier(jnp.broadcast_to(scale, jnp.shape(x)))
     nearest = rounded(x / scale)
     return namespace(nearest).clip(nearest if zero is None else nearest + zero.astype(x.dtype), low, high)
 
