@@ -191,7 +191,12 @@ REFUSED = {
         "the ONNX graph has no parameters",
     ),
     "two outputs": (lambda path: two_outputs(), X, {}, "has the outputs out, more: name one with output="),
-    "unknown output": (lambda path: mlp(), X, dict(output="q"), "output must be one of out, or a value of the graph, got 'q'"),
+    "unknown output": (
+        lambda path: mlp(),
+        X,
+        dict(output="q"),
+        "output must be one of out, or a value of the graph, got 'q'",
+    ),
     "words as input": (
         lambda path: mlp(kind=TensorProto.STRING),
         X,

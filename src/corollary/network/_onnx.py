@@ -125,8 +125,7 @@ def _axis(declared, example) -> int | None:
         return free[0]
     if 0 in places:
         raise OnnxError(
-            f"the ONNX graph was exported for a fixed batch of {shape[0]}: export it for one or any number of "
-            "examples."
+            f"the ONNX graph was exported for a fixed batch of {shape[0]}: export it for one or any number of examples."
         )
     if fits(shape) and (not shape or None not in shape[:1]):
         return None
@@ -211,9 +210,7 @@ def _by_onnxruntime(model, output, inputs):
     try:
         options = onnxruntime.SessionOptions()
         options.log_severity_level = 4
-        session = onnxruntime.InferenceSession(
-            model.SerializeToString(), options, providers=["CPUExecutionProvider"]
-        )
+        session = onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
         typed = {n: np.asarray(v).astype(onnx.helper.tensor_dtype_to_np_dtype(kinds[n])) for n, v in inputs.items()}
         (out,) = session.run([output], typed)
     except Exception as error:  # onnxruntime has its own kinds
