@@ -27,10 +27,11 @@ def from_onnx(path, example, output=None, parameters=None) -> Network:
 
     With several inputs `example` is a dictionary by their names, or a tuple in the order of the graph: one example of
     each, without the axis of examples. An input that has no such axis is a constant of the network, and stays what it
-    is in `example`. Parameters are the floating-point tensors that the graph uses as weights: in products and
-    convolutions, as scale and shift of a normalisation, as embeddings, or added or multiplied in as arrays; `parameters`
-    names them where this is not right. `output` names an output, or any value inside the graph, such as the logits
-    before a last softmax.
+    is in `example`.
+
+    Parameters are the floating-point tensors that the graph uses as weights: in products and convolutions, as scale and
+    shift of a normalisation, as embeddings, or added or multiplied in as arrays; `parameters` names them where this is
+    not right. `output` names an output, or any value inside the graph, such as the logits before a last softmax.
     """
     proto = _graph.load(path)
     output = _graph.only_output(proto, output)

@@ -42,7 +42,7 @@ SMALL = 64  # constants of at most so many numbers stay in the graph, where shap
 
 
 def stored(graph: Graph, taken: frozenset = frozenset()) -> Graph:
-    """The graph with all tensors that it holds among its own: constants of nodes, of graphs in nodes, quantised ones."""
+    """The graph with all that it holds among its own tensors: constants, those of graphs in nodes, quantised ones."""
     nodes, tensors = [], dict(graph.tensors)
     for node in graph.nodes:
         if node.op == "Constant" and _is_array(node["value"]):
