@@ -22,6 +22,7 @@ MEANT = {
             "language.sample_sequence",
             "language.sequence_log_probability",
         ],
+        "what Keras calls its own": ["Network.from_keras"],
         "how a tokeniser cuts words": ["language.Tokeniser", "language.Tokeniser.train"],
         "a hypothesis of the setting of learning, or a factorisation": [
             "foundations.FactorizationFit",
