@@ -4,9 +4,11 @@ import json
 import os
 import shlex
 import signal
+import sqlite3
 import subprocess
 import sys
 import time
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -199,6 +201,27 @@ def test_a_store_that_is_no_database(call, tmp_path, environment):
     assert "is not an SQLite database" in found.stderr
     assert "Traceback" not in found.stderr
     assert path.read_bytes() == before
+
+
+def test_the_store_is_checked_and_exported(call, tmp_path):
+    path = tmp_path / "evidence.db"
+    assert call("store", "check").returncode == 2
+    assert call("verify", QUICK).returncode == 0
+    assert call("store", "check").stdout == f"1 row of {path} is sound.\n"
+    (line,) = call("store", "export").stdout.splitlines()
+    assert json.loads(line)["claim"] == QUICK
+    with closing(sqlite3.connect(path)) as db, db:
+        db.execute("UPDATE evidence SET verdict = 'fails'")
+    found = call("store", "check")
+    assert (found.returncode, found.stdout) == (1, f"0 rows of {path} are sound.\n")
+    assert f"{QUICK}, seed 0. It is measured again." in found.stderr
+
+
+def test_a_run_has_bounds(call):
+    found = call("verify", QUICK, "--seeds", "1000000000000")
+    assert found.returncode == 2
+    assert "100000" in found.stderr
+    assert "Traceback" not in found.stderr
 
 
 def test_figures_into_a_file_is_a_sentence(call, tmp_path):

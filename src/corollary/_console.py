@@ -9,10 +9,11 @@ from collections import Counter, defaultdict
 from contextlib import contextmanager
 
 from rich.console import Console
-from rich.markup import escape
+from rich.markup import escape as markup_escaped
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
 
+from corollary._text import visible
 from corollary.catalog import TEXTS
 from corollary.catalog._rows import chapters
 from corollary.evidence import Claim, Evidence, summary
@@ -26,6 +27,11 @@ SIGNS = {
     "fails": "[red]fails  [/]",
     "error": "[red]error  [/]",
 }
+
+
+def escape(text: str) -> str:
+    """Text of others as it is: neither markup nor anything that steers the terminal."""
+    return markup_escaped(visible(text))
 
 
 def console(**options) -> Console:
@@ -105,6 +111,7 @@ class Report:
 
     def __init__(self, tasks: list, path, *, as_json: bool):
         self.total, self.done, self.path, self.as_json = len(tasks), 0, path, as_json
+        self.asked = Counter((t.claim_id, t.seed) for t in tasks)
         self.results: list[Evidence] = []
         self.cached = 0
         self.running: dict = {}
@@ -137,12 +144,18 @@ class Report:
             self.running[task.claim_id, task.seed] = task
             self.bar.update(self.line, description=", ".join(c for c, _ in self.running))
 
-    def add(self, evidence: Evidence, cached: bool) -> None:
+    def add(self, evidence: Evidence, cached: bool, leaks: tuple[str, ...] = ()) -> None:
         self.done += 1
         self.cached += cached
         self.results.append(evidence)
         self.running.pop((evidence.claim, evidence.seed), None)
         self.bar.update(self.line, advance=1, description=", ".join(c for c, _ in self.running))
+        if leaks:
+            more = f" and {len(leaks) - 3} more" if len(leaks) > 3 else ""
+            changed = f"{', '.join(leaks[:3])}{more}"
+            self.err.print(
+                f"{evidence.claim} left changed: {escape(changed)}. Its worker was replaced.", soft_wrap=True
+            )
         if self.as_json:
             print(json.dumps(summary(evidence)), flush=True)
             return
@@ -161,6 +174,10 @@ class Report:
     def _print(self, text: str) -> None:
         # through the bar's console where both go to one terminal, so that the bar is not torn
         (self.bar.console if sys.stdout.isatty() and sys.stderr.isatty() else self.out).print(text)
+
+    def missing(self) -> list[tuple[str, int]]:
+        """The tasks that have no result: none, unless something is wrong with the run itself."""
+        return sorted((self.asked - Counter((e.claim, e.seed) for e in self.results)).elements())
 
     @property
     def as_expected(self) -> bool:
@@ -189,14 +206,14 @@ class Report:
 class LedgerReport(Report):
     """A report of thousands of results: those as expected are counted and not kept, the others get their lines."""
 
-    def add(self, evidence: Evidence, cached: bool) -> None:
-        if evidence.as_expected:
+    def add(self, evidence: Evidence, cached: bool, leaks: tuple[str, ...] = ()) -> None:
+        if evidence.as_expected and not leaks:
             self.done += 1
             self.cached += cached
             self.running.pop((evidence.claim, evidence.seed), None)
             self.bar.update(self.line, advance=1, description=", ".join(c for c, _ in self.running))
         else:
-            super().add(evidence, cached)
+            super().add(evidence, cached, leaks)
         if self.bar.disable and (self.done % max(1, self.total // 50) == 0 or self.done == self.total):
             minutes = (time.perf_counter() - self.clock) / 60
             print(f"{self.done} of {self.total} results, {minutes:.0f} min", flush=True)

@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 from corollary import __version__
+from corollary._text import visible
 
 app = typer.Typer(
     name="corollary",
@@ -41,8 +42,11 @@ def main() -> None:
     try:
         app()
     except UserError as error:
-        print(f"corollary: {error}", file=sys.stderr)
+        print(visible(f"corollary: {error}"), file=sys.stderr)
         sys.exit(2)
+    except MemoryError:
+        print("corollary: there is not enough memory for this.", file=sys.stderr)
+        sys.exit(1)
     except BrokenPipeError:  # the reader of our output (head, less) has seen enough
         sys.stderr.close()
         sys.exit(0)
@@ -67,9 +71,22 @@ def audit(
             help="An ONNX file, or file.py:function that makes a Subject. Default: digits.", show_default=False
         ),
     ] = None,
-    train: Annotated[Path | None, typer.Option(help="Training data: NPZ with arrays x and y.")] = None,
-    test: Annotated[Path | None, typer.Option(help="Test data: NPZ with arrays x and y.")] = None,
-    loss: Annotated[str | None, typer.Option(help="cross_entropy or squared.")] = None,
+    train: Annotated[
+        Path | None, typer.Option(help="Training data: .npz, .csv or .parquet with x and y, or a folder of images.")
+    ] = None,
+    test: Annotated[Path | None, typer.Option(help="Test data, like the training data.")] = None,
+    loss: Annotated[str | None, typer.Option(help="cross_entropy, binary_cross_entropy, squared, ...")] = None,
+    inputs: Annotated[
+        list[str] | None,
+        typer.Option("--input", metavar="NAME=ARRAY", help="Which array feeds which input; may be repeated."),
+    ] = None,
+    output: Annotated[str | None, typer.Option(help="The output of the graph, where there are several.")] = None,
+    parameters: Annotated[
+        str | None, typer.Option(metavar="NAMES", help="The tensors that are trained, separated by commas.")
+    ] = None,
+    initial: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="The ONNX file of the network that training started from.")
+    ] = None,
     learning_rate: Annotated[float | None, typer.Option(help="The step of the training, if known.")] = None,
     batch_size: Annotated[int | None, typer.Option(help="The batch of the training, if known.")] = None,
     budget: Annotated[str, typer.Option(help="quick or full.")] = "quick",
@@ -90,7 +107,17 @@ def audit(
     known = {k: v for k, v in (("learning_rate", learning_rate), ("batch_size", batch_size)) if v is not None}
     with audit_progress(len(SECTIONS) + 1) as progress:
         progress("Reading the network" if network else "Training a network on the digits")
-        subject = load(network, train, test, loss, **known)
+        subject = load(
+            network,
+            train,
+            test,
+            loss,
+            inputs=_pairs("--input", inputs) if inputs else None,
+            output=output,
+            parameters=[name.strip() for name in parameters.split(",") if name.strip()] if parameters else None,
+            initial=initial,
+            **known,
+        )
         report = measure(subject, budget=budget, progress=progress)
     report.save(out)
     if as_json:
@@ -139,8 +166,8 @@ def show(
 @app.command()
 def verify(
     patterns: Patterns = None,
-    seed: Annotated[int, typer.Option(min=0, help="The first seed.")] = 0,
-    seeds: Annotated[int, typer.Option(min=1, help="How many seeds, counted from the first.")] = 1,
+    seed: Annotated[int, typer.Option(min=0, max=2**62, help="The first seed.")] = 0,
+    seeds: Annotated[int, typer.Option(min=1, max=100_000, help="How many seeds, counted from the first.")] = 1,
     settings: Annotated[
         list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="Set a parameter; may be repeated.")
     ] = None,
@@ -150,6 +177,9 @@ def verify(
     fresh: Annotated[bool, typer.Option(help="Measure again what the store already holds.")] = False,
     store: Annotated[Path | None, typer.Option(help="The evidence file.", show_default=False)] = None,
     time_limit: Annotated[float, typer.Option(min=0.1, help="Seconds that one claim may take.")] = 600.0,
+    memory_limit: Annotated[
+        float | None, typer.Option(min=0.1, help="Gigabytes that one claim may take; by default its worker's share.")
+    ] = None,
     own: Own = None,
     as_json: Json = False,
 ) -> None:
@@ -164,21 +194,24 @@ def verify(
         from corollary.evidence._store import Store, default_path
 
         _know(own)
-        given = _settings(settings or [])
+        given = _pairs("--set", settings or [])
         if figures is not None:
             _make_directory(figures)
         path = store or default_path()
         work = tasks(select(patterns or ["*"]), range(seed, seed + seeds), scale, given)
         with Store(path) as evidence_store, Report(work, path, as_json=as_json) as kept:
-            outcomes = run_tasks(
-                work, evidence_store, jobs=jobs, fresh=fresh, time_limit=time_limit, on_event=kept.event
-            )
+            limits = {"time_limit": time_limit, "memory_limit": memory_limit and memory_limit * 1e9}
+            outcomes = run_tasks(work, evidence_store, jobs=jobs, fresh=fresh, on_event=kept.event, **limits)
             with closing(outcomes):  # whatever happens here, the workers end
                 for outcome in outcomes:
                     if figures is not None and outcome.evidence.checks:
                         save(outcome.evidence, figures)
-                    kept.add(outcome.evidence, outcome.cached)
+                    kept.add(*outcome)
+            evidence_store.still_there()
+            _say(evidence_store.words)
         kept.summary()
+        if missing := kept.missing():
+            print(f"There is no result of {', '.join(f'{c} on seed {s}' for c, s in missing)}.", file=sys.stderr)
     except KeyboardInterrupt:
         done = f"{kept.done} of {kept.total} results are kept in {path}." if kept else "Nothing was started."
         print(f"\nInterrupted. {done} The same command goes on from there.", file=sys.stderr)
@@ -221,7 +254,9 @@ def ledger_write(
             with closing(outcomes):
                 for outcome in outcomes:
                     entries[outcome.evidence.claim].add(outcome.evidence)
-                    kept.add(outcome.evidence, outcome.cached)
+                    kept.add(*outcome)
+            evidence_store.still_there()
+            _say(evidence_store.words)
         made = {id: entry.line() for id, entry in entries.items()}
         known = {id: line for id, line in book.read(place).items() if id in claims() and id not in made}
         book.write(place, [*known.values(), *filter(None, made.values())])
@@ -247,6 +282,32 @@ def ledger_check(patterns: Patterns = None, directory: Directory = None, as_json
     else:
         stale_list(found, len(chosen))
     raise typer.Exit(1 if found else 0)
+
+
+store = typer.Typer(help="The evidence file itself.")
+app.add_typer(store, name="store", no_args_is_help=True)
+File = Annotated[Path | None, typer.Argument(help="The evidence file; yours unless named.", show_default=False)]
+
+
+@store.command("check")
+def store_check(path: File = None) -> None:
+    """Read every row, and set aside those that are not what was written."""
+    with _opened(path) as opened:
+        sound = sum(1 for _ in opened)
+        _say(opened.words)
+        print(f"{sound} row of {opened.path} is sound." if sound == 1 else f"{sound} rows of {opened.path} are sound.")
+    raise typer.Exit(1 if opened.words else 0)
+
+
+@store.command("export")
+def store_export(path: File = None) -> None:
+    """Print all evidence, a line of JSON per row."""
+    from corollary.evidence import to_json
+
+    with _opened(path) as opened:
+        for evidence in opened:
+            print(to_json(evidence))
+        _say(opened.words)
 
 
 @app.command()
@@ -276,16 +337,32 @@ def coverage(
         coverage_table(summary(covered))
 
 
-def _settings(texts: list[str]) -> dict[str, str]:
+def _opened(path: Path | None):
+    """A store that is there already."""
+    from corollary.evidence import StoreError
+    from corollary.evidence._store import Store, default_path
+
+    path = path or default_path()
+    if not path.exists():
+        raise StoreError(f"There is no evidence file {path}.")
+    return Store(path)
+
+
+def _say(words: list[str]) -> None:
+    for word in words:
+        print(visible(f"corollary: {word}"), file=sys.stderr)
+
+
+def _pairs(option: str, texts: list[str]) -> dict[str, str]:
     from corollary.evidence import ParameterError
 
     pairs = {}
     for text in texts:
         name, equals, value = (part.strip() for part in text.partition("="))
         if not (name and equals and value):
-            raise ParameterError(f"--set takes name=value, got {text!r}.")
+            raise ParameterError(f"{option} takes name=value, got {text!r}.")
         if pairs.setdefault(name, value) != value:
-            raise ParameterError(f"--set gives {name} two values, {pairs[name]} and {value}.")
+            raise ParameterError(f"{option} gives {name} two values, {pairs[name]} and {value}.")
     return pairs
 
 

@@ -35,6 +35,16 @@ def true(key, *, size: Count = 3):
 
 
 @claim(rows=("M02.01",))
+def placed(key):
+    """A claim that tells where it runs.
+
+    It traces the cores that it may use, and waits for another to do the same."""
+    trace("placed", "-".join(map(str, sorted(os.sched_getaffinity(0)))))
+    time.sleep(0.5)
+    yield passing()
+
+
+@claim(rows=("M02.01",))
 def false(key):
     """A false statement.
 

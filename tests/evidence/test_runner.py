@@ -13,9 +13,11 @@ import pytest
 
 from corollary.evidence import ParameterError, UserError, run
 from corollary.evidence import _claim as registry
-from corollary.evidence._process import Worker
-from corollary.evidence._runner import Outcome, Task, tasks, verify
+from corollary.evidence._lines import Lines
+from corollary.evidence._process import BATCH, Worker, cores
+from corollary.evidence._runner import Outcome, tasks, verify
 from corollary.evidence._store import Store
+from corollary.evidence._task import Task
 
 HERE = Path(__file__).parent
 PATIENCE = 280.0  # seconds, just below the limit of pytest: only a test that hangs waits so long
@@ -183,16 +185,32 @@ def test_a_worker_killed_from_outside(claims, trace, store):
 
 def test_a_worker_that_talks_without_end_is_still_looked_at():
     class Talkative:
-        def poll(self):
-            return True
+        def setblocking(self, flag):
+            pass
 
-        def recv(self):
-            return "start", ""
+        def recv(self, size):
+            return b'["deal","start",""]\n'
 
     worker = object.__new__(Worker)
-    worker.process, worker.connection = multiprocessing.current_process(), Talkative()
-    worker.task, worker.dead = None, False
-    assert worker.listen(lambda task, kind: None) is None
+    worker.process, worker.lines = multiprocessing.current_process(), Lines(Talkative())
+    worker.task, worker.name, worker.dead, worker.foul = None, "deal", False, None
+    heard = []
+    assert worker.listen(lambda task, kind: heard.append(kind)) is None
+    assert heard == ["start"] * BATCH
+    assert worker.foul is None
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_getaffinity"), reason="the system does not say")
+def test_workers_share_the_cores(claims, store, trace):
+    ours = os.sched_getaffinity(0)
+    for jobs in (1, 2, 3, len(ours), 2 * len(ours) + 1):
+        shares = [cores(i, jobs) for i in range(jobs)]
+        assert all(shares)
+        assert set().union(*shares) == ours
+        assert sum(map(len, shares)) == max(jobs, len(ours))  # disjoint while there are enough
+    list(verify(tasks([claims["placed"]], seeds=range(4)), store, jobs=2))
+    seen = {detail for name, _, detail in trace()}
+    assert seen <= {"-".join(map(str, sorted(cores(i, 2)))) for i in range(2)}
 
 
 def kill_at_first_check(trace):

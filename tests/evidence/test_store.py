@@ -6,16 +6,19 @@ import sqlite3
 import subprocess
 import sys
 import tempfile
+from collections import Counter
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from corollary.evidence import SCHEMA, Check, Evidence, Figure, StoreError, to_json
-from corollary.evidence._store import APPLICATION, Store, default_path
+from corollary.evidence import Check, Evidence, Figure, StoreError, to_json
+from corollary.evidence._store import Store, default_path
+from corollary.evidence._store_file import APPLICATION, LAYOUT
 
 CHECK = Check("c", "at_most", "passed", 0.5, "Fine.", 0.5, {"x": [1.0, 2.0]}, {"y": "log"})
 EVIDENCE = Evidence(
@@ -120,13 +123,10 @@ def test_settings(tmp_path):
             assert store._db.execute(f"PRAGMA {pragma}").fetchone() == (value,)
 
 
-def test_an_empty_file_is_an_empty_store(tmp_path):
+def test_an_empty_file_is_refused(tmp_path):
     path = tmp_path / "e.db"
     path.touch()
-    with Store(path) as store:
-        store.put(EVIDENCE)
-    with Store(path) as store:
-        assert len(store) == 1
+    refused(path, "is empty")
 
 
 def test_a_link_is_followed(full, tmp_path):
@@ -216,15 +216,85 @@ def test_a_store_of_the_first_schema_is_kept(tmp_path):
             assert store.get(*key(EVIDENCE)) is None  # nobody knows where it was measured
             assert store.get(*key(old)) == old
     with closing(sqlite3.connect(path)) as db:
-        assert db.execute("PRAGMA user_version").fetchone() == (SCHEMA,)
+        assert db.execute("PRAGMA user_version").fetchone() == (LAYOUT,)
         assert db.execute("SELECT DISTINCT jax, device FROM evidence").fetchall() == [("0.11.0", "")]
 
 
-def test_a_row_that_cannot_be_read(full):
+@pytest.mark.parametrize(
+    "edit",
+    [
+        "SET json = '{}' WHERE seed = 7",
+        "SET json = replace(json, '\"holds\"', '\"holdz\"') WHERE seed = 7",
+        "SET json = CAST(json AS BLOB) WHERE seed = 7",
+        "SET verdict = 'fails' WHERE seed = 7",
+        "SET seed = 1007 WHERE seed = 7",
+        "SET digest = 'd' WHERE seed = 7",
+    ],
+)
+def test_a_row_that_was_changed_is_set_aside_and_named(full, edit):
     with closing(sqlite3.connect(full, isolation_level=None)) as db:
-        db.execute("UPDATE evidence SET json = '{}' WHERE seed = 0")
-    with Store(full) as store, pytest.raises(StoreError, match="cannot be read"):
-        store.get(*key(EVIDENCE))
+        db.execute(f"UPDATE evidence {edit}")
+    with Store(full) as store:
+        assert len(store.all()) == 299
+        assert store.get(*key(replace(EVIDENCE, seed=7))) is None
+        (word,) = store.words
+        assert f"A damaged row was set aside in {full}: a.b, seed {1007 if 'seed =' in edit[:10] else 7}." in word
+        store.put(replace(EVIDENCE, seed=7))
+    with Store(full) as store:
+        assert store.all() == [replace(EVIDENCE, seed=seed) for seed in range(300)]
+        assert store.words == []
+
+
+def test_an_index_that_does_not_fit_is_made_anew(full):
+    content = bytearray(full.read_bytes())
+    with closing(sqlite3.connect(full)) as db:
+        (root,) = db.execute("SELECT rootpage FROM sqlite_master WHERE type = 'index'").fetchone()
+        (size,) = db.execute("PRAGMA page_size").fetchone()
+    key_bytes = b'{"n":3,"x":0.5}'
+    at = content.rindex(key_bytes, (root - 1) * size, root * size)
+    content[at + 5] ^= 1
+    full.write_bytes(content)
+    with Store(full) as store:
+        assert store.words == [f"The index of {full} was damaged, and was made anew."]
+        for seed in range(300):
+            assert store.get(*key(replace(EVIDENCE, seed=seed))) is not None
+    with Store(full) as store:
+        assert store.words == []
+
+
+@pytest.mark.parametrize("replaced", [False, True])
+def test_a_file_that_goes_away_is_noticed(full, tmp_path, replaced):
+    with Store(full) as store:
+        store.still_there()
+        full.unlink()
+        if replaced:
+            Store(full).close()
+        with pytest.raises(StoreError, match="deleted or replaced while it was in use"):
+            store.still_there()
+
+
+def test_single_bits_never_change_what_is_read(full):
+    """Each of 100 flips is refused, repaired with a word, or without effect."""
+    sound = full.read_bytes()
+    expected = {seed: replace(EVIDENCE, seed=seed) for seed in range(300)}
+    random = np.random.default_rng(0)
+    counts = Counter()
+    for bit in random.choice(8 * len(sound), 100, replace=False):
+        content = bytearray(sound)
+        content[bit // 8] ^= 1 << (bit % 8)
+        for leftover in full.parent.iterdir():
+            leftover.unlink()
+        full.write_bytes(content)
+        try:
+            with Store(full) as store:
+                found = store.all()
+                assert all(e == expected[e.seed] for e in found), bit
+                assert len(found) == len({e.seed for e in found})
+                assert len(found) == 300 or store.words, bit
+                counts["word" if store.words else "no effect"] += 1
+        except StoreError:
+            counts["refused"] += 1
+    assert counts["word"] > 10  # most of the file is rows
 
 
 def test_places_where_nothing_can_be_written(tmp_path):

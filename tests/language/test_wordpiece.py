@@ -62,3 +62,14 @@ def test_gain_of_a_merge_is_what_it_adds_to_the_log_likelihood():
         gains.append(float(likelihood_gain(count, symbols[a], symbols[b], a == b, total)))
         assert gains[-1] == pytest.approx(after - before, rel=1e-12, abs=1e-12)
     assert min(gains) < 0 < max(gains)  # of both signs, so that neither could be taken for the other
+
+
+def test_runs_of_one_letter_count_as_often_as_they_merge():
+    # "bbbb" merges to two pairs, of which its three overlapping neighbours would make a gain too large
+    words = {"abbbb": 40, "acd": 30, "aceb": 5}
+    start = [(tuple((c, i > 0) for i, c in enumerate(word)), n) for word, n in words.items()]
+    singles = {s for word, _ in start for s in word}
+    pairs = sorted({pair for word, _ in start for pair in pairwise(word)})
+    gains = [log_likelihood([(replaced(word, p), n) for word, n in start]) - log_likelihood(start) for p in pairs]
+    (a, inside), (b, _) = pairs[int(np.argmax(gains))]
+    assert WordPiece.train(words, 1 + len(singles) + 1, fallback=False).pieces[-1] == (a + b, inside)

@@ -65,6 +65,16 @@ def claim(
     The docstring is the theorem: its first line the title, the rest the statement with all premises. `erratum` says
     in one sentence what is wrong with the printed statement, which the run must then refute. `no_control` says in
     one line why a theorem's claim has no control. `full` and `large` are the parameters of the larger scales.
+
+    >>> @claim(rows=())
+    ... def young(key):
+    ...     '''A product is at most half the sum of the squares.
+    ...
+    ...     For all real a and b, ab is at most (a^2 + b^2) / 2.'''
+    ...     a, b = jax.random.normal(key, (2, 100))
+    ...     yield at_most("products", (a * b - (a**2 + b**2) / 2).max(), bound=0.0)
+    >>> run(young).verdict
+    'holds'
     """
 
     def make(function: Callable) -> Claim:

@@ -17,6 +17,8 @@ from corollary.evidence._device import device_kind
 from corollary.evidence._evidence import Evidence, verdict, versions
 from corollary.evidence._staleness._tracer import Tracer
 
+MOST = 10_000  # checks and figures of one claim
+
 
 def run(
     claim: Claim,
@@ -26,7 +28,11 @@ def run(
     report: Callable[[Check | Figure], None] = lambda item: None,
     **overrides: Any,
 ) -> Evidence:
-    """Measure a claim: its checks in a float64 scope, with the key of `seed`; `report` hears of each as it comes."""
+    """Measure a claim: its checks in a float64 scope, with the key of `seed`; `report` hears of each as it comes.
+
+    >>> run(claims()["foundations.matrices.algebra"], seed=3).verdict
+    'holds'
+    """
     return measure(claim, seed, scale, claim.values(scale, overrides), report)
 
 
@@ -46,8 +52,9 @@ def measure(
     report: Callable[[Check | Figure], None],
     *,
     trace: bool = False,
+    caught: type[BaseException] = Exception,
 ) -> Evidence:
-    """Measure a claim at parameters that are bound already. Whatever it raises becomes an error in the evidence.
+    """Measure a claim at parameters that are bound already. What it raises is an error in the evidence, if `caught`.
 
     With `trace` the evidence says which definitions of ours were called.
     """
@@ -62,18 +69,29 @@ def measure(
                 if not isinstance(item, Check | Figure):
                     raise TypeError(f"A claim yields checks and figures, not {type(item).__name__}.")
                 report(item)  # first: what cannot be written down must not get into the evidence
+                if len(checks) + len(figures) == MOST:
+                    raise ValueError(f"A claim yields at most {MOST:,} checks and figures.")
                 (checks if isinstance(item, Check) else figures).append(item)
-    except Exception as problem:
-        error = f"{type(problem).__name__}: {problem} ({_place(problem, claim)})"
+    except caught as problem:
+        error = f"{described(problem)} ({_place(problem, claim)})"
     seconds = time.perf_counter() - clock
     made = evidence_of(claim, seed, scale, values, tuple(checks), tuple(figures), error, seconds, started)
     calls = tuple(sorted(map(":".join, tracer.called))) if tracer else None
     return replace(made, device=jax.default_backend(), calls=calls)
 
 
-def _place(problem: Exception, claim: Claim) -> str:
+def described(problem: BaseException) -> str:
+    """The kind of an exception and what it says, also if it cannot say it."""
+    try:
+        said = str(problem)
+    except BaseException:  # of its own making: it must not take the run with it
+        said = "(it cannot say what)"
+    return f"{type(problem).__name__}: {said}"
+
+
+def _place(problem: BaseException, claim: Claim) -> str:
     """Where it was raised: the last line of the claim's own file, since what lies below is often not ours."""
-    frames = traceback.extract_tb(problem.__traceback__)
+    frames = traceback.extract_tb(problem.__traceback__) or traceback.extract_stack()
     own = [f for f in frames if f.filename == claim.function.__code__.co_filename]
     last = (own or frames)[-1]
     return f"{last.name}, line {last.lineno}"

@@ -2,7 +2,6 @@
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
 from multiprocessing import connection
 from typing import NamedTuple
 
@@ -12,31 +11,21 @@ from corollary.evidence._device import device_kind
 from corollary.evidence._errors import ParameterError, UserError
 from corollary.evidence._evidence import Evidence, versions
 from corollary.evidence._index import FILES
-from corollary.evidence._process import Worker, physical_memory, uninterrupted
+from corollary.evidence._process import TOO_LARGE, Worker, physical_memory, uninterrupted
 from corollary.evidence._store import Store
+from corollary.evidence._task import Task
 
 TICK = 0.5  # seconds between two looks at the workers' time and memory
 START_TRIES = 3
-
-
-@dataclass(frozen=True)
-class Task:
-    """One claim to measure at one seed, with all its parameters."""
-
-    claim_id: str
-    module: str
-    seed: int
-    scale: str
-    parameters: dict = field(hash=False)
-    file: str | None = None  # of a module that was loaded from a path
-    trace: bool = False  # whether the evidence must say what was called
+MOST_TASKS = 1_000_000
 
 
 class Outcome(NamedTuple):
-    """Evidence as it comes, and whether the store had it already."""
+    """Evidence as it comes, whether the store had it already, and what the claim left changed in its process."""
 
     evidence: Evidence
     cached: bool
+    leaks: tuple[str, ...] = ()
 
 
 def tasks(
@@ -55,7 +44,9 @@ def tasks(
     for seed in seeds:
         if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed < 2**63:
             raise ParameterError(f"A seed is a whole number from 0 to 2^63 - 1, got {seed!r}.")
-    made = []
+    made, claims = [], list(claims)
+    if len(claims) * len(seeds) > MOST_TASKS:
+        raise ParameterError(f"One run measures at most {MOST_TASKS:,} results: ask for fewer seeds or claims.")
     for claim in claims:
         try:
             values = claim.values(scale, overrides)
@@ -97,42 +88,53 @@ def verify(
 
 def _verify(queue, store, jobs, fresh, time_limit, memory_limit, on_event) -> Iterator[Outcome]:
     workers: list[Worker] = []
-    stillborn = 0
+    stillborn, again = 0, set()  # `again`: places of tasks that get a second try in a fresh worker
+    queue = deque(enumerate(queue))
     try:
         while queue or any(w.task for w in workers):
             while queue and sum(w.task is not None for w in workers) < jobs:
-                task = queue.popleft()
+                place, task = queue.popleft()
                 known = None if fresh else _known(store, task)
                 if known is not None:
                     yield Outcome(known, True)
                 else:
-                    _idle(workers).deal(task)
+                    worker = _idle(workers, jobs, memory_limit)
+                    worker.place = place
+                    worker.deal(task)
             busy = [w for w in workers if w.task]
             if not busy:
                 break  # the rest was known
-            connection.wait([end for w in busy for end in (w.connection, w.process.sentinel)], timeout=TICK)
+            connection.wait([end for w in busy for end in (w.end, w.process.sentinel)], timeout=TICK)
             for worker in busy:
                 task = worker.task
                 evidence = worker.listen(on_event)
                 problem = None if evidence else worker.problem(time_limit, memory_limit)
                 if problem:
-                    worker.end()
+                    worker.close()
                     workers.remove(worker)
                     if worker.dead and not worker.ready:  # no fault of the task's
                         stillborn += 1
                         _give_up_after(stillborn, problem)
-                        queue.appendleft(task)
+                        queue.appendleft((worker.place, task))
+                    elif worker.results and worker.place not in again and _inherited(worker, problem):
+                        again.add(worker.place)
+                        queue.appendleft((worker.place, task))
                     else:
                         evidence = worker.cut_short(problem)
                 if evidence:
-                    worker.task, stillborn = None, 0
+                    leaks, worker.task, stillborn = tuple(worker.leaks), None, 0
                     store.put(evidence)
-                    yield Outcome(evidence, False)
+                    yield Outcome(evidence, False, leaks)
     finally:
         for worker in workers:
-            worker.process.kill()  # all of them before waiting for any
+            worker.kill()  # all of them before waiting for any
         for worker in workers:
-            worker.end()
+            worker.close()
+
+
+def _inherited(worker: Worker, problem: str) -> bool:
+    """Whether what went wrong may be due to the tasks that this worker had before."""
+    return worker.foul is not None or problem.startswith(TOO_LARGE)
 
 
 def _known(store: Store, task: Task) -> Evidence | None:
@@ -143,15 +145,17 @@ def _known(store: Store, task: Task) -> Evidence | None:
     return found
 
 
-def _idle(workers: list[Worker]) -> Worker:
-    """A worker without a task: one that is there, or a new one."""
+def _idle(workers: list[Worker], jobs: int, memory_limit: float | None) -> Worker:
+    """A worker without a task: one that is there, or a new one on the share of the cores that is free."""
     for worker in [w for w in workers if not w.task]:
-        if worker.process.is_alive():
+        if worker.process.is_alive() and not worker.worn(memory_limit):
             return worker
-        worker.end()
+        worker.close()
         workers.remove(worker)
+    taken = {worker.share for worker in workers}
+    share = next(i for i in range(jobs) if i not in taken)
     with uninterrupted():
-        workers.append(Worker())
+        workers.append(Worker(share, jobs))
     return workers[-1]
 
 

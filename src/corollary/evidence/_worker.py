@@ -1,21 +1,21 @@
 """The worker's end of a run: a process that measures the claims it is dealt, one at a time.
 
-It speaks in pairs (kind, text): "ready" when it can take tasks; then per task "start", "check" and "figure" as JSON
-as they come, and at last "end" with the evidence as JSON, or "error" with a sentence.
+It speaks in messages (deal, kind, text), where the deal is the name that its parent gave the task: "ready" when it can
+take tasks; then per task "start", "check" and "figure" as JSON as they come, "leak" for each thing that the claim left
+changed in this process, and at last "end" with the evidence as JSON, or "error" with a sentence.
 """
 
 import hashlib
-import itertools
 import json
 import multiprocessing
 import os
 import platform
-import signal
+import socket
 import sys
 import threading
 import warnings
 from dataclasses import asdict
-from multiprocessing.connection import Connection, wait
+from multiprocessing.connection import wait
 from pathlib import Path
 
 from corollary.evidence._check import Check
@@ -23,8 +23,12 @@ from corollary.evidence._claim import _REGISTRY, Claim
 from corollary.evidence._code import code_version, sources
 from corollary.evidence._evidence import _plain, to_json
 from corollary.evidence._index import load
-from corollary.evidence._run import measure
+from corollary.evidence._leaks import leaked, state
+from corollary.evidence._lines import send
+from corollary.evidence._run import described, measure
 from corollary.evidence._staleness._cache import directory
+from corollary.evidence._task import Task
+from corollary.evidence._tree import MARK, end_tree
 
 #: Set where the user has not. XLA's log says nothing that the evidence does not, except for a fatal error; several
 #: workers on one accelerator must not each reserve most of its memory at the start.
@@ -35,22 +39,23 @@ ENVIRONMENT = {"TF_CPP_MIN_LOG_LEVEL": "3", "XLA_PYTHON_CLIENT_PREALLOCATE": "fa
 BREATH = 50
 
 
-def work(connection: Connection) -> None:
+def work(end: socket.socket) -> None:
     """Serve tasks until the other end closes."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent, which then ends us
-    threading.Thread(target=_die_with_parent, daemon=True).start()
+    threading.Thread(target=_die_with_parent, args=(os.environ.get(MARK, ""),), daemon=True).start()
     os.dup2(2, 1)  # what a claim prints must not get between the lines that the command prints
     for name, value in ENVIRONMENT.items():
         os.environ.setdefault(name, value)
     sources().digest  # noqa: B018 - a look at the sources as they are now, when they are about to be imported
     cache_compilations()
+    pid = os.getpid()
     try:
-        connection.send(("ready", ""))
-        for count in itertools.count(1):
-            connection.send(_serve(connection, connection.recv()))
+        send(end, "", "ready", "")
+        for count, line in enumerate(end.makefile("rb"), 1):
+            deal, task = json.loads(line)
+            _serve(end, pid, deal, Task(**task))
             if count % BREATH == 0:
                 sys.modules["jax"].clear_caches()
-    except (EOFError, ConnectionError):
+    except OSError:  # the other end is gone
         return
 
 
@@ -60,24 +65,36 @@ def find(claim_id: str, module: str, file: str | None) -> Claim:
     return _REGISTRY[claim_id]
 
 
-def _serve(connection: Connection, task) -> tuple[str, str]:
+def _serve(end: socket.socket, pid: int, deal: str, task: Task) -> None:
+    def say(kind: str, text: str) -> None:
+        if os.getpid() != pid:
+            os._exit(1)  # a child of the claim's own, which would answer, and take tasks, in our name
+        send(end, deal, kind, text)
+
     try:
         claim = find(task.claim_id, task.module, task.file)
     except Exception as error:
-        return "error", f"The module {task.module} cannot be imported: {type(error).__name__}: {error}"
+        say("error", f"The module {task.module} cannot be imported: {described(error)}")
+        return
     code_version(claim.module, claim.name)  # before its time begins
-    connection.send(("start", ""))
+    before = state()
+    say("start", "")
 
     def report(item):
         text = json.dumps(_plain(asdict(item)), allow_nan=False)
-        connection.send(("check" if isinstance(item, Check) else "figure", text))
+        say("check" if isinstance(item, Check) else "figure", text)
 
-    return "end", to_json(measure(claim, task.seed, task.scale, task.parameters, report, trace=task.trace))
+    # nobody presses Ctrl-C here: even an interrupt is the claim's own
+    found = measure(claim, task.seed, task.scale, task.parameters, report, trace=task.trace, caught=BaseException)
+    for name in leaked(before, state(), claim.module):
+        say("leak", name)
+    say("end", to_json(found))
 
 
-def _die_with_parent() -> None:
-    """A parent that is killed cannot end its workers; they notice."""
+def _die_with_parent(mark: str) -> None:
+    """A parent that is killed cannot end its workers; they notice, and end what they have started."""
     wait([multiprocessing.parent_process().sentinel])
+    end_tree(os.getpid(), mark)
     os._exit(1)
 
 

@@ -1,20 +1,27 @@
 """A corpus of words in which pairs of symbols are merged, with the counts kept up to date."""
 
 from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator
 from itertools import pairwise
 
 Pair = tuple[int, int]
 
 
 class Corpus:
-    """Words as lists of symbols. `pairs` has how often each pair of neighbours occurs, overlaps included."""
+    """Words as lists of symbols. `pairs` has how often each pair occurs among the `neighbours` of a word: all of them,
+    overlaps included, unless told."""
 
-    def __init__(self, words: list[list[int]], counts: list[int]):
-        self.words, self.counts = words, counts
+    def __init__(
+        self,
+        words: list[list[int]],
+        counts: list[int],
+        neighbours: Callable[[list[int]], Iterable[Pair]] = pairwise,
+    ):
+        self.words, self.counts, self.neighbours = words, counts, neighbours
         self.pairs: dict[Pair, int] = defaultdict(int)
         self.where: dict[Pair, set[int]] = defaultdict(set)
         for i, (word, count) in enumerate(zip(words, counts, strict=True)):
-            for pair in pairwise(word):
+            for pair in neighbours(word):
                 self.pairs[pair] += count
                 self.where[pair].add(i)
 
@@ -33,15 +40,26 @@ class Corpus:
             if len(new) == len(old):  # an earlier merge took the pair apart
                 continue
             merged += count * (len(old) - len(new))
-            for p in pairwise(old):
+            for p in self.neighbours(old):
                 self.pairs[p] -= count
                 changed.add(p)
-            for p in pairwise(new):
+            for p in self.neighbours(new):
                 self.pairs[p] += count
                 self.where[p].add(i)
                 changed.add(p)
             self.words[i] = new
         return changed, merged
+
+
+def apart(word: list[int]) -> Iterator[Pair]:
+    """The pairs of neighbours that a merge would take: in a run of one symbol every second pair, from left to right."""
+    free = 0
+    for i, (a, b) in enumerate(pairwise(word)):
+        if a != b:
+            yield a, b
+        elif i >= free:
+            yield a, b
+            free = i + 2
 
 
 def joined(word: list[int], pair: Pair, symbol: int) -> list[int]:

@@ -15,7 +15,7 @@ from scipy.special import xlogy
 
 from corollary._validate import one_of, whole
 from corollary.catalog import implements
-from corollary.language._merging import Corpus
+from corollary.language._merging import Corpus, apart
 from corollary.language._utf8 import check_ids, check_text, check_words, from_utf8, utf8
 
 MARKER, UNKNOWN = "##", "[UNK]"
@@ -57,7 +57,8 @@ class WordPiece:
         Starts from the characters and merges the pair that raises the log-likelihood of the corpus most, every symbol
         drawn independently with its frequency; with `by="ratio"` the one with the largest `count(ab) / (count(a)
         count(b))`, which is often given as the rule and favours what occurs once. Of equal ones the more frequent is
-        taken, then the one that came up first. Pairs that occur less than `least` times are left alone.
+        taken, then the one that came up first. Pairs that occur less than `least` times are left alone; in a run of one
+        symbol only the occurrences count that a merge would take, every second one.
         """
         score = SCORES[one_of("by", by, tuple(SCORES))]
         table, size, least = check_words(words), whole("size", size, 1), whole("least", least, 1)
@@ -66,7 +67,7 @@ class WordPiece:
         special = 256 if fallback else 1
         if size < special + len(ids):
             raise ValueError(f"size must be at least {special + len(ids)} to hold all characters, got {size}.")
-        corpus, pairs = Corpus(spelled, list(table.values())), _Pairs()
+        corpus, pairs = Corpus(spelled, list(table.values()), apart), _Pairs()
         pieces, singles = list(ids), np.zeros(size - special + 1)
         for word, count in zip(corpus.words, corpus.counts, strict=True):
             np.add.at(singles, word, count)

@@ -10,8 +10,8 @@ from corollary.onnx import _model
 from corollary.onnx._table import OnnxError
 
 PROBABILITIES = ("Softmax", "Sigmoid", "LogSoftmax")
-# what may stand between probabilities and an output: a name, a type, a list of names for the columns, a choice
-AFTER = ("Identity", "Cast", "ZipMap", "ArgMax")
+# what may stand between probabilities and an output: a name, a type, a sum of 1, names of columns, a choice
+AFTER = ("Identity", "Cast", "Normalizer", "ZipMap", "ArgMax")
 
 
 class Input(NamedTuple):
@@ -95,8 +95,8 @@ def take_off_probabilities(model, output=None) -> str | None:
         return None
     before = _before(model, last)
     if before is not None:
-        taken.insert(0, last.op_type)
-        value = before
+        value, kind = before
+        taken.insert(0, kind)
     if not taken:
         return None
     _rename(model, output, value)
@@ -107,20 +107,18 @@ def _producer(model, value):
     return next((node for node in model.graph.node if value in node.output), None)
 
 
-def _before(model, last) -> str | None:
-    """The name of the logits that an operator makes probabilities of; None if it does not."""
+def _before(model, last) -> tuple[str, str] | None:
+    """The name of the logits that an operator makes probabilities of, and how; None if it does not."""
     if last.op_type in PROBABILITIES:
-        return last.input[0]
+        return last.input[0], last.op_type
     if last.op_type == "Concat" and len(last.input) == 2:  # the probabilities of two classes, 1 - p and p
         first, second = (_producer(model, name) for name in last.input)
         complement = first is not None and first.op_type == "Sub" and first.input[1] == last.input[1]
-        return second.input[0] if complement and second is not None and second.op_type == "Sigmoid" else None
-    if last.op_type == "LinearClassifier":
-        return _scores(model, last)
-    return None
+        return (second.input[0], "Sigmoid") if complement and second and second.op_type == "Sigmoid" else None
+    return _scores(model, last) if last.op_type == "LinearClassifier" else None
 
 
-def _scores(model, classifier) -> str | None:
+def _scores(model, classifier) -> tuple[str, str] | None:
     """The scores of a linear classifier, one for two classes, without the transformation behind them."""
     from onnx import helper, numpy_helper
 
@@ -132,12 +130,12 @@ def _scores(model, classifier) -> str | None:
     how.s = b"NONE"
     scores = classifier.output[1]
     if kind == b"SOFTMAX":
-        return scores
+        return scores, "Softmax"
     second = f"{scores}_of_the_second_class"
     model.graph.initializer.append(numpy_helper.from_array(np.asarray([1], np.int64), f"{second}_index"))
     place = list(model.graph.node).index(classifier) + 1
     model.graph.node.insert(place, helper.make_node("Gather", [scores, f"{second}_index"], [second], axis=1))
-    return second
+    return second, "Sigmoid"
 
 
 def _rename(model, output, value) -> None:

@@ -27,10 +27,11 @@ def from_onnx(path, example, output=None, parameters=None) -> Network:
 
     With several inputs `example` is a dictionary by their names, or a tuple in the order of the graph: one example of
     each, without the axis of examples. An input that has no such axis is a constant of the network, and stays what it
-    is in `example`. Parameters are the floating-point tensors that the graph uses as weights: in products and
-    convolutions, as scale and shift of a normalisation, as embeddings, or added or multiplied in as arrays; `parameters`
-    names them where this is not right. `output` names an output, or any value inside the graph, such as the logits
-    before a last softmax.
+    is in `example`.
+
+    Parameters are the floating-point tensors that the graph uses as weights: in products and convolutions, as scale and
+    shift of a normalisation, as embeddings, or added or multiplied in as arrays; `parameters` names them where this is
+    not right. `output` names an output, or any value inside the graph, such as the logits before a last softmax.
     """
     proto = _graph.load(path)
     output = _graph.only_output(proto, output)
@@ -125,8 +126,7 @@ def _axis(declared, example) -> int | None:
         return free[0]
     if 0 in places:
         raise OnnxError(
-            f"the ONNX graph was exported for a fixed batch of {shape[0]}: export it for one or any number of "
-            "examples."
+            f"the ONNX graph was exported for a fixed batch of {shape[0]}: export it for one or any number of examples."
         )
     if fits(shape) and (not shape or None not in shape[:1]):
         return None
@@ -211,9 +211,7 @@ def _by_onnxruntime(model, output, inputs):
     try:
         options = onnxruntime.SessionOptions()
         options.log_severity_level = 4
-        session = onnxruntime.InferenceSession(
-            model.SerializeToString(), options, providers=["CPUExecutionProvider"]
-        )
+        session = onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
         typed = {n: np.asarray(v).astype(onnx.helper.tensor_dtype_to_np_dtype(kinds[n])) for n, v in inputs.items()}
         (out,) = session.run([output], typed)
     except Exception as error:  # onnxruntime has its own kinds

@@ -32,6 +32,7 @@ WEIGHTS = {
     "LinearRegressor": (1, 2),
 }
 ELEMENTWISE = ("Add", "Mul")
+PRODUCTS = ("MatMul", "Gemm", "Conv", "ConvTranspose", "Einsum")
 # what only rearranges a tensor: a weight that passes through is still a weight
 THROUGH = (
     *("Transpose", "Reshape", "Flatten", "Squeeze", "Unsqueeze", "Identity", "Cast", "CastLike", "Expand", "Slice"),
@@ -42,7 +43,7 @@ SMALL = 64  # constants of at most so many numbers stay in the graph, where shap
 
 
 def stored(graph: Graph, taken: frozenset = frozenset()) -> Graph:
-    """The graph with all tensors that it holds among its own: constants of nodes, of graphs in nodes, quantised ones."""
+    """The graph with all that it holds among its own tensors: constants, those of graphs in nodes, quantised ones."""
     nodes, tensors = [], dict(graph.tensors)
     for node in graph.nodes:
         if node.op == "Constant" and _is_array(node["value"]):
@@ -123,7 +124,7 @@ def split(graph: Graph, names=None, read=None) -> tuple[dict, dict]:
 
 def used(nodes, tensors) -> tuple[set[str], set[str]]:
     """The names of the tensors that reach an input that weights enter by, and of those that are statistics."""
-    weights, statistics = set(), set()
+    weights, statistics, products = set(), set(), set()
 
     def visit(nodes, source):
         for node in nodes:  # in the order of computation, as ONNX requires
@@ -136,6 +137,10 @@ def used(nodes, tensors) -> tuple[set[str], set[str]]:
                 weights.update(held[i] if i < len(held) else ())
             for i in STATISTICS.get(node.op, ()):
                 statistics.update(held[i] if i < len(held) else ())
+            if node.op in PRODUCTS:
+                products.update(node.outputs)
+            if node.op == "Add" and products & set(node.inputs):  # the bias of one unit is a single number
+                weights.update(n for names in held for n in names if tensors[n].ndim)
             if node.op in ELEMENTWISE:
                 weights.update(n for names in held for n in names if tensors[n].size > 1)
             for graph in node.attributes.values():

@@ -58,9 +58,8 @@ def _parsed(what, read, onnx):
 
 
 def _external(model):
-    from onnx.external_data_helper import ExternalDataInfo, _get_all_tensors, uses_external_data
-
-    return [ExternalDataInfo(t).location for t in _get_all_tensors(model) if uses_external_data(t)]
+    """The files that the initialisers of a model lie in."""
+    return [entry.value for t in model.graph.initializer for entry in t.external_data if entry.key == "location"]
 
 
 def read(source) -> Model:

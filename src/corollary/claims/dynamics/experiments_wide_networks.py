@@ -95,11 +95,11 @@ def teacher_and_student(key, *, n: Size = 60, dim: Size = 4, teacher: Size = 4, 
 
 
 @claim(rows=("E09.14",))
-def fitted_and_right(key, *, n: Size = 24, dim: Size = 5, tests: Size = 300, width: Size = 512, steps: Count = 400):
+def fitted_and_right(key, *, n: Size = 20, dim: Size = 6, tests: Size = 300, width: Size = 1024, steps: Count = 300):
     r"""An over-parametrised network fits noisy labels and still predicts, as well as regression with its kernel.
 
     ReLU network of signs and pairs with many more weights than labels, both layers trained on $x_1+x_2^2$ plus
-    noise of deviation 0.05, unit vectors. $\lambda_{\min}(K)>0$ certifies that the kernel interpolates; the
+    noise of deviation 0.1, unit vectors. $\lambda_{\min}(K)>0$ certifies that the kernel interpolates; the
     network's test error is that of the kernel's interpolant within a fifth. Interpolating alone does not do it: the
     polynomial of degree $n-1$ of least norm passes through the same labels.
     """
@@ -109,7 +109,7 @@ def fitted_and_right(key, *, n: Size = 24, dim: Size = 5, tests: Size = 300, wid
         x_key, e_key, key = jax.random.split(key, 3)
         x = unit_rows(x_key, (n + tests, dim))
         truth = x[:, 0] + x[:, 1] ** 2
-        y = truth[:n] + 0.05 * jax.random.normal(e_key, (n,))
+        y = truth[:n] + 0.1 * jax.random.normal(e_key, (n,))
         kernel = limit_kernel(x, x[:n], activation="relu")
         values = jnp.linalg.eigvalsh(kernel[:n])
 
@@ -134,6 +134,8 @@ def fitted_and_right(key, *, n: Size = 24, dim: Size = 5, tests: Size = 300, wid
     smallest, (fitted, by_powers), nets, wide, polynomial = measure(key)
     yield at_least("smallest eigenvalue of the kernel", smallest, 1e-6)
     yield at_most("training error of the networks", fitted, 1e-3)
+    # The outputs of a network differ from the kernel's by O(1/√m), by 1 or 2 % of its squared error at this width. That
+    # is what they add, give or take 2(0.02/8)^(1/2) for the mean of eight: 0.1, half of what is allowed.
     yield equal("mean test error of the networks over that of the kernel", jnp.mean(nets) / wide, 1.0, rtol=0.2)
     yield at_most("training error of the polynomial", by_powers, 1e-3)
     yield control(

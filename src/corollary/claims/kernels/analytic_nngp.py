@@ -12,7 +12,7 @@ POINT = np.array([0.9, -0.7, 0.2])  # of squared norm 1.34
 
 
 @claim(rows=("B07.13", "B07.17", "T09.07"))
-def output_covariance(key, *, nets: Count = 10_000, width: Size = 40):
+def output_covariance(key, *, nets: Count = 20_000, width: Size = 40):
     r"""The outputs of a wide random network have the covariance of the recursion.
 
     $f^1=\frac{\sigma_w}{\sqrt d}W^1x+\sigma_bb^1$, $f^l=\frac{\sigma_w}{\sqrt{n_{l-1}}}W^l\phi(f^{l-1})+\sigma_bb^l$
@@ -47,6 +47,8 @@ def output_covariance(key, *, nets: Count = 10_000, width: Size = 40):
 
     found, squares = measure(jax.random.split(key, nets), jax.random.split(sign_key, nets))
     first = nngp(x, depth=0, weight_std=1.2, bias_std=0.3)
+    # of all nine the variance at the second point, erf, is nearest to its wrong value: 2.3 half-widths of the interval
+    # from 20,000 networks
     for name, samples in found.items():
         sigma = nngp(x, depth=1, activation=name, weight_std=1.2, bias_std=0.3)
         predicted = jnp.stack([sigma[0, 1], sigma[0, 2], sigma[1, 1]])

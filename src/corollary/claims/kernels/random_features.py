@@ -136,13 +136,15 @@ def gaussian_process(key, *, draws: Draws = 10_000):
     yield same_law("sum of three values, whole grid and those alone", total, alone, wrong=1.2 * np.asarray(alone))
     gaps = np.asarray(grid[1:])
     square = jnp.mean((whole[:, 1:] - whole[:, :1]) ** 2, 0)
-    yield rate("squared increments", gaps[:6], square[:6], 2.0, tolerance=0.05, along="distance")
+    # 2(1 - K) is d²(1 - d²/4 + …): up to d = 1/4 it bends by 1.5 % at most, a few thousandths of the slope, and the
+    # sampling errors of all distances are nearly the same
+    yield rate("squared increments", gaps[:5], square[:5], 2.0, tolerance=0.05, along="distance")
     jagged = jnp.mean((rough[:, 1:] - rough[:, :1]) ** 2, 0)
     increments, expected = (rough[:, 1:] - rough[:, :1]) ** 2, 2 * (1 - np.exp(-gaps))
     yield estimate("squared increments, rough", increments, expected, wrong=1.3 * expected)
     yield control(
         "the kernel exp(-(s - t)²/2): here exp(-|s - t|)",
-        rate("squared increments", gaps[:6], jagged[:6], 2.0, tolerance=0.05),
+        rate("squared increments", gaps[:5], jagged[:5], 2.0, tolerance=0.05),
     )
     rows = [
         {"t": float(t), "f(t)": float(v), "path": i, "kernel": name}
@@ -305,7 +307,7 @@ def printed_shift(key, *, features: Annotated[int, Range(12, 200)] = 30):
 
 
 @claim(rows=("B07.12",), full={"models": 2000})
-def ensemble(key, *, models: Annotated[int, Range(200, 10_000)] = 250, steps: Annotated[int, Range(200, 5000)] = 200):
+def ensemble(key, *, models: Annotated[int, Range(200, 10_000)] = 400, steps: Annotated[int, Range(200, 5000)] = 200):
     r"""Wide networks trained from different starts scatter about the kernel regression as the two kernels say.
 
     Networks with one hidden layer of ReLU in the tangent parametrisation, all layers trained by descent on four points.

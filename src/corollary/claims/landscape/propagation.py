@@ -84,9 +84,10 @@ def trainability(key, *, seeds: Size = 16, depth: Annotated[int, Range(6, 30)] =
     r"""A deep tanh network trains if its weights have Xavier's variance, and stands still if they are smaller.
 
     Full-batch gradient descent with one step size on the squared loss, the target being a smooth function of the
-    input; weights of variance $g/d$ with $g=1$ and $g=\frac14$. The loss has lost at least half of its initial value in
-    every run in the first case, and less than a hundredth in the second, where gradients shrink by the factor four per
-    layer. A network of two layers learns from the smaller weights too.
+    input; weights of variance $g/d$ with $g=1$ and $g=\frac18$. The loss has lost at least half of its initial value in
+    every run in the first case, and less than a hundredth in the second, where squared gradients shrink by the factor
+    eight per layer: of the order $8^{-11}$ they take longer than these steps to grow. (With $g=\frac14$ one network in
+    some hundreds gets away.) A network of two layers learns from the smaller weights too.
     """
     width, n = 20, 16
 
@@ -109,13 +110,13 @@ def trainability(key, *, seeds: Size = 16, depth: Annotated[int, Range(6, 30)] =
             last, values = jax.lax.scan(step, weights, None, length=steps)
             return loss(last) / values[0]
 
-        deep = jax.vmap(lambda g: jax.vmap(lambda k: one(k, g, depth))(keys))(jnp.array([1.0, 0.25]))
-        return *deep, jax.vmap(lambda k: one(k, 0.25, 2))(keys)
+        deep = jax.vmap(lambda g: jax.vmap(lambda k: one(k, g, depth))(keys))(jnp.array([1.0, 0.125]))
+        return *deep, jax.vmap(lambda k: one(k, 0.125, 2))(keys)
 
     good, small, shallow = measure(jax.random.split(key, seeds))
     yield at_most("loss at the end over the beginning, Xavier", good, 0.5)
-    yield at_least("loss at the end over the beginning, a quarter of the variance", small, 0.99)
+    yield at_least("loss at the end over the beginning, an eighth of the variance", small, 0.99)
     yield control(
         f"{depth} layers: here two",
-        at_least("loss at the end over the beginning, a quarter of the variance", shallow, 0.99),
+        at_least("loss at the end over the beginning, an eighth of the variance", shallow, 0.99),
     )

@@ -20,7 +20,7 @@ def decreasing_steps(key, *, starts: Count = 5, runs: Count = 400, steps: Count 
     them.
     """
     schedules = {
-        "2/(5+k)": inverse_time(2.0, 5.0),
+        "4/(10+k)": inverse_time(4.0, 10.0),
         "constant": lambda count: 0.5 + 0.0 * count,
         "1/k^2": inverse_power(1.0, 2.0),
     }
@@ -59,9 +59,12 @@ def decreasing_steps(key, *, starts: Count = 5, runs: Count = 400, steps: Count 
     yield at_most("the line: weighted sum", square, bound, along="step")
     yield at_least("the line: share of the bound after 200 steps", square[-1] / bound[-1], 0.99)
     weighted = (sums / jnp.cumsum(etas[0]))[:, at]
-    yield monotone("weighted average, steps 2/(5+k)", weighted, "decreasing", x=at + 1, along="step")
+    yield monotone("weighted average, steps 4/(10+k)", weighted, "decreasing", x=at + 1, along="step")
     yield monotone("mean squared gradient, worst start", falling[:, at].max(0), "decreasing", x=at + 1, along="step")
-    yield at_most("mean squared gradient at the end, steps 2/(5+k)", falling[:, -1], 2e-3)
+    # Near the minimum θ has the variance c²·0.7²/((2c - 1)k) after k steps c/k: with c = 4 and k = 2000 it is 0.0006.
+    # From π, where the gradient vanishes too, paths part as k^c: the share that is still near it has fallen as k^-4, to
+    # one in a million, where with c = 2 it would be one in two thousands, each of which adds up to 1/400.
+    yield at_most("mean squared gradient at the end, steps 4/(10+k)", falling[:, -1], 2e-3)
     yield at_least("constant step: mean squared gradient at the end", fixed[:, -1], 0.1)
     yield control("steps 1/k^2: sum is finite", at_most("squared gradient, some start", short[:, -1].max(), 2e-3))
     yield control("constant step: squares are not summable", at_most("squared gradient", fixed[:, -1], 2e-3))

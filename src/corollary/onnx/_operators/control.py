@@ -43,7 +43,10 @@ def loop(node, count, condition, *state):
             compiled = scanned(node, step, steps, condition, state)
             if compiled is not None:
                 return compiled
-        return written_out(step, steps, condition, list(state))
+        try:
+            return written_out(step, steps, condition, list(state))
+        except NotStatic:  # it may end early, which is seen when the program runs
+            pass
     return while_loop(step, count, condition, state)
 
 
@@ -56,12 +59,17 @@ def written_out(step, steps, condition, state):
         for values, value in zip(collected, more, strict=True):
             values.append(value)
         i += 1
-    return (*state, *(namespace(*values).stack(values) for values in collected or ()))
+    if collected is None:  # of no steps, arrays without entries
+        more = jax.eval_shape(
+            lambda: tuple(map(jnp.asarray, step(np.asarray(0, np.int64), np.asarray(True), state)[2]))
+        )
+        return (*state, *(np.zeros((0, *value.shape), value.dtype) for value in more))
+    return (*state, *(namespace(*values).stack(values) for values in collected))
 
 
 def settled(again):
     if not known(again):
-        raise NotStatic("a Loop that collects values, or that changes shapes, must know how often it runs.")
+        raise NotStatic("a Loop must know whether it goes on.")
     return again
 
 
@@ -113,13 +121,11 @@ def scan_by_batch(node, lengths, *values):
     if lengths is not None:
         raise node.refuse("with lengths of sequences")
     m, directions = node["num_scan_inputs"], node["directions"]
-    carried = len(values) - m
 
     def one(*values):
         return scan_of(node, values, m, directions, None, None, None)
 
     results = [one(*(value[i] for value in values)) for i in range(values[0].shape[0])]
-    del carried
     return tuple(namespace(*column).stack(column) for column in zip(*results, strict=True))
 
 

@@ -88,6 +88,5 @@ def mel_weight_matrix(node, bins, length, rate, low, high):
         rising, falling = np.arange(start, middle), np.arange(middle, end)
         weights[rising, k] = (rising - start) / max(middle - start, 1)
         weights[falling, k] = (end - falling) / max(end - middle, 1)
-        if start == middle:
-            weights[middle, k] = 1
+        weights[middle, k] = 1
     return weights.astype(_type(node["output_datatype"]))
