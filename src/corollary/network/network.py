@@ -191,8 +191,19 @@ class Network(eqx.Module):
         return from_sklearn(estimator, example)
 
     @classmethod
-    def from_torch(cls, module: Any, example: PyTree) -> "Network":
-        """A PyTorch module in its `eval` mode, called on batches; parameters are those that require gradients."""
+    def from_torch(cls, module: Any, example: PyTree, *, output: str | int | None = None) -> "Network":
+        """A PyTorch module in its `eval` mode, called on batches; parameters are those that require gradients.
+
+        `example` is one example, without an axis for the batch: an array, a tuple of arrays for several inputs, or a
+        dictionary of arrays for keyword inputs; `network(x)` takes the same. Of several outputs `output` names one, or
+        gives its number; without it that is "logits". Frozen parameters are buffers, tied ones are one parameter.
+
+        >>> import torch
+        >>> module = torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.ReLU(), torch.nn.Linear(4, 2)).eval()
+        >>> network = Network.from_torch(module, x[0])
+        >>> sorted(network.params), network(x[0]).shape
+        (['0.bias', '0.weight', '2.bias', '2.weight'], (2,))
+        """
         from corollary.network._torch import from_torch
 
-        return from_torch(module, example)
+        return from_torch(module, example, output)
