@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 
@@ -39,12 +40,12 @@ def from_onnx(path, example, output=None, parameters=None) -> Network:
     model = model._replace(graph=_weights.stored(model.graph))
     inputs = Inputs(proto, example)
     batch = inputs.batch(example)
-    ours, tensors = _trial(model, output, batch, inputs, proto)
-    params, buffers = _weights.split(model.graph, parameters, tensors)
+    params, buffers = _weights.split(model.graph, parameters, _read_by(model, output, batch, inputs))
     if not params:
         raise OnnxError("the ONNX graph has no parameters: no floating-point initialiser is used as a weight.")
     held = {n: t for n, t in model.graph.tensors.items() if n not in params and n not in buffers}
     model = model._replace(graph=model.graph._replace(tensors=held))
+    ours = _trial(model, output, batch, inputs, {**buffers, **params})
     axis = _axis_of_examples(proto, output, inputs, ours)
     checked = _agreement(proto, output, batch, ours, bool(model.notes))
     apply = Apply(model, output, inputs, axis, _digest(proto, params, buffers, output))
@@ -108,6 +109,10 @@ class Inputs:
         values = {each.name: jnp.asarray(given[each.name]).astype(each.dtype) for each in varying}
         return {**self.constants, **{n: jnp.expand_dims(v, self.axes[n]) for n, v in values.items()}}
 
+    def varying(self, batch) -> dict:
+        """The inputs of the graph that differ from example to example."""
+        return {name: value for name, value in batch.items() if name not in self.constants}
+
 
 def _axis(declared, example) -> int | None:
     """Where the axis of examples of an input is, which one example does not have; None if the input has none."""
@@ -147,20 +152,31 @@ class _Read(dict):
         return value
 
 
-def _trial(model, output, batch, inputs, proto):
-    """The output for one example, and the names of the tensors that were read on the way."""
-    tensors = _Read(model.graph.tensors)
-    try:
-        (out,) = function_of(model, (output,))(tensors, batch)
-    except OnnxError as error:
-        if not isinstance(error.__cause__, Exception):
-            raise
-        shapes = ", ".join(str(np.shape(v)[1:]) for n, v in batch.items() if n not in inputs.constants)
-        text = f"the ONNX graph does not run on one example of shape {shapes}: {error}"
-        raise OnnxError(text) from error
+def _read_by(model, output, batch, inputs) -> set[str]:
+    """The names of the tensors that are read on the way to the output, which is traced for one example."""
+    tensors, run = _Read(model.graph.tensors), function_of(model, (output,))
+
+    def traced(given):
+        try:
+            return run(tensors, {**inputs.constants, **given})
+        except OnnxError as error:
+            if not isinstance(error.__cause__, Exception):
+                raise
+            shapes = ", ".join(str(np.shape(v)[1:]) for v in given.values())
+            text = f"the ONNX graph does not run on one example of shape {shapes}: {error}"
+            raise OnnxError(text) from error
+
+    (out,) = jax.eval_shape(traced, inputs.varying(batch))
     if not hasattr(out, "shape"):
         raise OnnxError(f"the output {output!r} of the ONNX graph is no array: name another one with output=.")
-    return np.asarray(out), tensors.names
+    return tensors.names
+
+
+def _trial(model, output, batch, inputs, tensors) -> np.ndarray:
+    """The output for one example, compiled as a whole: operator by operator would take a program for each."""
+    run = function_of(model, (output,))
+    program = jax.jit(lambda tensors, given: run(tensors, {**inputs.constants, **given})[0])
+    return np.asarray(program(tensors, inputs.varying(batch)))
 
 
 def _axis_of_examples(model, output, inputs, out) -> int | None:
