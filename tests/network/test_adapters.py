@@ -173,7 +173,6 @@ def torch_net(fitted):
 
 def test_onnx(fitted, data, expected):
     onnx = pytest.importorskip("onnx", reason="onnx is not installed: pip install 'corollary[onnx]'")
-    pytest.importorskip("jaxonnxruntime", reason="jaxonnxruntime is not installed: pip install 'corollary[onnx]'")
     (w, v), (b, c) = fitted.coefs_, fitted.intercepts_
     stored = [onnx.numpy_helper.from_array(a, name) for name, a in dict(w=w, b=b, v=v, c=c).items()]
     graph = onnx.helper.make_graph(
