@@ -436,6 +436,13 @@ def test_modules_that_do_something_else_for_one_example():
     close(network(x), module(torch.as_tensor(x[None]))[1][:, 0].detach().numpy(), 1e-9)
 
 
+def test_standardised_weights():
+    def standardised(w):
+        return F.batch_norm(w.reshape(1, 3, 4), None, None, weight=w[:3], training=True, eps=1e-3)
+
+    compared(Each(POINTS, [standardised]), POINTS)
+
+
 def test_one_architecture_read_twice_is_one_compiled_function():
     first, second = (Network.from_torch(nn.Linear(3, 2), np.ones(3)) for _ in range(2))
     other = Network.from_torch(Of(torch.tanh), np.ones(3))

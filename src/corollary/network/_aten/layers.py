@@ -131,6 +131,14 @@ def batch_norm_by_statistics(input, weight, bias, running_mean, running_var, mom
     return normalisation.batch_norm(input, running_mean, running_var, weight, bias, eps), none, none
 
 
+@aten("_native_batch_norm_legit.no_stats")
+def batch_norm_of_itself(input, weight, bias, training, momentum, eps):
+    """By its own statistics, as weights are standardised; with examples they would see each other, which is found."""
+    axes = (0, *range(2, input.ndim))
+    mean, variance = jnp.mean(input, axes), jnp.var(input, axes)
+    return normalisation.batch_norm(input, mean, variance, weight, bias, eps), mean, lax.rsqrt(variance + eps)
+
+
 EXAMPLES = "examples"  # the axis of a batch that a graph is mapped over, where examples see each other
 
 
