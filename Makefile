@@ -6,7 +6,7 @@ RUN := $(VENV)/bin/python -m
 JOBS ?= $(shell $(PYTHON) -c "import os; print(min(os.cpu_count() or 1, 8))")
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: audit verify test test-quick lint format clean
+.PHONY: audit verify test test-quick zoo lint format clean
 
 # what `make verify` measures; CLAIMS='*' measures everything
 CLAIMS ?= linear.*
@@ -26,6 +26,10 @@ test: $(VENV)/.installed-dev lint
 test-quick: $(VENV)/.installed-dev
 	COROLLARY_SAMPLE=0 $(RUN) pytest -n $(JOBS) --dist worksteal -q tests/claims/test_claims.py \
 	  $$($(VENV)/bin/python tests/changed.py)
+
+# networks that others made, read from their packages, compared and audited; docs/results.md has the figures
+zoo: $(VENV)/.installed-zoo
+	$(RUN) pytest -q -m zoo --durations 0 tests/zoo
 
 lint: $(VENV)/.installed-dev
 	$(RUN) ruff check .
@@ -51,4 +55,10 @@ $(VENV)/.installed: pyproject.toml | $(VENV)/bin/python
 $(VENV)/.installed-dev: pyproject.toml | $(VENV)/bin/python
 	@cmp -s $< $@ || $(RUN) pip install --quiet --editable '.[dev]'
 	@cp $< $@
+	@cp $< $(VENV)/.installed
+
+$(VENV)/.installed-zoo: pyproject.toml | $(VENV)/bin/python
+	@cmp -s $< $@ || $(RUN) pip install --quiet --editable '.[zoo]'
+	@cp $< $@
+	@cp $< $(VENV)/.installed-dev
 	@cp $< $(VENV)/.installed

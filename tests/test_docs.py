@@ -54,3 +54,42 @@ def test_no_path_of_this_machine_in_the_files():
         if path.is_file() and path.suffix in suffixes:
             text = path.read_text(encoding="utf-8", errors="ignore")
             assert not any(place in text for place in here), path
+
+
+def test_every_kind_of_subject_in_the_documents_is_taken():
+    import equinox as eqx
+    import jax
+    import jax.numpy as jnp
+    import numpy as np
+
+    from corollary import Network, Subject
+
+    rng = np.random.default_rng(0)
+    x, images = rng.normal(size=(8, 4)).astype(np.float32), rng.normal(size=(8, 3, 5, 6)).astype(np.float32)
+    words, table = rng.integers(0, 7, (8, 6)), jnp.asarray(rng.normal(size=(7, 7)), jnp.float32)
+    names = {
+        "Subject": Subject,
+        "Network": Network,
+        "jnp": jnp,
+        "x": x,
+        "y": np.arange(8) % 3,
+        "weights": rng.uniform(size=8),
+        "class_weights": np.array([1.0, 2.0, 0.5]),
+        "tokens": words[:, :-1],
+        "mask": words[:, :-1] > 1,
+        "next_tokens": np.where(words[:, :-1] > 1, words[:, 1:], -100),
+        "language_model": Network(lambda w, x: w[x["tokens"]] * x["mask"][:, None], table),
+        "images": images,
+        "pixel_classes": rng.integers(0, 4, (8, 5, 6)),
+        "segmenter": eqx.nn.Conv2d(3, 4, 1, key=jax.random.key(0)),
+        "tagger": eqx.nn.Linear(4, 3, key=jax.random.key(1)),
+        "tags": rng.integers(0, 2, (8, 3)),
+        "goals": {"goal": rng.normal(size=(8, 3)), "scale": np.ones(8)},
+        "apply": lambda params, statistics, x: params * (x - statistics),
+        "params": jnp.ones(4),
+        "statistics": jnp.zeros(4),
+        "by_its_batch": lambda params, statistics, x: params * (x - x.mean(0)),
+    }
+    for line in "".join(blocks("docs/subjects.md", "python")).splitlines():
+        made = eval(compile(line, "docs/subjects.md", "eval"), names)
+        assert isinstance(made, Network) or np.isfinite(made.mean_loss())

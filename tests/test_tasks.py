@@ -84,7 +84,6 @@ def test_flax(names):
 
 def test_torch(names):
     torch = pytest.importorskip("torch", reason="torch is not installed: pip install 'corollary[torch]'")
-    pytest.importorskip("onnxscript")
     module = torch.nn.Sequential(torch.nn.Linear(4, 5), torch.nn.Tanh(), torch.nn.Linear(5, 2))
     kernel = do("The tangent kernel of a PyTorch module", names | {"torch_module": module})
     rows = []

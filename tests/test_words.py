@@ -14,6 +14,7 @@ PACKAGES = sorted(path.parent for path in SOURCE.rglob("__init__.pyi") if "claim
 # Names of the table's last column that mean something else here, with the reason. A function is named by its package.
 MEANT = {
     "model": {
+        "an ONNX model, as its own package says": ["onnx.run"],
         "a law of the next token, learned or not": [
             "language.beam_search",
             "language.exhaustive_search",
@@ -21,6 +22,7 @@ MEANT = {
             "language.sample_sequence",
             "language.sequence_log_probability",
         ],
+        "what Keras calls its own": ["Network.from_keras"],
         "how a tokeniser cuts words": ["language.Tokeniser", "language.Tokeniser.train"],
         "a hypothesis of the setting of learning, or a factorisation": [
             "foundations.FactorizationFit",

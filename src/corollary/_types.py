@@ -13,7 +13,9 @@ from jaxtyping import ArrayLike, Float
 Scalar: TypeAlias = Float[ArrayLike, ""]
 
 #: The losses of `corollary.network.LOSSES`.
-LossName: TypeAlias = Literal["cross_entropy", "squared", "absolute", "huber", "logistic", "hinge"]
+LossName: TypeAlias = Literal[
+    "cross_entropy", "binary_cross_entropy", "squared", "absolute", "huber", "logistic", "hinge"
+]
 
 #: What stands in the place of the loss: a name, `loss(output, target)` of one example, or a `BatchLoss`, which is a
 #: function of a network and a batch.

@@ -71,9 +71,22 @@ def audit(
             help="An ONNX file, or file.py:function that makes a Subject. Default: digits.", show_default=False
         ),
     ] = None,
-    train: Annotated[Path | None, typer.Option(help="Training data: NPZ with arrays x and y.")] = None,
-    test: Annotated[Path | None, typer.Option(help="Test data: NPZ with arrays x and y.")] = None,
-    loss: Annotated[str | None, typer.Option(help="cross_entropy or squared.")] = None,
+    train: Annotated[
+        Path | None, typer.Option(help="Training data: .npz, .csv or .parquet with x and y, or a folder of images.")
+    ] = None,
+    test: Annotated[Path | None, typer.Option(help="Test data, like the training data.")] = None,
+    loss: Annotated[str | None, typer.Option(help="cross_entropy, binary_cross_entropy, squared, ...")] = None,
+    inputs: Annotated[
+        list[str] | None,
+        typer.Option("--input", metavar="NAME=ARRAY", help="Which array feeds which input; may be repeated."),
+    ] = None,
+    output: Annotated[str | None, typer.Option(help="The output of the graph, where there are several.")] = None,
+    parameters: Annotated[
+        str | None, typer.Option(metavar="NAMES", help="The tensors that are trained, separated by commas.")
+    ] = None,
+    initial: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="The ONNX file of the network that training started from.")
+    ] = None,
     learning_rate: Annotated[float | None, typer.Option(help="The step of the training, if known.")] = None,
     batch_size: Annotated[int | None, typer.Option(help="The batch of the training, if known.")] = None,
     budget: Annotated[str, typer.Option(help="quick or full.")] = "quick",
@@ -94,7 +107,17 @@ def audit(
     known = {k: v for k, v in (("learning_rate", learning_rate), ("batch_size", batch_size)) if v is not None}
     with audit_progress(len(SECTIONS) + 1) as progress:
         progress("Reading the network" if network else "Training a network on the digits")
-        subject = load(network, train, test, loss, **known)
+        subject = load(
+            network,
+            train,
+            test,
+            loss,
+            inputs=_pairs("--input", inputs) if inputs else None,
+            output=output,
+            parameters=[name.strip() for name in parameters.split(",") if name.strip()] if parameters else None,
+            initial=initial,
+            **known,
+        )
         report = measure(subject, budget=budget, progress=progress)
     report.save(out)
     if as_json:
@@ -171,7 +194,7 @@ def verify(
         from corollary.evidence._store import Store, default_path
 
         _know(own)
-        given = _settings(settings or [])
+        given = _pairs("--set", settings or [])
         if figures is not None:
             _make_directory(figures)
         path = store or default_path()
@@ -330,16 +353,16 @@ def _say(words: list[str]) -> None:
         print(visible(f"corollary: {word}"), file=sys.stderr)
 
 
-def _settings(texts: list[str]) -> dict[str, str]:
+def _pairs(option: str, texts: list[str]) -> dict[str, str]:
     from corollary.evidence import ParameterError
 
     pairs = {}
     for text in texts:
         name, equals, value = (part.strip() for part in text.partition("="))
         if not (name and equals and value):
-            raise ParameterError(f"--set takes name=value, got {text!r}.")
+            raise ParameterError(f"{option} takes name=value, got {text!r}.")
         if pairs.setdefault(name, value) != value:
-            raise ParameterError(f"--set gives {name} two values, {pairs[name]} and {value}.")
+            raise ParameterError(f"{option} gives {name} two values, {pairs[name]} and {value}.")
     return pairs
 
 

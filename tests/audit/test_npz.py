@@ -1,5 +1,8 @@
 """Data files are read without running anything that is in them."""
 
+import io
+import zipfile
+
 import numpy as np
 import pytest
 
@@ -25,6 +28,15 @@ def damaged(path):
     path.write_bytes(raw)
 
 
+def enormous(path):
+    """A header that promises more than the file has."""
+    header = io.BytesIO()
+    np.lib.format.write_array_header_1_0(header, {"descr": "<f8", "fortran_order": False, "shape": (2**30, 2**10)})
+    with zipfile.ZipFile(path, "w") as file:
+        file.writestr("x.npy", header.getvalue())
+        file.writestr("y.npy", header.getvalue().replace(b"1073741824, 1024", b"4,              "))
+
+
 class Bomb:
     def __reduce__(self):
         return pytest.fail, ("the file ran code",)
@@ -37,7 +49,9 @@ class Bomb:
         (lambda p: p.write_bytes(b""), "is not a readable NPZ file"),
         (lambda p: p.write_bytes(b"some text, no arrays"), "is not a readable NPZ file"),
         (lambda p: np.savez(p, x=X), "must hold the arrays x and y: it lacks y and holds 'x'"),
-        (lambda p: np.savez(p, a=X), "must hold the arrays x and y: it lacks x and y and holds 'a'"),
+        (lambda p: np.savez(p, a=X), "must hold the arrays x and y: it lacks y and holds 'a'"),
+        (lambda p: np.savez(p, y=Y), "must hold the arrays x and y: it lacks x and holds 'y'"),
+        (enormous, "holds 8192.0 GiB, more than the 8 GiB that are read: give a part of the data"),
         (lambda p: np.savez(p), "and holds nothing"),
         (
             lambda p: np.savez(p, x=np.array([Bomb()]), y=Y),

@@ -13,6 +13,7 @@ import corollary
 from corollary import BatchLoss, Network
 from corollary.audit import Subject, SubjectError
 from corollary.audit import _checks as checks
+from corollary.audit._cost import Cost
 from corollary.evidence._errors import UserError
 
 N, D, K = 20, 4, 3
@@ -75,10 +76,10 @@ def test_at_other_parameters_the_compiled_programs_are_shared(params, data):
 
 def test_outputs_in_batches(params, monkeypatch):
     x = np.random.default_rng(2).normal(size=(23, D)).astype(np.float32)
-    whole = checks.outputs(apply, params, jnp.asarray(x))
+    whole = checks.outputs(apply, params, jnp.asarray(x), Cost(1, 1))
     monkeypatch.setattr(checks, "EXAMPLES", 5)
     # the same sums in programs of other shapes: rounding
-    np.testing.assert_allclose(checks.outputs(apply, params, jnp.asarray(x)), whole, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(checks.outputs(apply, params, jnp.asarray(x), Cost(1, 1)), whole, rtol=1e-5, atol=1e-6)
 
 
 @pytest.mark.parametrize(
@@ -205,7 +206,7 @@ REFUSED = {
     "whole outputs": (lambda p, d: made(p, d, function=lambda p, x: x.astype(int)), "one real array"),
     "images as outputs": (
         lambda p, d: made(p, d, function=lambda p, x: apply(p, x)[:, :, None]),
-        r"cross_entropy needs outputs of shape \(n, classes\) or \(n,\), got \(20, 3, 1\)",
+        r"train y must hold a class for each place, \(20, 3\) for outputs of shape \(20, 3, 1\)",
     ),
     "infinite outputs": (
         lambda p, d: made(p, d, function=lambda p, x: apply(p, x) / (x[:, :1] > 0)),
@@ -240,11 +241,14 @@ REFUSED = {
         "must have the structure of the network",
     ),
     "no step": (lambda p, d: made(p, d, learning_rate=0.0), "learning_rate must be positive, got 0.0"),
-    "batch too large": (lambda p, d: made(p, d, batch_size=N + 1), "batch_size must be from 1 to 20, got 21"),
+    "no batch": (lambda p, d: made(p, d, batch_size=0), "batch_size must be at least 1, got 0"),
     "history of several axes": (lambda p, d: made(p, d, history=d[0]), r"history 'loss' must have shape \(steps,\)"),
     "no test data": (lambda p, d: made(p, d).error("test"), "this subject has no test data"),
     "unknown split": (lambda p, d: made(p, d).error("half"), "split must be one of 'train', 'test', got 'half'"),
-    "other inputs later": (lambda p, d: made(p, d).predict(d[0][:, 1:]), r"x must have shape \(n, 4\), got \(20, 3\)"),
+    "other inputs later": (
+        lambda p, d: made(p, d).predict(d[0][:, 1:]),
+        r"x must have examples of shape \(4,\), got \(3,\)",
+    ),
 }
 
 

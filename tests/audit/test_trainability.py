@@ -180,7 +180,9 @@ def test_noise_out_of_reach_is_not_waited_for():
 
 def test_kernel_of_a_part_is_better_conditioned():
     whole = _found(_subject(), QUICK)["condition of the tangent kernel"].value
-    part = _found(_subject(), Budget("less", 256, 8, 256, 120))["condition of the tangent kernel"].value
+    part = _found(_subject(), Budget("less", examples=256, kernel=8, products=256, work=1e12))[
+        "condition of the tangent kernel"
+    ].value
     assert part < whole
 
 
@@ -353,8 +355,8 @@ def test_drawn_start_has_an_interval_over_draws():
 
 def test_part_of_the_data_has_an_interval_that_holds_the_whole():
     subject = _subject(data=_data(512))
-    part = _found(subject, Budget("less", 64, 8, 64, 120))
-    whole = _found(subject, Budget("more", 512, 8, 512, 120))
+    part = _found(subject, Budget("less", examples=64, kernel=8, products=64, work=1e12))
+    whole = _found(subject, Budget("more", examples=512, kernel=8, products=512, work=1e12))
     for name in ("signal by layer", "gradient by layer", "scale of the inputs"):
         low, high = part[name].interval
         # at 95 %: twice as wide is beyond chance

@@ -1,6 +1,7 @@
-"""One small network, built in each library, is one subject: the same outputs, loss, gradients and audit."""
+"""One small network, built in each library, is one subject: the same outputs, loss and gradients.
 
-from itertools import islice
+That its audit is the same too is held in test_doors.py.
+"""
 
 import equinox as eqx
 import jax
@@ -11,8 +12,6 @@ from sklearn.neural_network import MLPClassifier, MLPRegressor
 
 from corollary import Network, Subject
 from corollary.audit import SubjectError
-from corollary.audit.run import BUDGETS
-from corollary.audit.sections import minimum, noise
 
 N, D, HIDDEN, CLASSES = 30, 5, 7, 3
 
@@ -43,22 +42,12 @@ def expected(fitted, data):
     delta = (p - np.eye(CLASSES)[y]) / N
     back = delta @ v.T * (1 - hidden**2)
     gradient = {"w": x.T @ back, "b": back.sum(axis=0), "v": hidden.T @ delta, "c": delta.sum(axis=0)}
-    with jax.enable_x64(True):
-        params = [jnp.asarray(a) for a in (w, b, v, c)]
-        network = Network(lambda p, x: jnp.tanh(x @ p[0] + p[1]) @ p[2] + p[3], params)
-        return logits, loss, gradient, numbers(Subject(network, "cross_entropy", data))
-
-
-def numbers(subject):
-    """What the audit finds that does not depend on the order of the parameters: norm, curvatures, noise scale."""
-    key, quick = jax.random.key(0), BUDGETS["quick"]
-    found = [*islice(minimum.findings(subject, quick, key), 3), *islice(noise.findings(subject, quick, key), 1)]
-    return np.array([f.value for f in found])
+    return logits, loss, gradient
 
 
 def same(subject, expected, names, *, transposed, rtol):
     """`names` are the leaves of the gradient in the order w, b, v, c; some libraries keep weights transposed."""
-    logits, loss, gradient, audited = expected
+    logits, loss, gradient = expected
     # rounding of sums of a few terms of size one, times the roughly ten operations of this network
     atol = rtol
     np.testing.assert_allclose(subject.outputs(), logits, rtol=rtol, atol=atol)
@@ -68,8 +57,6 @@ def same(subject, expected, names, *, transposed, rtol):
     for name, leaf in zip("wbvc", leaves, strict=True):
         leaf = leaf.T if transposed and leaf.ndim == 2 else leaf
         np.testing.assert_allclose(leaf, gradient[name], rtol=rtol, atol=atol)
-    # Lanczos begins elsewhere when the parameters are in another order, and stops at residuals of 1e-4: squared
-    np.testing.assert_allclose(numbers(subject), audited, rtol=1e-6, atol=1e-6 * audited[1])
     assert subject.size == D * HIDDEN + HIDDEN + HIDDEN * CLASSES + CLASSES
     assert subject.classes == CLASSES
 
@@ -176,7 +163,6 @@ def test_flax_refuses_other_things(data):
 
 def torch_net(fitted):
     torch = pytest.importorskip("torch", reason="torch is not installed: pip install 'corollary[torch]'")
-    pytest.importorskip("onnxscript", reason="torch exports to ONNX with onnxscript, which is not installed")
     net = torch.nn.Sequential(torch.nn.Linear(D, HIDDEN), torch.nn.Tanh(), torch.nn.Linear(HIDDEN, CLASSES)).double()
     with torch.no_grad():
         for layer, w, b in zip((net[0], net[2]), fitted.coefs_, fitted.intercepts_, strict=True):
@@ -187,7 +173,6 @@ def torch_net(fitted):
 
 def test_onnx(fitted, data, expected):
     onnx = pytest.importorskip("onnx", reason="onnx is not installed: pip install 'corollary[onnx]'")
-    pytest.importorskip("jaxonnxruntime", reason="jaxonnxruntime is not installed: pip install 'corollary[onnx]'")
     (w, v), (b, c) = fitted.coefs_, fitted.intercepts_
     stored = [onnx.numpy_helper.from_array(a, name) for name, a in dict(w=w, b=b, v=v, c=c).items()]
     graph = onnx.helper.make_graph(
@@ -219,7 +204,7 @@ def test_torch(fitted, data, expected):
         (lambda: Network.from_torch(len, data[0][0]), "must be a torch.nn.Module"),
         (lambda: Network.from_torch(torch.nn.Tanh(), data[0][0]), "has no parameters that require gradients"),
         (lambda: Network.from_torch(net, data[0].astype(str)[0]), "must hold numbers"),
-        (lambda: Network.from_torch(net, data[0][0, 1:]), "could not be exported"),
+        (lambda: Network.from_torch(net, data[0][0, 1:]), "could not be called on a batch of one example"),
     ):
         with pytest.raises((TypeError, ValueError), match=sentence):
             bad()
@@ -244,9 +229,8 @@ def test_torch_frozen_and_unused_parameters(fitted, data):
 
 
 def test_torch_convolutional_network(data):
-    """In float32, with running statistics, which are no parameters, and GELU, which ONNX defines by other operators."""
+    """In float32, with running statistics, which are no parameters, and GELU."""
     torch = pytest.importorskip("torch", reason="torch is not installed: pip install 'corollary[torch]'")
-    pytest.importorskip("onnxscript", reason="torch exports to ONNX with onnxscript, which is not installed")
     nn = torch.nn
     torch.manual_seed(0)
     net = nn.Sequential(
@@ -298,7 +282,7 @@ def test_sklearn_refuses(data):
     x, y = data
     with pytest.raises(ValueError, match="is not fitted"):
         Subject.from_sklearn(MLPClassifier(), data)
-    with pytest.raises(TypeError, match="must be an MLPClassifier or an MLPRegressor, got int"):
+    with pytest.raises(TypeError, match="must be an estimator of scikit-learn, got int"):
         Subject.from_sklearn(1, data)
     with pytest.warns(match="converge"):
         several = MLPClassifier((4,), max_iter=2).fit(x, np.stack([y > 0, y > 1], 1).astype(int))

@@ -10,6 +10,7 @@ from sklearn.metrics import log_loss
 from corollary.network.losses import (
     LOSSES,
     absolute,
+    binary_cross_entropy,
     cross_entropy,
     hinge,
     huber,
@@ -62,6 +63,33 @@ def test_cross_entropy_at_many_places_is_their_mean():
     np.testing.assert_allclose(cross_entropy(logits, classes), expected.mean(), rtol=1e-12)
 
 
+def test_places_that_do_not_count_and_classes_first_as_in_pytorch():
+    torch = pytest.importorskip("torch")
+    logits, classes = RNG.normal(size=(6, 5, 3)), RNG.integers(0, 3, (6, 5))
+    classes[2, 1:] = classes[4, 3] = -100
+    expected = torch.nn.functional.cross_entropy(torch.tensor(logits).reshape(-1, 3), torch.tensor(classes).reshape(-1))
+    np.testing.assert_allclose(cross_entropy(logits, classes), float(expected), rtol=1e-12)
+    np.testing.assert_allclose(jax.jit(cross_entropy)(logits, classes), float(expected), rtol=1e-12)
+    first = RNG.normal(size=(3, 6, 5))
+    expected = torch.nn.functional.cross_entropy(torch.tensor(first)[None], torch.tensor(classes)[None])
+    np.testing.assert_allclose(cross_entropy(first, classes), float(expected), rtol=1e-12)
+    assert cross_entropy(logits, np.full((6, 5), -100)) == 0
+    assert np.isfinite(jax.grad(cross_entropy)(logits, np.full((6, 5), -100))).all()
+    with pytest.raises(ValueError, match="target must hold labels from 0 to 2, got -100"):
+        cross_entropy(logits[0, 0], -100)
+    with pytest.raises(ValueError, match="target must hold labels from 0 to 2, got -1 at index"):
+        cross_entropy(logits, np.full((6, 5), -1))
+
+
+def test_binary_cross_entropy_is_the_mean_over_the_outputs():
+    torch = pytest.importorskip("torch")
+    for y in ((Y > 0).astype(float), SHARES):
+        expected = torch.nn.functional.binary_cross_entropy_with_logits(torch.tensor(F), torch.tensor(y))
+        np.testing.assert_allclose(binary_cross_entropy(F, y), float(expected), rtol=1e-12)
+    np.testing.assert_allclose(binary_cross_entropy(F[None], Y > 0), binary_cross_entropy(F, Y > 0), rtol=1e-12)
+    assert binary_cross_entropy(np.array([1e4, -1e4]), np.array([0, 1])) == 1e4
+
+
 def test_losses_of_margins():
     np.testing.assert_allclose(jax.vmap(logistic)(F[:, 0], SIGNS), np.log1p(np.exp(-SIGNS * F[:, 0])), rtol=1e-10)
     np.testing.assert_allclose(jax.vmap(hinge)(F[:, :1], SIGNS), optax.hinge_loss(F[:, 0], SIGNS), rtol=1e-12)
@@ -93,6 +121,8 @@ def test_targets_are_looked_at_before_training():
         (lambda: cross_entropy(F[0], np.ones(3)), "the probabilities in a target must sum to 1, got 3.0"),
         (lambda: cross_entropy(F[0], np.array([2.0, -1, 0])), r"target must be in \[0, 1\]"),
         (lambda: cross_entropy(0.3, 2.0), r"target must be in \[0, 1\], got 2.0"),
+        (lambda: binary_cross_entropy(F, Y.T > 0), r"the shape of the output, \(20, 3\), got \(3, 20\)"),
+        (lambda: binary_cross_entropy(F, Y), r"target must be in \[0, 1\]"),
         (lambda: logistic(F[0], 1.0), "logistic takes one output and one label"),
         (lambda: hinge(F[0, 0], np.ones(2)), r"hinge takes one output and one label, got shapes \(\) and \(2,\)"),
     ],

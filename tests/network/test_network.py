@@ -6,6 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from corollary.landscape import hessian
 from corollary.network import Network
 
 RNG = np.random.default_rng(0)
@@ -62,3 +63,20 @@ def test_notes_and_refusals():
     assert Network(affine, PARAMS, notes=["read so"]).notes == ("read so",)
     with pytest.raises(TypeError, match="apply must be a function of parameters and an example, got dict"):
         Network(PARAMS, affine)
+
+
+def test_parameters_as_haiku_has_them():
+    """`apply(params, rng, x)` behind a lambda; leaves that are whole numbers or None are not parameters."""
+
+    def apply(params, rng, x):
+        assert rng is None
+        layer = params["linear"]
+        return (x @ layer["w"] + layer["b"])[..., params["order"]] * params["times"]
+
+    params = {"linear": {"w": W, "b": np.ones(3)}, "order": np.array([2, 0]), "times": 3, "unused": None}
+    network = Network(lambda params, x: apply(params, None, x), params, batched=True)
+    expected = 3 * (X @ W + 1)[:, [2, 0]]
+    np.testing.assert_allclose(jax.vmap(network)(X), expected, rtol=1e-12)
+    curvature = hessian(network, "squared", (X, expected))
+    assert curvature.size == W.size + 3
+    assert float(curvature.value()) < 1e-30  # rounding, squared

@@ -1,4 +1,5 @@
 from ._errors import SubjectError as SubjectError
+from .files import read_data as read_data
 from .finding import Finding as Finding
 from .finding import Premise as Premise
 from .finding import Section as Section

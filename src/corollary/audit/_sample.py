@@ -9,15 +9,6 @@ from scipy import stats
 
 from corollary.network.batches import each
 
-FEW = 8
-# numbers of per-example gradients that are held at once
-HELD = 1 << 25
-
-
-def held(subject) -> int:
-    """How many examples' gradients are held at once."""
-    return max(1, min(64, HELD // subject.size))
-
 
 def some(data, count: int, key):
     """At most `count` examples, drawn without replacement; all of them, in order, when there are no more."""
@@ -37,22 +28,16 @@ def interval(values, total: int | None = None, z: float = 1.96) -> tuple[float, 
     return float(values.mean() - error), float(values.mean() + error)
 
 
-def curvature_examples(subject, budget, key):
-    """So many training examples that the products of one Lanczos run stay within the budget's work, 64 at least."""
-    few = jax.tree.map(lambda a: a[:FEW], subject.train)
-    lowered = jax.jit(partial(_value, subject.objective)).lower(subject.params, few)
-    forward = (lowered.cost_analysis() or {}).get("flops", 0) / few[0].shape[0]
-    # a product with the Hessian differentiates the forward and the backward pass, three times the forward pass in all,
-    # and its linear part has two terms for each product
-    product = 6 * max(forward, 2 * subject.size)
-    return some(subject.train, max(64, min(budget.examples, int(budget.work / (budget.products * product)))), key)
+def numbers_of(x, most: int):
+    """The floating-point inputs of some examples in rows, about `most` numbers in all; None if there are none."""
+    leaves = [a.reshape(a.shape[0], -1) for a in jax.tree.leaves(x) if jnp.issubdtype(a.dtype, np.floating)]
+    if not leaves:
+        return None
+    step = -(-sum(a.size for a in leaves) // most)
+    return np.concatenate([np.asarray(a[::step], float) for a in leaves], axis=1)
 
 
-def _value(objective, params, data):
-    return objective(params, data)
-
-
-def quadratic_forms(objective, params, data, vector, batch: int = 256):
+def quadratic_forms(objective, params, data, vector, batch: int):
     """v · ∇²ℓ v for every example, `vector` like `params`: what the Rayleigh quotient of a mean averages over."""
 
     def second(examples):

@@ -2,50 +2,86 @@
 
 import importlib.util
 import sys
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+import jax
+
 from corollary.audit._errors import SubjectError, sentences
-from corollary.audit.npz import read_npz
+from corollary.audit.files import class_names, read_data
 from corollary.audit.subject import Subject
-from corollary.network import Network
+from corollary.network import LOSSES, Network
 from corollary.network.apart import first_line
 
+NEEDS = "an ONNX file needs its training data: --train FILE, an .npz, .csv or .parquet file or a folder of images."
+DESCRIBE = "--train, --loss, --input, --output, --parameters and --initial describe an ONNX file: name the file first."
 
-def load(what: str | None, train=None, test=None, loss: str | None = None, **known) -> Subject:
-    """The subject: the digits for None, what `file.py:function` returns, or an ONNX file with `train` and `loss`."""
+
+def load(
+    what: str | None,
+    train=None,
+    test=None,
+    loss: str | None = None,
+    *,
+    inputs: Mapping[str, str] | None = None,
+    output: str | None = None,
+    parameters: Sequence[str] | None = None,
+    initial=None,
+    **known,
+) -> Subject:
+    """The subject: the digits for None, what `file.py:function` returns, or an ONNX file with its data and its loss.
+
+    Of an ONNX file: `inputs` says which array of the data feeds which input, `output` names an output, `parameters`
+    what is trained, and `initial` is the file of the network that training started from.
+    """
+    described = (train, test, loss, inputs, output, parameters, initial)
     if what is None:
-        if train is not None or loss is not None:
-            raise SubjectError("--train and --loss describe an ONNX file: name the file first.")
+        if any(value is not None for value in described):
+            raise SubjectError(DESCRIBE)
         from corollary.audit.digits import digits_subject
 
         return digits_subject()
     name, colon, function = what.rpartition(":")
     if colon and name.endswith(".py"):
+        if any(value is not None for value in described):
+            raise SubjectError(f"{DESCRIBE[: DESCRIBE.index(':')]}: a function makes its subject with them itself.")
         return _made(Path(name), function)
     if not what.endswith(".onnx"):
         raise SubjectError(f"a network is an .onnx file or file.py:function, got {what!r}.")
-    if not Path(what).is_file():
-        raise SubjectError(f"{what} is not a file.")
+    for file in (what, initial):
+        if file is not None and not Path(file).is_file():
+            raise SubjectError(f"{file} is not a file.")
     if train is None:
-        raise SubjectError("an ONNX file needs its training data: --train train.npz with the arrays x and y.")
+        raise SubjectError(NEEDS)
     if loss is None:
-        raise SubjectError("an ONNX file needs its loss: --loss cross_entropy or --loss squared.")
-    data = read_npz(train), None if test is None else read_npz(test)
+        raise SubjectError(f"an ONNX file needs its loss: --loss NAME, one of {', '.join(LOSSES)}.")
+    # the classes of the test images have the numbers of the training images
+    classes = class_names(train) if Path(train).is_dir() else None
+    data = [None if path is None else read_data(path, inputs=inputs, classes=classes) for path in (train, test)]
+    example = jax.tree.map(lambda a: a[0], data[0][0])
     with sentences():
-        return Subject(*_onnx(what, loss, data[0][0]), *data, **known)
+        network = _onnx(what, loss, example, output, parameters)
+        start = None if initial is None else _onnx(str(initial), loss, example, output, parameters)
+        subject = Subject(network, loss, *data, initial=start, **known)
+    if classes is not None:
+        numbered = ", ".join(f"{name} {i}" for i, name in enumerate(classes))
+        subject.notes += (f"the classes are the folders, in the order of their names: {numbered}.",)
+    return subject
 
 
-def _onnx(path, loss, x):
-    """The network and its loss. The cross-entropy applies a last softmax or sigmoid itself, so it is taken off."""
+def _onnx(path, loss, example, output, parameters) -> Network:
+    """The network. A cross-entropy applies a last softmax or sigmoid itself, so it is taken off."""
     from corollary.network import _graph
 
-    model = _graph.load(path)
-    taken = _graph.take_off_probabilities(model) if loss == "cross_entropy" else None
-    network = Network.from_onnx(model, x[0])
+    model, taken = _graph.load(path), None
+    if loss in ("cross_entropy", "binary_cross_entropy") and output is None:
+        taken = _graph.take_off_probabilities(model)
+    network = Network.from_onnx(model, example, output=output, parameters=parameters)
     if taken is None:
-        return network, loss
-    note = f"the last {taken} of the graph was taken off, because the cross-entropy applies it itself."
-    return Network(network.apply, network.params, network.buffers, notes=(note, *network.notes)), loss
+        return network
+    note = f"the last {taken} of the graph was taken off, because the loss applies it itself."
+    options = {"batched": network.batched, "notes": (note, *network.notes), "recomputed": network.recomputed}
+    return Network(network.apply, network.params, network.buffers, **options)
 
 
 def _made(path: Path, function: str) -> Subject:

@@ -1,17 +1,23 @@
-"""Data from files: arrays `x` and `y` in NumPy's NPZ format, never pickled objects, which could run code."""
+"""Arrays from NumPy's NPZ format: never pickled objects, which could run code, and no more than memory has room for."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from os import PathLike
 from pathlib import Path
 
 import numpy as np
 
 from corollary.audit._errors import SubjectError
+from corollary.audit._table import TARGET, WEIGHTS, chosen, require_room
 
 
-def read_npz(path: str | PathLike) -> tuple[np.ndarray, np.ndarray]:
-    """The arrays `x` and `y` of an NPZ file; one sentence if the file is missing, damaged, incomplete or pickled."""
+def read_npz(path: str | PathLike, inputs: Mapping[str, str] | None = None) -> tuple:
+    """`(x, y)` or `(x, y, weights)` from the arrays of these names in an NPZ file; one sentence if that fails.
+
+    Without an array `x` every other array is an input of its own name, and `x` a dictionary of them. `inputs` says
+    which array feeds which input: `{"ids": "input_ids"}`.
+    """
     path = Path(path)
     if not path.is_file():
         raise SubjectError(f"{path} is not a file.")
@@ -24,24 +30,47 @@ def read_npz(path: str | PathLike) -> tuple[np.ndarray, np.ndarray]:
     if not isinstance(loaded, np.lib.npyio.NpzFile):
         raise SubjectError(f"{path} holds a single array: save x and y in one file with numpy.savez.")
     with loaded:
-        missing = [name for name in ("x", "y") if name not in loaded.files]
-        if missing:
-            held = ", ".join(map(repr, loaded.files)) or "nothing"
+        names = list(loaded.files)
+        missing = [name for name in ("x", TARGET) if name not in names and (name == TARGET or not _others(names))]
+        if missing and inputs is None:
+            held = ", ".join(map(repr, names)) or "nothing"
             raise SubjectError(
                 f"{path} must hold the arrays x and y: it lacks {' and '.join(missing)} and holds {held}."
             )
-        return _array(path, loaded, "x"), _array(path, loaded, "y")
+        wanted = _wanted(names, inputs)
+        require_room(path, sum(_bytes(path, loaded, name) for name in wanted if name in names))
+        return chosen(path, {name: _array(path, loaded, name) for name in wanted if name in names}, inputs)
+
+
+def _others(names):
+    return [name for name in names if name not in (TARGET, WEIGHTS)]
+
+
+def _wanted(names, inputs):
+    fed = list(inputs.values()) if inputs is not None else ["x"] if "x" in names else _others(names)
+    return dict.fromkeys([*fed, TARGET, WEIGHTS])
+
+
+def _bytes(path, loaded, name) -> int:
+    """The size of an array by its header, which is read alone."""
+    try:
+        with loaded.zip.open(f"{name}.npy") as file:
+            version = np.lib.format.read_magic(file)
+            read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+            shape, _, dtype = read(file)
+    except Exception:
+        raise SubjectError(f"{name} in {path} is damaged: write the file again.") from None
+    if dtype.hasobject:
+        raise SubjectError(
+            f"{name} in {path} holds pickled Python objects, which are not loaded: save an array of numbers."
+        )
+    if dtype.kind not in "fiub":
+        raise SubjectError(f"{name} in {path} must hold numbers, got dtype {dtype}.")
+    return int(np.prod(shape, dtype=object)) * dtype.itemsize
 
 
 def _array(path, loaded, name) -> np.ndarray:
     try:
-        array = loaded[name]
-    except Exception as error:
-        if "allow_pickle" in str(error):
-            raise SubjectError(
-                f"{name} in {path} holds pickled Python objects, which are not loaded: save an array of numbers."
-            ) from None
+        return loaded[name]
+    except Exception:
         raise SubjectError(f"{name} in {path} is damaged: write the file again.") from None
-    if array.dtype.kind not in "fiub":
-        raise SubjectError(f"{name} in {path} must hold numbers, got dtype {array.dtype}.")
-    return array

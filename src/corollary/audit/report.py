@@ -78,7 +78,7 @@ def _facts(subject: dict) -> str:
         return short(error) if subject["classes"] is None else f"{100 * error:.2f} %"
 
     kind = "regression" if subject["classes"] is None else f"{subject['classes']} classes"
-    inputs = " × ".join(map(str, subject["inputs"])) or "1"
+    inputs = " and ".join(" × ".join(map(str, shape)) or "1" for shape in subject["inputs"])
     word = "mean squared error" if subject["classes"] is None else "error"
     facts = [
         (f"{subject['parameters']:,}", f"parameters in {subject['leaves']} arrays"),

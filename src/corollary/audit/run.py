@@ -23,8 +23,8 @@ SECTIONS = ("trainability", "regime", "minimum", "noise")
 class Budget:
     """How much may be spent.
 
-    Examples for passes over the data, examples for kernels, products of one Lanczos run, and the floating-point
-    operations that all its products may take together.
+    Examples for passes over the data, examples for kernels, products of one Lanczos run, the floating-point operations
+    that each of these may take, and the numbers that may be held at once. `_plan` makes of them what a network gets.
     """
 
     name: str
@@ -32,11 +32,12 @@ class Budget:
     kernel: int
     products: int
     work: float
+    memory: int = 2**29
 
 
 BUDGETS = {
     "quick": Budget("quick", examples=2048, kernel=256, products=120, work=1.5e12),
-    "full": Budget("full", examples=16384, kernel=1024, products=1000, work=1e15),
+    "full": Budget("full", examples=16384, kernel=1024, products=1000, work=1e15, memory=2**31),
 }
 
 
@@ -100,7 +101,7 @@ def summary(subject: Subject) -> dict:
     out = {
         "parameters": subject.size,
         "leaves": len(jax.tree.leaves(subject.params)),
-        "inputs": list(subject.train[0].shape[1:]),
+        "inputs": [list(a.shape[1:]) for a in jax.tree.leaves(subject.train[0])],
         "loss": subject.loss_name,
         "classes": subject.classes,
         "learning_rate": subject.learning_rate,
@@ -108,7 +109,7 @@ def summary(subject: Subject) -> dict:
         "notes": list(subject.notes),
     }
     for split in subject.splits:
-        out[split] = {"examples": int(subject.data(split)[0].shape[0]), "loss": subject.mean_loss(split)}
+        out[split] = {"examples": subject.count(split), "loss": subject.mean_loss(split)}
         try:
             out[split]["error"] = subject.error(split)
         except ValueError:  # a loss of one's own may not say what an error is

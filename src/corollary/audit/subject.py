@@ -22,13 +22,16 @@ from jaxtyping import Array, ArrayLike, Float, Int, Num, PyTree
 
 from corollary._types import LossLike, NetworkLike
 from corollary._validate import one_of, positive, real, whole
-from corollary.audit import _checks, _losses
+from corollary.audit import _checks, _data, _losses
+from corollary.audit._cost import cost
 from corollary.audit._errors import SubjectError, sentences
 from corollary.network.apart import first_line, require_apart
 from corollary.network.loss import ExampleLoss, of_examples
+from corollary.network.losses import IGNORED
 from corollary.network.parts import matched, require_network, split
 
 SPLITS = ("train", "test")
+_WORDS = {"train": "training", "test": "test"}
 
 
 class Apply(eqx.Module):
@@ -54,17 +57,27 @@ class Objective(eqx.Module):
 class Subject:
     r"""A network with its loss and its data, checked.
 
-    `network(x)` takes one example and returns an array: any Equinox module, or a `corollary.Network`. `loss` is a name
-    such as `"cross_entropy"` (class labels; outputs are logits, one per class, or a single one for two classes) and
-    `"squared"` (half the squared distance), or a function of one output and one target. `train` and `test` are pairs
-    `(x, y)` of arrays. What is known of the training makes more of the audit possible: `init(key)` draws a new network,
-    `initial` is the network that training started from, `learning_rate` and `batch_size` are its step and batch,
-    `history` maps names such as `"loss"` to their course (an array alone is the loss). `trainable` selects the
-    parameters, all real floating-point arrays by default.
+    `network(x)` takes one example, an array or a pytree of arrays, and returns an array: any Equinox module, or a
+    `corollary.Network`. `loss` is a name, or a function of one output and one target:
 
-    `train` and `test` hold the data in the form the loss takes: floating-point inputs in the type of the parameters,
-    targets of the squared loss in the shape of the outputs. `notes` are sentences of an adapter about what it took for
-    what. One sentence in a `SubjectError` says what does not fit.
+    - `"cross_entropy"`: class labels (n,), outputs are logits, one per class, or a single one for two classes. Outputs
+      with places (n, ..., k), tokens say, take a label per place (n, ...), -100 where there is none, and the loss is
+      the mean over all places with one; (n, k, ...) with the classes first, as for images in PyTorch, is found by the
+      shapes, and where both fit the last axis is taken.
+    - `"binary_cross_entropy"`: several labels at once, or masks: targets 0 or 1 in the shape of the outputs.
+    - `"squared"`, half the squared distance, `"absolute"`, `"huber"`: targets in the shape of the outputs.
+
+    `train` and `test` are pairs `(x, y)`, or triples `(x, y, weights)` with a number for each example: the loss is then
+    the weighted mean. Weights of classes are `class_weights[y]`. Under a loss of one's own `y` may be a pytree.
+
+    What is known of the training makes more of the audit possible: `init(key)` draws a new network, `initial` is the
+    network that training started from, `learning_rate` and `batch_size` are its step and batch, `history` maps names
+    such as `"loss"` to their course (an array alone is the loss). `trainable` selects the parameters, all real
+    floating-point arrays by default.
+
+    `train` and `test` hold the data in the form the loss takes, and no more examples than can be looked at in minutes:
+    `count` says how many were given. `notes` are sentences about what was taken for what. One sentence in a
+    `SubjectError` says what does not fit.
 
     >>> Subject(network, "squared", data, learning_rate=0.1).size
     21
@@ -74,8 +87,8 @@ class Subject:
         self,
         network: NetworkLike,
         loss: LossLike,
-        train: tuple[ArrayLike, ArrayLike],
-        test: tuple[ArrayLike, ArrayLike] | None = None,
+        train: tuple,
+        test: tuple | None = None,
         *,
         init: Callable | None = None,
         initial: NetworkLike | None = None,
@@ -88,26 +101,16 @@ class Subject:
             require_network(network)
             self.loss_name = loss if isinstance(loss, str) else "custom"
             self.loss = of_examples(loss, who="the audit")
-            self._trainable = trainable
+            self.trainable = trainable
             self.params, fixed = split(network, trainable)
             self.dtype = jnp.result_type(*jax.tree.leaves(self.params))
             self.objective = Objective(Apply(fixed), self.loss)
-            self.train = self._data("train", train)
-            self._row = _checks.output_shape(self.apply, self.params, self.train[0])
-            self._targets = self._with_targets("train")
-            self.test = None
-            if test is not None:
-                self.test = self._data("test", test)
-                if self.test[0].shape[1:] != self.train[0].shape[1:]:
-                    raise SubjectError(
-                        f"the test examples must have the shape of the training examples, {self.train[0].shape[1:]}, "
-                        f"got {self.test[0].shape[1:]}."
-                    )
-                self._with_targets("test")
+            self.notes: tuple[str, ...] = tuple(getattr(network, "notes", ()))
+            self._read(train, test)
             self._look_at_outputs()
             require_apart(self.network, self.train[0])
             if loss == "cross_entropy":
-                _checks.no_probabilities(self._outputs["train"])
+                _checks.no_probabilities(self._outputs["train"], self._targets.axis)
             _checks.mean_loss(self.loss, self._outputs["train"], self.train[1])
             self.init = self._initialiser(init)
             self.initial_params = None
@@ -115,10 +118,54 @@ class Subject:
                 start = split(initial, trainable, name="initial").params
                 self.initial_params = matched("initial", start, self.params)
             self.learning_rate = None if learning_rate is None else float(positive("learning_rate", learning_rate))
-            n = self.train[0].shape[0]
-            self.batch_size = None if batch_size is None else whole("batch_size", batch_size, 1, n)
+            self.batch_size = None if batch_size is None else whole("batch_size", batch_size)
+            if self.batch_size is not None and self.batch_size > self.count():
+                self.notes += (
+                    f"the batches of the training had {self.batch_size} examples, more than the {self.count()} given: "
+                    "these were taken for a part of the training data.",
+                )
             self.history = _history(history)
-        self.notes: tuple[str, ...] = getattr(network, "notes", ())
+
+    def _read(self, train, test):
+        """The data in the form that the loss takes, as many as can be looked at."""
+        given = {"train": train} if test is None else {"train": train, "test": test}
+        parts = {name: _data.taken_apart(name, data) for name, data in given.items()}
+        x = {name: _data.inputs(f"{name} x", part[0], self.dtype) for name, part in parts.items()}
+        self._counts = {name: _data.count(value) for name, value in x.items()}
+        row = _checks.output_shape(self.apply, self.params, x["train"])
+        if test is not None and not _data.same_kind(x["test"], x["train"]):
+            raise SubjectError(
+                f"the test examples must have the shape of the training examples, {_data.spelled(x['train'])}, "
+                f"got {_data.spelled(x['test'])}."
+            )
+        self.cost = cost(self.network, x["train"])
+        found = {
+            name: _losses.targets(f"{name} y", self.loss_name, part[1], (self._counts[name], *row), self.dtype)
+            for name, part in parts.items()
+        }
+        self._targets = found["train"]
+        self.notes += () if self._targets.note is None else (self._targets.note,)
+        weights = {
+            name: _data.weights(f"{name} weights", part[2], found[name].counted, self._counts[name], self.dtype)
+            for name, part in parts.items()
+        }
+        self.weighted = any(w is not None for w in weights.values())
+        if self.weighted:
+            self.loss = self.loss._replace(function=_data.Weighted(self.loss.function))
+            self.objective = Objective(self.apply, self.loss)
+        self.train = self.test = None
+        for i, name in enumerate(parts):
+            target = found[name].y
+            if self.weighted:
+                even = jnp.ones(self._counts[name], self.dtype)
+                target = target, even if weights[name] is None else weights[name]
+            data = _data.looked_at((x[name], target), self.cost, int(np.prod(row)), jax.random.key(i))
+            setattr(self, name, data)
+            if _data.count(data) < self._counts[name]:
+                self.notes += (
+                    f"of {self._counts[name]} {_WORDS[name]} examples {_data.count(data)}, drawn at random, were "
+                    "looked at: all of them would take too long or too much memory.",
+                )
 
     @property
     def network(self) -> NetworkLike:
@@ -152,45 +199,76 @@ class Subject:
         """The names of the data there are."""
         return SPLITS if self.test is not None else SPLITS[:1]
 
-    def data(self, split: str = "train") -> tuple[Float[Array, "..."], Num[Array, "..."]]:
-        """The pair `(x, y)` of `"train"` or `"test"`."""
+    def count(self, split: str = "train") -> int:
+        """How many examples were given, of which `data` may hold a part."""
+        self.data(split)
+        return self._counts[split]
+
+    def data(self, split: str = "train") -> tuple:
+        """Inputs and targets of `"train"` or `"test"` as the loss takes them: targets `(y, weights)` if weighted."""
         with sentences():
             one_of("split", split, SPLITS)
         if split not in self.splits:
             raise SubjectError("this subject has no test data: give it test=(x, y).")
         return self.train if split == "train" else self.test
 
-    def outputs(self, split: str | Float[ArrayLike, "..."] = "train") -> Float[Array, "..."]:
-        """The outputs for the data of a split, or for an array of inputs."""
+    def targets(self, split: str = "train") -> PyTree:
+        """The targets alone, without weights."""
+        y = self.data(split)[1]
+        return y[0] if self.weighted else y
+
+    def outputs(self, split: str | PyTree = "train") -> Float[Array, "..."]:
+        """The outputs for the data of a split, or for inputs."""
         if isinstance(split, str):
             self.data(split)
             return self._outputs[split]
-        x = self._inputs("x", split)
-        if x.shape[1:] != self.train[0].shape[1:]:
-            raise SubjectError(f"x must have shape (n, {', '.join(map(str, self.train[0].shape[1:]))}), got {x.shape}.")
-        return _checks.outputs(self.apply, self.params, x)
+        with sentences():
+            x = _data.inputs("x", split, self.dtype)
+        if not _data.same_kind(x, self.train[0]):
+            wanted = _data.spelled(self.train[0])
+            raise SubjectError(f"x must have examples of shape {wanted}, got {_data.spelled(x)}.")
+        return _checks.outputs(self.apply, self.params, x, self.cost)
 
-    def predict(self, x: str | Float[ArrayLike, "..."] = "train") -> Num[Array, "..."]:
-        """The class of each example, a number from 0; for a regression the outputs."""
+    def predict(self, x: str | PyTree = "train") -> Num[Array, "..."]:
+        """The class of each example, or of each of its places, a number from 0; for a regression the outputs."""
         out = self.outputs(x)
         return out if self.classes is None else _losses.decide(out, self._targets)
 
-    def labels(self, split: str = "train") -> Int[Array, "_"]:
-        """The true class of each example."""
+    def labels(self, split: str = "train") -> Int[Array, "..."]:
+        """The true class of each example, or of each of its places; -100 at places without one."""
         if self.classes is None:
             raise SubjectError("a regression has no class labels.")
-        return _losses.label(self.data(split)[1], self._targets)
+        return _losses.label(self.targets(split), self._targets)
+
+    @property
+    def class_axis(self) -> int | None:
+        """The axis of the classes in a batch of outputs; None where every output is a number or a yes or no."""
+        return self._targets.axis
+
+    @property
+    def threshold(self) -> float:
+        """Above this an output that is a yes or no of its own says yes."""
+        return self._targets.threshold
+
+    def decide(self, outputs: Float[ArrayLike, "..."]) -> Int[Array, "..."]:
+        """The classes that outputs, of the shape of the network's own, vote for."""
+        return _losses.decide(outputs, self._targets)
 
     def error(self, split: str = "train") -> float:
-        """The share of the examples that are classified wrongly; for a regression the mean squared error per output."""
-        y = self.data(split)[1]
+        """The share of the examples (or places) classified wrongly; for a regression the mean squared error per output.
+
+        Weights count in the loss alone.
+        """
         if self.classes is not None:
-            return float(np.mean(np.asarray(self.predict(split)) != np.asarray(self.labels(split))))
-        out = self.outputs(split)
-        if y.size != out.size or not jnp.issubdtype(y.dtype, np.floating):
+            labels = np.asarray(self.labels(split))
+            return float(np.mean((np.asarray(self.predict(split)) != labels)[labels != IGNORED]))
+        out, y = self.outputs(split), self.targets(split)
+        numbers = isinstance(y, jax.Array) and y.size == out.size and jnp.issubdtype(y.dtype, np.floating)
+        if not numbers or self.loss_name == "binary_cross_entropy":
+            kind = f"shape {y.shape} and dtype {y.dtype}" if isinstance(y, jax.Array) else "several arrays"
             raise SubjectError(
-                f"the error is not defined for outputs of shape {out.shape} and targets of shape {y.shape} and dtype "
-                f"{y.dtype} under a loss of your own: look at the loss instead."
+                f"the error is not defined for outputs of shape {out.shape} and targets of {kind} under the loss "
+                f"{self.loss_name!r}: look at the loss instead."
             )
         return float(np.mean((np.asarray(out, float) - np.asarray(y, float).reshape(out.shape)) ** 2))
 
@@ -209,54 +287,37 @@ class Subject:
 
     def __repr__(self) -> str:
         kind = "regression" if self.classes is None else f"{self.classes} classes"
-        n = " + ".join(str(self.data(s)[0].shape[0]) for s in self.splits)
+        n = " + ".join(str(self.count(s)) for s in self.splits)
         return f"<Subject of {self.size} parameters, {self.loss_name} loss, {kind}, {n} examples>"
 
     @classmethod
     def from_sklearn(
         cls,
         estimator: Any,
-        train: tuple[ArrayLike, ArrayLike],
-        test: tuple[ArrayLike, ArrayLike] | None = None,
+        train: tuple,
+        test: tuple | None = None,
         **known: Any,
     ) -> "Subject":
-        """A fitted `MLPClassifier` or `MLPRegressor`, with its own loss without penalty: see `audit/_sklearn.py`."""
+        """A fitted network or linear model of scikit-learn, or a pipeline that ends in one, with its own loss.
+
+        The penalty is not part of that loss. What the estimator tells of its training is taken, unless keywords of
+        `Subject` say otherwise.
+        """
         from corollary.audit._sklearn import from_sklearn
 
         return from_sklearn(cls, estimator, train, test, **known)
 
-    def _inputs(self, name, x):
-        with sentences():
-            x = x if isinstance(x, jax.Array) else np.asarray(x)
-            if x.ndim == 0 or x.shape[0] == 0:
-                raise SubjectError(f"{name} must hold at least one example, got shape {tuple(x.shape)}.")
-            # whole numbers stay what they are: they may be words
-            if jnp.issubdtype(x.dtype, np.integer):
-                return jnp.asarray(x)
-            return real(name, x).astype(self.dtype)
-
-    def _data(self, split, data):
-        if not isinstance(data, tuple | list) or len(data) != 2:
-            raise SubjectError(f"{split} must be a pair (x, y) of inputs and targets, got {type(data).__name__}.")
-        return self._inputs(f"{split} x", data[0]), data[1]
-
-    def _with_targets(self, split) -> _losses.Targets:
-        x, y = getattr(self, split)
-        found = _losses.targets(f"{split} y", self.loss_name, y, (x.shape[0], *self._row), self.dtype)
-        setattr(self, split, (x, found.y))
-        return found
-
     def _look_at_outputs(self):
-        self._outputs = {s: _checks.outputs(self.apply, self.params, self.data(s)[0]) for s in self.splits}
+        self._outputs = {s: _checks.outputs(self.apply, self.params, self.data(s)[0], self.cost) for s in self.splits}
         for name, out in self._outputs.items():
-            _checks.finite("training" if name == "train" else "test", out)
+            _checks.finite(_WORDS[name], out)
 
     def _initialiser(self, init):
         if init is None:
             return None
         if not callable(init):
             raise SubjectError(f"init must be a function of a key, got {type(init).__name__}.")
-        trainable = self._trainable
+        trainable = self.trainable
 
         def params(key):
             return matched("init(key)", split(init(key), trainable, name="init(key)").params, self.params)

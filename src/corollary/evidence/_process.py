@@ -18,12 +18,14 @@ from corollary.evidence._check import Check, Figure
 from corollary.evidence._evidence import Evidence, from_json
 from corollary.evidence._lines import LIMIT, Lines, TooLong, send
 from corollary.evidence._run import evidence_of
+from corollary.evidence._start import start
 from corollary.evidence._task import Task
 from corollary.evidence._tree import MARK, descendants, end_tree, memory
-from corollary.evidence._worker import find, work
+from corollary.evidence._worker import find
 
 START_UP = 180.0  # seconds for a worker to import JAX and the claim: a cold disk under load is slow
 BATCH = 100  # messages taken at once from one worker, so that a talkative one cannot hide from its limits
+LOOK = 0.4  # seconds between two looks at the memory of a worker and of what it started
 RESULTS = 200  # after which a worker is replaced: it grows by some megabytes with each
 TOO_LARGE = "It used"
 
@@ -39,7 +41,7 @@ class Worker:
         self.share, self.mark = share, uuid.uuid4().hex
         self.end, theirs = socket.socketpair()
         context = multiprocessing.get_context("spawn")
-        self.process = context.Process(target=work, args=(theirs, cores(share, jobs)), daemon=True)
+        self.process = context.Process(target=start, args=(theirs, cores(share, jobs)), daemon=True)
         os.environ[MARK] = self.mark  # which it inherits, and all that it starts
         try:
             self.process.start()
@@ -47,7 +49,7 @@ class Worker:
             del os.environ[MARK]
         theirs.close()  # so that the worker's death closes the connection
         self.lines = Lines(self.end)
-        self.task, self.ready, self.dead, self.results = None, False, False, 0
+        self.task, self.ready, self.dead, self.results, self.looked = None, False, False, 0, 0.0
 
     def deal(self, task: Task) -> None:
         self.task, self.checks, self.figures, self.leaks, self.foul = task, [], [], [], None
@@ -125,8 +127,10 @@ class Worker:
             return f"The worker did not start within {START_UP:g} s."
         if self.began is not None and time_limit is not None and now - self.began > time_limit:
             return f"It took longer than the limit of {time_limit:g} s."
-        size = memory(self.process.pid)
-        if memory_limit is not None and size is not None and size > memory_limit:
+        if memory_limit is None or now - self.looked < LOOK:
+            return None
+        self.looked, size = now, memory(self.process.pid)
+        if size is not None and size > memory_limit:
             return f"{TOO_LARGE} {_gigabytes(size)} of memory, more than the limit of {_gigabytes(memory_limit)}."
         return None
 

@@ -3,24 +3,13 @@
 Descendants are found as children of children, and, where a claim has cut that tie, by a mark in their environment.
 """
 
-import ctypes
 import os
 import signal
-import sys
 from contextlib import suppress
 
 import psutil
 
 MARK = "COROLLARY_WORKER"  # the name of the variable that a worker and its descendants have in their environment
-
-
-def lead() -> None:
-    """Make this process lead a group of its own, and end with its parent even while it is stopped."""
-    if hasattr(os, "setsid"):
-        os.setsid()
-    if sys.platform == "linux":
-        death_signal = 1  # PR_SET_PDEATHSIG
-        ctypes.CDLL(None).prctl(death_signal, signal.SIGKILL)
 
 
 def descendants(pid: int) -> list[psutil.Process]:

@@ -10,7 +10,6 @@ import json
 import multiprocessing
 import os
 import platform
-import signal
 import socket
 import sys
 import threading
@@ -29,7 +28,7 @@ from corollary.evidence._lines import send
 from corollary.evidence._run import described, measure
 from corollary.evidence._staleness._cache import directory
 from corollary.evidence._task import Task
-from corollary.evidence._tree import MARK, end_tree, lead
+from corollary.evidence._tree import MARK, end_tree
 
 #: Set where the user has not. XLA's log says nothing that the evidence does not, except for a fatal error; several
 #: workers on one accelerator must not each reserve most of its memory at the start.
@@ -40,12 +39,8 @@ ENVIRONMENT = {"TF_CPP_MIN_LOG_LEVEL": "3", "XLA_PYTHON_CLIENT_PREALLOCATE": "fa
 BREATH = 50
 
 
-def work(end: socket.socket, cores: set[int] | None) -> None:
-    """Serve tasks until the other end closes, on these cores."""
-    lead()
-    if cores is not None:
-        os.sched_setaffinity(0, cores)  # before JAX is imported, which counts them
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent, which then ends us
+def work(end: socket.socket) -> None:
+    """Serve tasks until the other end closes."""
     threading.Thread(target=_die_with_parent, args=(os.environ.get(MARK, ""),), daemon=True).start()
     os.dup2(2, 1)  # what a claim prints must not get between the lines that the command prints
     for name, value in ENVIRONMENT.items():

@@ -1,6 +1,7 @@
 from .loss import BatchLoss as BatchLoss
 from .losses import LOSSES as LOSSES
 from .losses import absolute as absolute
+from .losses import binary_cross_entropy as binary_cross_entropy
 from .losses import cross_entropy as cross_entropy
 from .losses import hinge as hinge
 from .losses import huber as huber

@@ -1,261 +1,160 @@
-"""ONNX graphs: read, brought into the operators that can be run, and their parameters told from their constants."""
+"""ONNX models as networks: which output is looked at, what of it the loss applies itself, what the inputs look like."""
 
-from pathlib import Path
+from __future__ import annotations
+
+from typing import NamedTuple
 
 import numpy as np
 
-from corollary.network._rewrite import rewrite
-from corollary.network.apart import first_line
+from corollary.onnx import _model
+from corollary.onnx._table import OnnxError
 
-# the inputs of an operator that weights enter by; what is elementwise counts only for arrays, not for single numbers
-WEIGHTS = {
-    "Conv": (1, 2),
-    "ConvTranspose": (1, 2),
-    "Gemm": (0, 1, 2),
-    "MatMul": (0, 1),
-    "Einsum": (0, 1, 2),
-    "BatchNormalization": (1, 2),
-    "InstanceNormalization": (1, 2),
-    "LayerNormalization": (1, 2),
-    "PRelu": (1,),
-    "Gather": (0,),
-}
-ELEMENTWISE = ("Add", "Mul")
-# what only rearranges a tensor: a weight that passes through is still a weight
-THROUGH = ("Transpose", "Reshape", "Flatten", "Squeeze", "Unsqueeze", "Identity", "Cast", "Expand", "Slice", "Concat")
-VERSIONS = (20, 17, 13)  # of the operator set, to go to if there are operators too new or too old to be run
+PROBABILITIES = ("Softmax", "Sigmoid", "LogSoftmax")
+# what may stand between probabilities and an output: a name, a type, a sum of 1, names of columns, a choice
+AFTER = ("Identity", "Cast", "Normalizer", "ZipMap", "ArgMax")
+
+
+class Input(NamedTuple):
+    """What a model says of an input: its axes (None where they are free), the names of free ones, and its type."""
+
+    name: str
+    shape: tuple[int | None, ...] | None
+    symbols: tuple[str, ...]
+    dtype: np.dtype
 
 
 def load(source):
-    """The model in a file, or one in memory; one sentence if it is missing or damaged."""
-    try:
-        import jaxonnxruntime  # noqa: F401
-        import onnx
-    except ImportError:
-        raise ValueError("ONNX files need jaxonnxruntime and onnx: pip install 'corollary[onnx]'.") from None
-    if isinstance(source, onnx.ModelProto):
-        model = onnx.ModelProto()
-        model.CopyFrom(source)
-        return model
-    path = Path(source)
-    if not path.is_file():
-        raise ValueError(f"{path} is not a file.")
-    try:
-        model = onnx.load(path)
-        onnx.checker.check_model(model)
-        initialisers(model)  # that their bytes fill their shapes is not checked there
-    except Exception as error:  # protobuf, onnx and the file system each have their own
-        raise ValueError(f"{path} is not a readable ONNX file ({first_line(error)}).") from None
-    if not model.graph.node:
-        raise ValueError(f"{path} is an ONNX file without any operator.")
+    """The model in a file, or a copy of one in memory; one sentence if it is missing or damaged."""
+    proto = _model.load(source)
+    if proto is not source:
+        return proto
+    model = type(proto)()
+    model.CopyFrom(proto)
     return model
 
 
-def runnable(model):
-    """The same network in operators that jaxonnxruntime has, constants as initialisers, every node with a name."""
-    try:
-        return _runnable(model)
-    except ValueError:
-        raise
-    except Exception as error:  # of ONNX's tools, on graphs that are valid and yet make no sense
-        raise ValueError(f"the ONNX graph cannot be prepared to run: {first_line(error)}.") from error
+def inputs_of(model) -> list[Input]:
+    """The inputs that have to be given: those that are not stored in the graph."""
+    stored = {t.name for t in model.graph.initializer}
+    return [_declared(i) for i in model.graph.input if i.name not in stored]
 
 
-def _runnable(model):
-    from onnx import inliner, version_converter
-
-    model = rewrite(_named(inliner.inline_local_functions(model)))
-    missing = unsupported(model)
-    if missing:
-        # some operators are defined by others: GELU is one
-        defined = [("", op) for op in missing]
-        _with_defaults(model, missing)
-        model = inliner.inline_selected_functions(model, defined, exclude=False, inline_schema_functions=True)
-        model = rewrite(_named(model))
-        missing = unsupported(model)
-    version = _versions(model).get("", 0)
-    for other in VERSIONS:
-        if missing and version != other:
-            try:
-                candidate = rewrite(_named(version_converter.convert_version(model, other)))
-            except Exception:
-                continue
-            if not unsupported(candidate):
-                return _named(candidate)
-    if missing:
-        plural = "s" if len(missing) > 1 else ""
-        raise ValueError(
-            f"the ONNX operator{plural} {', '.join(missing)} of version {version} of the operator set "
-            f"{'are' if plural else 'is'} not supported."
-        )
-    return _named(model)
-
-
-def _named(model):
-    """Constants as initialisers, and every node with a name: jaxonnxruntime finds nodes by it, ONNX does not ask it."""
-    tensors = [_constant(node) for node in model.graph.node]
-    nodes = [node for node, tensor in zip(model.graph.node, tensors, strict=True) if tensor is None]
-    model.graph.initializer.extend(tensor for tensor in tensors if tensor is not None)
-    for i, node in enumerate(nodes):
-        node.name = f"{node.op_type}_{i}"
-    del model.graph.node[:]
-    model.graph.node.extend(nodes)
-    return model
-
-
-def _with_defaults(model, operators):
-    """Write out the attributes that are left at their default: ONNX's inliner takes those that it sees."""
-    from onnx import defs
-
-    versions = _versions(model)
-    for node in model.graph.node:
-        if node.op_type in operators and not node.domain:
-            try:
-                schema = defs.get_schema(node.op_type, max_inclusive_version=versions[""])
-            except Exception:  # an operator of that name does not exist in this version
-                continue
-            given = {a.name for a in node.attribute}
-            defaults = [a.default_value for a in schema.attributes.values() if a.default_value.type]
-            node.attribute.extend(a for a in defaults if a.name not in given)
-
-
-def _versions(model) -> dict[str, int]:
-    """The version of each operator set; ONNX's own, which has two names, under the empty one."""
-    return {"" if o.domain == "ai.onnx" else o.domain: o.version for o in model.opset_import}
-
-
-def _constant(node):
-    """The tensor of a node that is a constant; None if it is not, or is none of numbers."""
-    from onnx import numpy_helper
-
-    kinds = {"value_float": "f", "value_floats": "floats", "value_int": "i", "value_ints": "ints"}
-    for attribute in node.attribute if node.op_type == "Constant" else ():
-        if attribute.name == "value":
-            return numpy_helper.from_array(numpy_helper.to_array(attribute.t), node.output[0])
-        if attribute.name in kinds:
-            value = getattr(attribute, kinds[attribute.name])
-            dtype = np.float32 if "float" in attribute.name else np.int64
-            return numpy_helper.from_array(np.asarray(value, dtype), node.output[0])
-    return None
-
-
-def unsupported(model) -> list[str]:
-    """The operators of the graph that jaxonnxruntime cannot run in their version, sorted."""
-    from jaxonnxruntime import call_onnx
-    from onnx import defs
-
-    have = {(h.DOMAIN, h.OP_TYPE): h for h in call_onnx.Handler.__subclasses__()}
-    versions = _versions(model)
-    missing = set()
-    for node in model.graph.node:
-        domain = node.domain if node.domain != "ai.onnx" else ""
-        handler = have.get((domain, node.op_type))
-        try:
-            since = defs.get_schema(node.op_type, domain=domain, max_inclusive_version=versions[domain]).since_version
-        except Exception:  # an operator that is not ONNX's own
-            since = None
-        if handler is None or since is None or not hasattr(handler, f"version_{since}"):
-            missing.add(node.op_type)
-    return sorted(missing)
-
-
-def initialisers(model) -> dict[str, np.ndarray]:
-    """The tensors that a graph holds, by name."""
-    from onnx import numpy_helper
-
-    return {t.name: numpy_helper.to_array(t).reshape(tuple(t.dims)) for t in model.graph.initializer}
-
-
-def split(model, names=None) -> tuple[dict, dict]:
-    """The parameters and the constants of a graph; `names` says which are parameters, where that is known."""
-    tensors = initialisers(model)
-    if names is None:
-        names = used_as_weights(model, tensors)
-    else:
-        names = set(names)
-        for name in sorted(names):
-            if name not in tensors or tensors[name].dtype.kind != "f":
-                raise ValueError(f"the parameter {name!r} is no floating-point initialiser of the ONNX graph.")
-    weights = {n: t for n, t in tensors.items() if n in names}
-    return weights, {n: t for n, t in tensors.items() if n not in names}
-
-
-def used_as_weights(model, tensors) -> set[str]:
-    """The names of the floating-point initialisers that reach an input that weights enter by."""
-    source = {name: {name} for name, t in tensors.items() if t.dtype.kind == "f"}
-    weights = set()
-    for node in model.graph.node:  # in the order of computation, as ONNX requires
-        held = [source.get(name, set()) for name in node.input]
-        if node.op_type in THROUGH:
-            # a tensor that meets computed ones is no longer a stored one, but its parts may still be weights
-            for name in node.output:
-                source[name] = set().union(*held)
-        for i in WEIGHTS.get(node.op_type, ()):
-            weights |= held[i] if i < len(held) else set()
-        if node.op_type in ELEMENTWISE:
-            weights |= {n for names in held for n in names if tensors[n].size > 1}
-    return weights
-
-
-def only_input(model) -> tuple[str, list[int] | None, np.dtype]:
-    """The name, the declared shape (0 where it is free) and the type of the one input."""
+def _declared(value) -> Input:
     from onnx import helper
 
-    held = {t.name for t in model.graph.initializer}
-    inputs = [i for i in model.graph.input if i.name not in held]
-    if len(inputs) != 1:
-        raise ValueError(f"the ONNX graph must have one input, got {', '.join(i.name for i in inputs) or 'none'}.")
-    kind = inputs[0].type.tensor_type
-    shape = [d.dim_value for d in kind.shape.dim] if kind.HasField("shape") else None
+    kind = value.type.tensor_type
     try:
-        dtype = helper.tensor_dtype_to_np_dtype(kind.elem_type)
+        dtype = np.dtype(helper.tensor_dtype_to_np_dtype(kind.elem_type))
     except KeyError:
         dtype = np.dtype(object)
-    if dtype.kind not in "fiub":
-        raise ValueError(f"the input {inputs[0].name!r} of the ONNX graph must be of numbers.")
-    return inputs[0].name, shape, dtype
-
-
-def fixed_batch(model) -> int:
-    """The batch size that the graph was exported for; 0 if it is free."""
-    shape = only_input(model)[1]
-    return shape[0] if shape else 0
+    if not value.type.HasField("tensor_type") or (dtype.kind not in "fiub" and dtype.name != "bfloat16"):
+        raise OnnxError(f"the input {value.name!r} of the ONNX graph must be of numbers.")
+    dtype = np.dtype(np.float32) if dtype.name in ("float16", "bfloat16") else dtype
+    if not kind.HasField("shape"):
+        return Input(value.name, None, (), dtype)
+    dims = kind.shape.dim
+    shape = tuple(d.dim_value if d.HasField("dim_value") and d.dim_value > 0 else None for d in dims)
+    return Input(value.name, shape, tuple(d.dim_param for d in dims), dtype)
 
 
 def only_output(model, output=None) -> str:
-    """The name of the output to audit."""
+    """The name of the value to look at: the one output of numbers, or what is named, which may lie inside the graph."""
     names = [o.name for o in model.graph.output]
-    if output is None:
-        if len(names) != 1:
-            raise ValueError(f"the ONNX graph has the outputs {', '.join(names)}: name one with output=.")
-        return names[0]
-    if output not in names:
-        raise ValueError(f"output must be one of {', '.join(names)}, got {output!r}.")
-    return output
+    if output is not None:
+        if output not in names and not any(output in node.output for node in model.graph.node):
+            raise OnnxError(f"output must be one of {', '.join(names)}, or a value of the graph, got {output!r}.")
+        return output
+    # labels beside scores, as scikit-learn's converter writes them, are whole numbers or words
+    scores = [o.name for o in model.graph.output if not o.type.HasField("tensor_type") or _is_float(o)]
+    chosen = names if len(names) == 1 else scores
+    if len(chosen) != 1:
+        raise OnnxError(f"the ONNX graph has the outputs {', '.join(names)}: name one with output=.")
+    return chosen[0]
+
+
+def _is_float(output) -> bool:
+    from onnx import TensorProto
+
+    kinds = (TensorProto.FLOAT, TensorProto.DOUBLE, TensorProto.FLOAT16, TensorProto.BFLOAT16, TensorProto.UNDEFINED)
+    return output.type.tensor_type.elem_type in kinds
 
 
 def take_off_probabilities(model, output=None) -> str | None:
-    """Replace a last softmax, or the sigmoid of one output, by nothing; its name if there was one.
+    """Put what comes before a last softmax or sigmoid, or a choice of the largest, in place of the output.
 
-    What a person trained with the cross-entropy is the function before: probabilities instead of logits would be
-    normalised twice.
+    Returns the names of the operators that were taken off, None if there were none. What a person trained with the
+    cross-entropy is the function before: probabilities instead of logits would be normalised twice.
     """
     output = only_output(model, output)
-    last = next((node for node in model.graph.node if output in node.output), None)
-    if last is None or last.op_type not in ("Softmax", "Sigmoid"):
+    taken, value = [], output
+    while (last := _producer(model, value)) is not None and last.op_type in AFTER:
+        if last.op_type == "ArgMax":
+            taken.append("ArgMax")
+        value = last.input[0]
+    if last is None:
         return None
-    kind = last.op_type
-    del last.attribute[:]
-    last.op_type = "Identity"
-    return kind
-
-
-def reference(model, name, output, example):
-    """The output for one example by ONNX's own slow evaluator; None where that cannot run the graph."""
-    from onnx.reference import ReferenceEvaluator
-
-    try:
-        with np.errstate(all="ignore"):
-            return np.asarray(ReferenceEvaluator(model).run([output], {name: example})[0])
-    except Exception:
+    before = _before(model, last)
+    if before is not None:
+        value, kind = before
+        taken.insert(0, kind)
+    if not taken:
         return None
+    _rename(model, output, value)
+    return " and ".join(taken)
+
+
+def _producer(model, value):
+    return next((node for node in model.graph.node if value in node.output), None)
+
+
+def _before(model, last) -> tuple[str, str] | None:
+    """The name of the logits that an operator makes probabilities of, and how; None if it does not."""
+    if last.op_type in PROBABILITIES:
+        return last.input[0], last.op_type
+    if last.op_type == "Concat" and len(last.input) == 2:  # the probabilities of two classes, 1 - p and p
+        first, second = (_producer(model, name) for name in last.input)
+        complement = first is not None and first.op_type == "Sub" and first.input[1] == last.input[1]
+        return (second.input[0], "Sigmoid") if complement and second and second.op_type == "Sigmoid" else None
+    return _scores(model, last) if last.op_type == "LinearClassifier" else None
+
+
+def _scores(model, classifier) -> tuple[str, str] | None:
+    """The scores of a linear classifier, one for two classes, without the transformation behind them."""
+    from onnx import helper, numpy_helper
+
+    how = next((a for a in classifier.attribute if a.name == "post_transform"), None)
+    labels = next((len(a.ints or a.strings) for a in classifier.attribute if a.name.startswith("classlabels")), 0)
+    kind = b"NONE" if how is None else how.s
+    if kind not in (b"SOFTMAX", b"LOGISTIC") or (kind == b"LOGISTIC" and labels != 2):
+        return None
+    how.s = b"NONE"
+    scores = classifier.output[1]
+    if kind == b"SOFTMAX":
+        return scores, "Softmax"
+    second = f"{scores}_of_the_second_class"
+    model.graph.initializer.append(numpy_helper.from_array(np.asarray([1], np.int64), f"{second}_index"))
+    place = list(model.graph.node).index(classifier) + 1
+    model.graph.node.insert(place, helper.make_node("Gather", [scores, f"{second}_index"], [second], axis=1))
+    return second, "Sigmoid"
+
+
+def _rename(model, output, value) -> None:
+    """Let the output be another value of the graph."""
+    from onnx import helper
+
+    last = _producer(model, output)
+    place = list(model.graph.node).index(last)
+    others = [name for name in last.output if name != output]
+    if not others:
+        del model.graph.node[place]
+    model.graph.node.append(helper.make_node("Identity", [value], [output]))
+    for declared in model.graph.output:
+        if declared.name == output:  # scores, whatever was declared
+            declared.CopyFrom(helper.make_tensor_value_info(output, _float_type(model), None))
+
+
+def _float_type(model) -> int:
+    from onnx import TensorProto
+
+    kinds = [t.data_type for t in model.graph.initializer if t.data_type in (TensorProto.FLOAT, TensorProto.DOUBLE)]
+    return kinds[0] if kinds else TensorProto.FLOAT

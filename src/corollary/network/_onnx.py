@@ -1,109 +1,254 @@
-"""A network from an ONNX graph, run by jaxonnxruntime.
+"""A network from an ONNX graph, which `corollary.onnx` runs.
 
-Shapes inside a graph are fixed when it is converted, so it is converted for one example, in a batch of one: any batch
-size works, and so do graphs that were exported for one example.
+A graph runs on one example in a batch of one, and JAX maps it over batches: any batch size works, examples cannot see
+each other, and graphs that were exported for one example are as good as others.
 """
 
-import logging
-import warnings
-from contextlib import contextmanager
+from __future__ import annotations
 
+import hashlib
+
+import jax
 import jax.numpy as jnp
 import numpy as np
 
-from corollary.network import _graph
+from corollary.network import _graph, _weights
 from corollary.network.apart import first_line
 from corollary.network.network import Network
+from corollary.onnx._graph import function_of
+from corollary.onnx._model import read
+from corollary.onnx._table import OnnxError
+
+# what rounding may change, relative to the largest output: of single precision over many layers, and of coarser types
+EXACT, COARSE = 1e-3, 2e-2
 
 
 def from_onnx(path, example, output=None, parameters=None) -> Network:
-    """The network in an ONNX file (a path, or the model itself), for examples like `example`.
+    """The network in an ONNX file (a path, bytes, or the model itself), for examples like `example`.
 
-    Parameters are the floating-point initialisers that the graph uses as weights: in products and convolutions, as
-    scale and shift of a normalisation, as embeddings, or added or multiplied in as arrays. Statistics of a
-    normalisation, bounds, exponents and single numbers are buffers. `parameters` names them where this is not right.
-    `output` names an output, or any value inside the graph, such as the logits before a last softmax.
+    With several inputs `example` is a dictionary by their names, or a tuple in the order of the graph: one example of
+    each, without the axis of examples. An input that has no such axis is a constant of the network, and stays what it
+    is in `example`.
+
+    Parameters are the floating-point tensors that the graph uses as weights: in products and convolutions, as scale and
+    shift of a normalisation, as embeddings, or added or multiplied in as arrays; `parameters` names them where this is
+    not right. `output` names an output, or any value inside the graph, such as the logits before a last softmax.
     """
-    model = _graph.load(path)
-    output = _graph.only_output(model, output)
-    model, given = _graph.runnable(model), model
-    weights, constants = _graph.split(model, parameters)
-    if not weights:
-        raise ValueError("the ONNX graph has no parameters: no floating-point initialiser is used as a weight.")
-    name, shape, dtype = _graph.only_input(model)
-    example = _typed(example, shape, dtype)
-    run = _convert(model, name, np.zeros_like(example))
-
-    def apply(params, buffers, x):
-        return run({**buffers, **params}, {name: jnp.asarray(x, dtype)[None]})[output][0]
-
-    network = Network(apply, weights, constants, notes=(f"parameters: {', '.join(weights)}.",))
-    _agree(given, name, output, example, np.asarray(network(example[0]))[None])
-    return network
-
-
-def _convert(model, name, example):
-    """The graph as a function of all initialisers and of the input, by the name of its output."""
-    from jaxonnxruntime import call_onnx, config
-
-    logger = logging.getLogger("jaxonnxruntime")
-    level = logger.level
-    logger.setLevel(logging.ERROR)
-    # with one shape of inputs for ever, what is computed from shapes is a constant
-    allowed = config.jaxort_only_allow_initializers_as_static_args
-    config.update("jaxort_only_allow_initializers_as_static_args", False)
-    try:
-        with _without_truncation_warnings():
-            run, _ = call_onnx.call_onnx_model(model, {name: example})
-    except Exception as error:
-        fixed = _graph.fixed_batch(model)
-        why = f"; it was exported for a fixed batch of {fixed}, export it for one or any number" if fixed > 1 else ""
-        raise ValueError(
-            f"the ONNX graph does not run on one example of shape {example.shape[1:]}: {first_line(error)}{why}."
-        ) from error
-    finally:
-        config.update("jaxort_only_allow_initializers_as_static_args", allowed)
-        logger.setLevel(level)
-    outputs = [o.name for o in model.graph.output]
-
-    def named(tensors, inputs):
-        with _without_truncation_warnings():
-            return dict(zip(outputs, run(tensors, inputs), strict=True))
-
-    return named
+    proto = _graph.load(path)
+    output = _graph.only_output(proto, output)
+    model = read(proto)
+    model = model._replace(graph=_weights.stored(model.graph))
+    inputs = Inputs(proto, example)
+    batch = inputs.batch(example)
+    params, buffers = _weights.split(model.graph, parameters, _read_by(model, output, batch, inputs))
+    if not params:
+        raise OnnxError("the ONNX graph has no parameters: no floating-point initialiser is used as a weight.")
+    held = {n: t for n, t in model.graph.tensors.items() if n not in params and n not in buffers}
+    model = model._replace(graph=model.graph._replace(tensors=held))
+    ours = _trial(model, output, batch, inputs, {**buffers, **params})
+    axis = _axis_of_examples(proto, output, inputs, ours)
+    checked = _agreement(proto, output, batch, ours, bool(model.notes))
+    apply = Apply(model, output, inputs, axis, _digest(proto, params, buffers, output))
+    notes = (f"parameters: {', '.join(params)}.", *model.notes, *checked)
+    return Network(apply, params, buffers, notes=notes)
 
 
-@contextmanager
-def _without_truncation_warnings():
-    """Shapes are 64-bit integers in ONNX: that they become shorter here is no news."""
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "Explicitly requested dtype")
-        yield
+class Apply:
+    """`apply(params, buffers, x)` of a graph; two are equal if the graphs are, whatever their parameters."""
+
+    def __init__(self, model, output, inputs, axis, digest):
+        self.run, self.inputs, self.axis, self.digest = function_of(model, (output,)), inputs, axis, digest
+
+    def __call__(self, params, buffers, x):
+        (out,) = self.run({**buffers, **params}, self.inputs.batch(x))
+        return out if self.axis is None else jnp.take(out, 0, axis=self.axis)
+
+    def __eq__(self, other):
+        return isinstance(other, Apply) and self.digest == other.digest
+
+    def __hash__(self):
+        return hash(self.digest)
 
 
-def _agree(model, name, output, example, ours):
-    """One sentence if the converted graph computes something else than ONNX says, seen on one example.
+class Inputs:
+    """How one example becomes the inputs of a graph: by name, in a batch of one, constants as they were."""
 
-    The two may differ by rounding, which grows with the depth of the network; an operator with another meaning differs
-    by more than a hundredth.
-    """
-    theirs = _graph.reference(model, name, output, example)
-    if theirs is None or not np.isfinite(theirs).all():
-        return
-    if theirs.shape != ours.shape or np.abs(theirs - ours).max() > 1e-2 * np.abs(theirs).max():
-        raise ValueError(
-            "the ONNX graph cannot be used: run with JAX it gives other numbers than the ONNX standard says."
+    def __init__(self, model, example):
+        self.declared = _graph.inputs_of(model)
+        names = [each.name for each in self.declared]
+        if not names:
+            raise OnnxError("the ONNX graph has no input.")
+        given = self._by_name(example)
+        if set(given) != set(names):
+            raise OnnxError(f"example must have an array for each input of the graph, {', '.join(names)}.")
+        self.axes = {each.name: _axis(each, np.asarray(given[each.name])) for each in self.declared}
+        self.constants = {
+            each.name: np.asarray(given[each.name]).astype(each.dtype)
+            for each in self.declared
+            if self.axes[each.name] is None
+        }
+        if len(self.constants) == len(names):
+            raise OnnxError("the inputs of the ONNX graph have no axis of examples: export it for a batch of one.")
+
+    def _by_name(self, x) -> dict:
+        names = [each.name for each in self.declared]
+        if isinstance(x, dict):
+            return x
+        if isinstance(x, tuple | list) and len(names) > 1:
+            if len(x) != len(names):
+                raise OnnxError(f"the ONNX graph has the inputs {', '.join(names)}, got {len(x)} arrays.")
+            return dict(zip(names, x, strict=True))
+        if len(names) > 1:
+            raise OnnxError(f"the ONNX graph has the inputs {', '.join(names)}: give a dictionary of arrays by name.")
+        return {names[0]: x}
+
+    def batch(self, x) -> dict:
+        """The inputs of the graph for one example."""
+        given = self._by_name(x)
+        varying = [each for each in self.declared if each.name not in self.constants]
+        values = {each.name: jnp.asarray(given[each.name]).astype(each.dtype) for each in varying}
+        return {**self.constants, **{n: jnp.expand_dims(v, self.axes[n]) for n, v in values.items()}}
+
+    def varying(self, batch) -> dict:
+        """The inputs of the graph that differ from example to example."""
+        return {name: value for name, value in batch.items() if name not in self.constants}
+
+
+def _axis(declared, example) -> int | None:
+    """Where the axis of examples of an input is, which one example does not have; None if the input has none."""
+    if example.dtype.kind not in "fiub" and example.dtype.name != "bfloat16":
+        raise OnnxError(f"example must hold numbers, got dtype {example.dtype}.")
+    shape = declared.shape
+    if shape is None:
+        return 0
+
+    def fits(rest):
+        return len(rest) == example.ndim and all(a in (None, b) for a, b in zip(rest, example.shape, strict=True))
+
+    places = [i for i in range(len(shape)) if fits(shape[:i] + shape[i + 1 :])]
+    free = [i for i in places if shape[i] in (None, 1)]
+    if free:
+        return free[0]
+    if 0 in places:
+        raise OnnxError(
+            f"the ONNX graph was exported for a fixed batch of {shape[0]}: export it for one or any number of examples."
         )
+    if fits(shape) and (not shape or None not in shape[:1]):
+        return None
+    wanted = ", ".join(str(n or "any") for n in shape[1:])
+    raise OnnxError(f"example must have the shape ({wanted}) of one input of the graph, got {example.shape}.")
 
 
-def _typed(example, shape, dtype):
-    """One example of the declared type as a batch of one, if it has the declared shape."""
-    x = np.asarray(example)[None]
-    if x.dtype.kind not in "fiub":
-        raise ValueError(f"example must hold numbers, got dtype {x.dtype}.")
-    if shape is not None:
-        fits = len(shape) == x.ndim and all(d in (0, n) for d, n in zip(shape[1:], x.shape[1:], strict=True))
-        if not fits:
-            wanted = ", ".join(str(d or "any") for d in shape[1:])
-            raise ValueError(f"example must have the shape ({wanted}) of one input of the graph, got {x.shape[1:]}.")
-    return x.astype(dtype)
+class _Read(dict):
+    """Tensors that remember which of them were asked for."""
+
+    def __init__(self, tensors):
+        super().__init__(tensors)
+        self.names = set()
+
+    def __getitem__(self, name):
+        value = super().__getitem__(name)
+        self.names.add(name)
+        return value
+
+
+def _read_by(model, output, batch, inputs) -> set[str]:
+    """The names of the tensors that are read on the way to the output, which is traced for one example."""
+    tensors, run = _Read(model.graph.tensors), function_of(model, (output,))
+
+    def traced(given):
+        try:
+            return run(tensors, {**inputs.constants, **given})
+        except OnnxError as error:
+            if not isinstance(error.__cause__, Exception):
+                raise
+            shapes = ", ".join(str(np.shape(v)[1:]) for v in given.values())
+            text = f"the ONNX graph does not run on one example of shape {shapes}: {error}"
+            raise OnnxError(text) from error
+
+    (out,) = jax.eval_shape(traced, inputs.varying(batch))
+    if not hasattr(out, "shape"):
+        raise OnnxError(f"the output {output!r} of the ONNX graph is no array: name another one with output=.")
+    return tensors.names
+
+
+def _trial(model, output, batch, inputs, tensors) -> np.ndarray:
+    """The output for one example, compiled as a whole: operator by operator would take a program for each."""
+    run = function_of(model, (output,))
+    program = jax.jit(lambda tensors, given: run(tensors, {**inputs.constants, **given})[0])
+    return np.asarray(program(tensors, inputs.varying(batch)))
+
+
+def _axis_of_examples(model, output, inputs, out) -> int | None:
+    """The axis of an output that has the name of the inputs' axis of examples, or its first axis if it has length 1."""
+    symbols = {
+        each.symbols[inputs.axes[each.name]]
+        for each in inputs.declared
+        if inputs.axes[each.name] is not None and each.symbols
+    } - {""}
+    declared = next((o.type.tensor_type.shape.dim for o in model.graph.output if o.name == output), ())
+    for i, dim in enumerate(declared):
+        if dim.dim_param in symbols and i < out.ndim and out.shape[i] == 1:
+            return i
+    return 0 if out.ndim and out.shape[0] == 1 else None
+
+
+def _agreement(model, output, batch, ours, coarse) -> list[str]:
+    """Notes on the comparison with onnxruntime; one sentence, raised, if the numbers differ."""
+    theirs, why = _by_onnxruntime(model, output, batch)
+    if theirs is None:
+        return [f"the conversion was not checked: {why}."]
+    if not np.isfinite(theirs).all():
+        return ["the conversion was not checked: onnxruntime gives infinities or NaN on the example."]
+    largest = max(np.abs(theirs).max(initial=0), np.finfo(np.float32).tiny)
+    same = theirs.shape == ours.shape
+    apart = np.abs(theirs - ours).max(initial=0) / largest if same else np.inf
+    if not apart <= (COARSE if coarse else EXACT):
+        raise OnnxError(
+            "the ONNX graph cannot be used: run with JAX it gives other numbers than onnxruntime, "
+            + (f"{apart:.2g} of the largest apart." if same else f"of shape {ours.shape} instead of {theirs.shape}.")
+        )
+    return []
+
+
+def _by_onnxruntime(model, output, inputs):
+    """The output by onnxruntime; None and the reason where it cannot run the graph."""
+    import onnx
+
+    try:
+        import onnxruntime
+    except ImportError:
+        return None, "onnxruntime is not installed"
+    if output not in {o.name for o in model.graph.output}:
+        model, given = onnx.ModelProto(), model
+        model.CopyFrom(given)
+        model.graph.output.append(onnx.ValueInfoProto(name=output))
+    kinds = {i.name: i.type.tensor_type.elem_type for i in model.graph.input}
+    try:
+        options = onnxruntime.SessionOptions()
+        options.log_severity_level = 4
+        session = onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
+        typed = {n: np.asarray(v).astype(onnx.helper.tensor_dtype_to_np_dtype(kinds[n])) for n, v in inputs.items()}
+        (out,) = session.run([output], typed)
+    except Exception as error:  # onnxruntime has its own kinds
+        return None, f"onnxruntime does not run the graph ({first_line(error)})"
+    return (_columns(out) if isinstance(out, list) else np.asarray(out, np.float64)), ""
+
+
+def _columns(rows):
+    """The array behind a ZipMap, which gives a dictionary for each example."""
+    return np.asarray([list(row.values()) for row in rows], np.float64)
+
+
+def _digest(model, params, buffers, output) -> str:
+    """What a graph is, without the numbers that are its parameters and buffers."""
+    import onnx
+
+    bare = onnx.ModelProto()
+    bare.CopyFrom(model)
+    for tensor in bare.graph.initializer:
+        if tensor.name in params or tensor.name in buffers:
+            for field in ("raw_data", "float_data", "double_data", "int32_data"):
+                tensor.ClearField(field)
+    names = repr((sorted(params), sorted(buffers), output))
+    return hashlib.sha256(bare.SerializeToString(deterministic=True) + names.encode()).hexdigest()

@@ -15,6 +15,9 @@ from jaxtyping import Array, ArrayLike, Float
 from corollary._validate import concrete, labels, within
 from corollary.catalog import implements
 
+#: The target of a place that does not count, such as padding: the number that PyTorch has for it.
+IGNORED = -100
+
 
 @implements("E02.11")
 def squared(output: ArrayLike, target: ArrayLike) -> Float[Array, ""]:
@@ -38,18 +41,25 @@ def cross_entropy(output: ArrayLike, target: ArrayLike) -> Float[Array, ""]:
     r"""$-\sum_iy_i\ln\mathrm{softmax}_i(f)$, from logits; with a single logit $-y\ln\sigma(f)-(1-y)\ln(1-\sigma(f))$.
 
     The target of logits $(k,)$ is a class, a whole number, or a probability vector $(k,)$; that of a single logit is 0
-    or 1, or a probability. Logits $(t,\dots,k)$ at many places, one class each, are averaged over the places. Gradient:
-    $\mathrm{softmax}(f)-y$, or $\sigma(f)-y$.
+    or 1, or a probability. Logits $(t,\dots,k)$ at many places, one class each, are averaged over the places; places
+    with the target -100 (padding) are left out. Where the shapes say so, $(k,t,\dots)$ for targets $(t,\dots)$, the
+    classes are the first axis. Gradient: $\mathrm{softmax}(f)-y$, or $\sigma(f)-y$.
     """
     output, target = jnp.asarray(output), jnp.asarray(target)
     if output.size == 1 and target.size == 1:
         logit, share = output.reshape(()), within("target", target, 0, 1).reshape(()).astype(output.dtype)
         # softplus(f) - yf without the difference of two large numbers
         return share * jax.nn.softplus(-logit) + (1 - share) * jax.nn.softplus(logit)
+    if class_axis(output, target) == 0:
+        output = jnp.moveaxis(output, 0, -1)
     logs = jax.nn.log_softmax(output)
     if is_class(output, target):
-        target = labels("target", target, output.shape[-1], None)
-        return -jnp.mean(jnp.take_along_axis(logs, target[..., None], axis=-1))
+        known = labels("target", _known(output, target), output.shape[-1], None)
+        chosen = -jnp.take_along_axis(logs, known[..., None], axis=-1)[..., 0]
+        if output.ndim == 1:
+            return chosen
+        counted = target != IGNORED
+        return jnp.sum(jnp.where(counted, chosen, 0)) / jnp.maximum(jnp.sum(counted), 1)
     if target.shape != output.shape:
         raise ValueError(
             f"cross_entropy takes a class or a probability vector for logits of shape {output.shape}, "
@@ -58,6 +68,19 @@ def cross_entropy(output: ArrayLike, target: ArrayLike) -> Float[Array, ""]:
     if concrete(target) and not np.allclose(np.sum(target, -1), 1, atol=1e-3):
         raise ValueError(f"the probabilities in a target must sum to 1, got {np.sum(target, -1)}.")
     return -jnp.mean(jnp.sum(within("target", target, 0, 1) * logs, axis=-1))
+
+
+def binary_cross_entropy(output: ArrayLike, target: ArrayLike) -> Float[Array, ""]:
+    r"""The mean over the outputs of $-y_i\ln\sigma(f_i)-(1-y_i)\ln(1-\sigma(f_i))$, from logits, one yes or no each.
+
+    For several labels at once, and for masks: `target` has the shape of `output`, axes of length one aside, and holds 0
+    or 1, or probabilities. Gradient: $(\sigma(f)-y)/k$ for $k$ outputs.
+    """
+    output, target = jnp.asarray(output), jnp.asarray(target)
+    if not same_places(output.shape, target.shape):
+        raise ValueError(f"the target must have the shape of the output, {output.shape}, got {target.shape}.")
+    share = within("target", target, 0, 1).reshape(output.shape).astype(output.dtype)
+    return jnp.mean(share * jax.nn.softplus(-output) + (1 - share) * jax.nn.softplus(output))
 
 
 def logistic(output: ArrayLike, target: ArrayLike) -> Float[Array, ""]:
@@ -73,6 +96,7 @@ def hinge(output: ArrayLike, target: ArrayLike) -> Float[Array, ""]:
 #: The losses that have a name.
 LOSSES: dict[str, Callable] = {
     "cross_entropy": cross_entropy,
+    "binary_cross_entropy": binary_cross_entropy,
     "squared": squared,
     "absolute": absolute,
     "huber": huber,
@@ -86,14 +110,40 @@ def require_targets(loss: Callable, output, targets) -> None:
     if getattr(loss, "function", loss) is not cross_entropy or not isinstance(targets, jax.Array) or not targets.ndim:
         return
     one = jax.ShapeDtypeStruct(targets.shape[1:], targets.dtype)
-    if output.size > 1 and is_class(output, one):
-        labels("targets", targets, output.shape[-1], None)
+    axis = class_axis(output, one)
+    if output.size > 1 and axis is not None:
+        labels("targets", _known(output, targets), output.shape[axis], None)
 
 
 def is_class(output, target) -> bool:
     """Whether a target is whole numbers, a class for each vector of logits."""
-    whole = jnp.issubdtype(target.dtype, jnp.integer) or target.dtype == jnp.bool_
-    return whole and target.shape == output.shape[:-1]
+    return _whole(target) and target.shape == output.shape[:-1]
+
+
+def class_axis(output, target) -> int | None:
+    """The axis of the classes in the outputs of one example: the last, or the first if only that fits, else None."""
+    if not _whole(target) or not output.shape:
+        return None
+    last = len(output.shape) - 1
+    return last if target.shape == output.shape[:-1] else 0 if target.shape == output.shape[1:] else None
+
+
+def same_places(first: tuple, second: tuple) -> bool:
+    """Whether two shapes are the same but for axes of length one."""
+    return [d for d in first if d != 1] == [d for d in second if d != 1]
+
+
+def _whole(target) -> bool:
+    return jnp.issubdtype(target.dtype, jnp.integer) or target.dtype == jnp.bool_
+
+
+def _known(output, target):
+    """The classes of the places, with some class where there is none; a single place always has one."""
+    if len(output.shape) == 1 or target.dtype == jnp.bool_:
+        return target
+    # what can be looked at is looked at with NumPy: in a trace even a constant is traced
+    where = np.where if concrete(target) else jnp.where
+    return where(target == IGNORED, 0, target)
 
 
 def _difference(output, target):

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from corollary.onnx._model import _versions, attribute, read_node, schema_of
-from corollary.onnx._table import Node, OnnxError
+from corollary.onnx._table import Graph, Node, OnnxError
 
 
 class Body(NamedTuple):
@@ -35,6 +35,8 @@ def of_schema(node: Node, inputs) -> Body:
     function = _proto(node, inputs)
     if function is None:
         raise OnnxError(f"the ONNX operator {node.op} is not supported.")
+    if any(isinstance(value, Graph) for value in node.attributes.values()):
+        raise node.refuse("with graphs as attributes")
     return local(function)
 
 

@@ -7,8 +7,9 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from corollary.network.apart import first_line
-from corollary.onnx import _functions, _operators  # noqa: F401: the families enter themselves into the table
+from corollary.onnx import _functions
 from corollary.onnx._model import Model
+from corollary.onnx._operators import FAMILIES  # noqa: F401 - they enter themselves into the table
 from corollary.onnx._table import Graph, Node, OnnxError, Reference, find
 
 
@@ -31,7 +32,7 @@ def function_of(model: Model, outputs: tuple[str, ...] | None = None):
     context = Context(model.functions, {})
 
     def run(tensors, inputs):
-        values = ChainMap({**graph.tensors, **tensors, **inputs})
+        values = ChainMap({}, inputs, tensors, graph.tensors)
         evaluate(nodes, values, context)
         return [_value(values, name, graph) for name in outputs]
 
@@ -79,11 +80,16 @@ def call(node: Node, inputs, values, context) -> tuple:
         attributes = {**body.attributes, **node.attributes}
         inner = ChainMap(dict(zip(body.inputs, [*inputs, *[None] * len(body.inputs)], strict=False)))
         evaluate(body.nodes, inner, Context(context.functions, attributes))
-        return tuple(inner[name] for name in body.outputs)
+        return tuple(inner.get(name) for name in body.outputs)  # a body may leave out what is not asked for
     except OnnxError:
         raise
     except Exception as error:  # of JAX or NumPy, on shapes and types that do not fit
         raise OnnxError(f"the ONNX operator {node.op} does not run here: {first_line(error)}.") from error
+
+
+def evaluated(node: Node, inputs) -> tuple:
+    """The outputs of one node by itself."""
+    return call(node, inputs, ChainMap(), Context({}, {}))
 
 
 def resolved(attributes: dict, of_function: dict) -> dict:

@@ -53,14 +53,13 @@ def _parsed(what, read, onnx):
     except Exception as error:  # protobuf has several
         raise OnnxError(f"{what} is not a readable ONNX file ({first_line(error)}).") from None
     if not model.graph.node and not model.graph.output:
-        raise OnnxError(f"{what} is an ONNX file without any operator.")
+        raise OnnxError(f"{what} is not a readable ONNX file (it has no operator and no output).")
     return model
 
 
 def _external(model):
-    from onnx.external_data_helper import ExternalDataInfo, _get_all_tensors, uses_external_data
-
-    return [ExternalDataInfo(t).location for t in _get_all_tensors(model) if uses_external_data(t)]
+    """The files that the initialisers of a model lie in."""
+    return [entry.value for t in model.graph.initializer for entry in t.external_data if entry.key == "location"]
 
 
 def read(source) -> Model:
@@ -70,15 +69,15 @@ def read(source) -> Model:
     version = versions.setdefault("", VERSIONS[1])
     if not VERSIONS[0] <= version <= VERSIONS[1]:
         raise OnnxError(
-            f"the ONNX graph is of version {version} of the operator set, which must be {VERSIONS[0]} to {VERSIONS[1]}: "
-            "onnx.version_converter brings it there."
+            f"the ONNX graph is of version {version} of the operator set, which must be {VERSIONS[0]} to "
+            f"{VERSIONS[1]}: onnx.version_converter brings it there."
         )
     try:
         graph = read_graph(proto.graph, versions)
     except OnnxError:
         raise
     except Exception as error:  # of onnx, on tensors that are damaged
-        raise OnnxError(f"the ONNX graph cannot be read ({first_line(error)}).") from None
+        raise OnnxError(f"the model is not a readable ONNX file ({first_line(error)}).") from None
     functions = {(_domain(f.domain), f.name, f.overload): f for f in proto.functions}
     return Model(graph, functions, versions, tuple(_notes(proto)))
 

@@ -1,7 +1,7 @@
 """The table of operators: what an ONNX operator computes, by its domain, its name and the version of its definition.
 
-A handler is `f(node, *inputs)`: `node["axis"]` is an attribute (ONNX's default where it is left out, None where there is
-none), an input that is left out is None, and the result is one value or a tuple of them. A value is a NumPy array
+A handler is `f(node, *inputs)`: `node["axis"]` is an attribute (ONNX's default where it is left out, None where there
+is none), an input that is left out is None, and the result is one value or a tuple of them. A value is a NumPy array
 where it follows from shapes and constants alone, a JAX array otherwise, a list if it is a sequence. A definition that
 changed in version 13 is two handlers, the second with `since=13`.
 """
@@ -48,7 +48,7 @@ class Reference(NamedTuple):
 
 @dataclass(frozen=True)
 class Node:
-    """One use of an operator; `subgraph(graph, *inputs)` runs a graph among its attributes, with the names around it."""
+    """One use of an operator; `subgraph(graph, *inputs)` runs a graph among its attributes, in the scope around it."""
 
     op: str
     domain: str

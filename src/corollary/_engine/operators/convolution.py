@@ -12,6 +12,7 @@ from jax import lax
 def convolve(x, w, bias=None, strides=None, padding=None, dilation=None, groups=1):
     """The convolution of `x` (batch, channels in, *space) with `w` (channels out, channels in / groups, *window)."""
     n = x.ndim - 2
+    x, w = alike(x, w)
     y = lax.conv_general_dilated(
         x,
         w,
@@ -32,6 +33,7 @@ def convolve_transposed(x, w, bias=None, strides=None, padding=None, dilation=No
     strides, dilation = tuple(strides or (1,) * n), tuple(dilation or (1,) * n)
     output_padding = output_padding or (0,) * n
     window = w.shape[2:]
+    x, w = alike(x, w)
     # each output is reached by the window turned around: channels in and out change places within their group
     w = w.reshape(groups, w.shape[0] // groups, *w.shape[1:]).swapaxes(1, 2)
     w = jnp.flip(w.reshape(-1, *w.shape[2:]), tuple(range(2, n + 2)))
@@ -69,6 +71,12 @@ def fold(columns, space, window, strides=None, padding=None, dilation=None):
         lambda x: unfold(x, window, strides, padding, dilation), jax.ShapeDtypeStruct(shape, columns.dtype)
     )
     return to_columns(columns)[0]
+
+
+def alike(x, w):
+    """Both in the wider of their types, as products of arrays are, and convolutions are not by themselves."""
+    dtype = jnp.result_type(x, w)
+    return x.astype(dtype), w.astype(dtype)
 
 
 def per_channel(a, ndim):

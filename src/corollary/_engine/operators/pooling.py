@@ -14,7 +14,8 @@ def max_pool(x, window, strides=None, padding=None, dilation=None):
     """The maximum over each window; padding counts for nothing."""
     n = len(window)
     strides, padding, dilation = _filled(n, strides, padding, dilation)
-    if max(dilation) > 1:  # JAX has no derivative for maxima over windows with holes
+    # JAX has no derivative for maxima over windows with holes in them, or between them
+    if max(dilation) > 1 or any(s > w for s, w in zip(strides, window, strict=True)):
         return max_pool_with_indices(x, window, strides, padding, dilation)[0]
     return lax.reduce_window(
         x, _lowest(x.dtype), lax.max, (1, 1, *window), (1, 1, *strides), [(0, 0), (0, 0), *padding]

@@ -9,8 +9,11 @@ import jax.numpy as jnp
 import numpy as np
 from jax.flatten_util import ravel_pytree
 
-from corollary import kernels, landscape
-from corollary.audit._sample import curvature_examples, interval, quadratic_forms, some
+from corollary import kernels
+from corollary.audit import _plan
+from corollary.audit._order import curvature
+from corollary.audit._sample import interval, quadratic_forms, some
+from corollary.audit._tangent import chosen_outputs
 from corollary.audit.finding import Finding, Premise, short
 from corollary.evidence import picture
 
@@ -23,8 +26,8 @@ STEPS = np.unique(np.round(np.geomspace(1, 1e6, 61)).astype(np.int32))
 # so many that all directions are done which the precision of the numbers can tell from those that are never learned
 END = np.int32(2_000_000_000)
 TENTH = 0.1
-# outputs of an example beyond which residuals of all steps are not kept
-MOST_OUTPUTS = 2048
+# numbers of residuals of all steps that are kept
+MOST_RESIDUALS = 2**26
 
 CONSTANT = Premise("the kernel stays what it is", None, "exact in the limit of infinite width only")
 NAMES = ("largest stable step", "condition of the tangent kernel", "steps to fit")
@@ -40,15 +43,14 @@ def stable_step(subject, start, losses, budget, sample_key, top_key) -> Finding:
     """2 over the sharpness at the start; `losses` are those of the examples there."""
     # where training is known to have led down, its first steps did not ruin it
     went_well = start.kind == "given" and subject.mean_loss() < 0.5 * float(np.mean(losses))
-    total = subject.train[0].shape[0]
-    data = curvature_examples(subject, budget, sample_key)
-    count = data[0].shape[0]
+    plan = _plan.curvature(subject, budget, sample_key)
+    data, (count, total) = plan.data, _plan.looked_at(subject, plan.data)
     # the call of the section on minima, so that one compiled program serves both; 1 % is enough here
     try:
-        operator = landscape.hessian(subject.at(start.params), subject.loss, data, batch_size=1024)
+        operator = curvature(subject, start.params, plan)
     except ValueError as error:
         return Finding(NAMES[0], "not applicable", f"The curvature could not be computed: {error}")
-    ends = operator.top(2, which="both", products=budget.products, key=top_key, tolerance=1e-2)
+    ends = operator.top(2, which="both", products=plan.products, basis=plan.basis, key=top_key, tolerance=1e-2)
     sharpness, residual = float(ends.values[0]), float(ends.residuals[0])
     eta = subject.learning_rate
     if not 0 < sharpness < math.inf:
@@ -57,7 +59,7 @@ def stable_step(subject, start, losses, budget, sample_key, top_key) -> Finding:
         reason = f"{start.where} {flat if sharpness <= 0 else beyond}"
         return Finding(NAMES[0], "not applicable", reason)
     vector = ravel_pytree(start.params)[1](jnp.asarray(ends.vectors[0]))
-    low, high = interval(np.asarray(_forms(subject.objective, start.params, data, vector)), total)
+    low, high = interval(np.asarray(_forms(subject.objective, start.params, data, vector, plan.batch_size)), total)
     # Lanczos' error, and rounding in sums of some ten thousand terms
     error = residual + 1e2 * float(jnp.finfo(operator.dtype).eps) * sharpness
     low, high = max(low - error, 1e-3 * sharpness), high + error
@@ -102,24 +104,23 @@ def _of_step(eta, sharpness, went_well):
 
 
 @eqx.filter_jit
-def _forms(objective, params, data, vector):
-    return quadratic_forms(objective, params, data, vector)
+def _forms(objective, params, data, vector, batch):
+    return quadratic_forms(objective, params, data, vector, min(batch, 256))
 
 
 def kernel(subject, start, outputs, budget, key):
     """Condition of the tangent kernel on some examples, and the number of steps that it predicts."""
-    total = subject.train[0].shape[0]
-    rows = some((np.arange(total),), budget.kernel, key)[0]
+    total, (examples, at) = subject.count(), _plan.kernel(subject, budget, key)
+    examples = min(examples, budget.kernel)
+    rows = some((np.arange(outputs.shape[0]),), examples, key)[0]
     n, out = len(rows), outputs[rows]
-    width = max(1, out[0].size)
-    if width > MOST_OUTPUTS:
-        reason = f"The network has {width} outputs for an example, too many for the kernel of all of them."
-        yield from (Finding(name, "not applicable", reason) for name in NAMES[1:])
-        return
-    x, y = (a[rows] for a in subject.train)
+    row = max(1, out[0].size)
+    width = row if at is None else len(at)
+    x, y = jax.tree.map(lambda a: a[rows], subject.train)
     # what a single output sees on average
     try:
-        theta = kernels.empirical_ntk(subject.at(start.params), x) / width
+        network, trainable = chosen_outputs(subject.at(start.params), at, subject.trainable)
+        theta = kernels.empirical_ntk(network, x, trainable=trainable) / width
         reason = "The tangent kernel is beyond what the precision of the numbers can hold."
     except ValueError as error:
         theta, reason = None, f"The tangent kernel could not be computed: {error}"
@@ -130,7 +131,9 @@ def kernel(subject, start, outputs, budget, key):
     top, rounding = float(values[-1]), n * float(jnp.finfo(theta.dtype).eps) * float(values[-1])
     seen = Premise("all training examples were used", n == total, f"{n} of {total}")
     shared = Premise(
-        "all outputs share one kernel and do not mix", True if width == 1 else None, f"mean over {width} outputs"
+        "all outputs share one kernel and do not mix",
+        True if row == 1 else None,
+        f"mean over {width} {f'of {row} ' if width < row else ''}outputs",
     )
     if not top > 0:
         yield Finding(
@@ -145,8 +148,12 @@ def kernel(subject, start, outputs, budget, key):
         )
         return
     yield _condition(start, values, rounding, seen, shared)
-    residual = -n * jax.grad(subject.loss.of_outputs)(out, y)
-    yield _steps(subject, start, theta, residual.reshape(n, width), top, seen, shared)
+    residual = (-n * jax.grad(subject.loss.of_outputs)(out, y)).reshape(n, row)
+    if at is not None:
+        residual = residual[:, at]
+    # some of the residuals, if those of all steps are too many
+    residual = residual[:, : max(1, MOST_RESIDUALS // (n * len(STEPS)))]
+    yield _steps(subject, start, theta, residual, top, seen, shared)
 
 
 def _condition(start, values, rounding, seen, shared) -> Finding:
@@ -260,4 +267,4 @@ def _steps(subject, start, theta, residual, top, seen, shared) -> Finding:
 
 
 def _full(subject):
-    return None if subject.batch_size is None else subject.batch_size >= subject.train[0].shape[0]
+    return None if subject.batch_size is None else subject.batch_size >= subject.count()

@@ -4,9 +4,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from corollary.audit._sample import interval
+from corollary.audit._sample import interval, numbers_of
 from corollary.audit.finding import Finding, Premise, short
-from corollary.audit.sections._start import thinned
+from corollary.network.losses import IGNORED
 
 # Initialisations presume inputs of mean square 1: sharpness grows with the mean square, and the first layer's signal is
 # proportional to it. Up to a factor of 30, about 5 in size, is what pixels in [0, 1] and mild imbalance come to; a
@@ -26,15 +26,16 @@ SCORING = dict(
 
 def scale(subject, data, first, start, total) -> Finding:
     """Mean square and largest column of the inputs; `first` is the signal of the first layer, None if not known."""
-    x = data[0]
-    if not jnp.issubdtype(x.dtype, np.floating):
+    x = numbers_of(data[0], 2**25)
+    if x is None:
         return Finding(
             "scale of the inputs", "not applicable", "The inputs are whole numbers, such as words: they have no scale."
         )
-    x = np.asarray(thinned(x, 2**25), float)
-    each = np.mean(x.reshape(len(x), -1) ** 2, axis=1)
+    each = np.mean(x**2, axis=1)
     size = float(each.mean())
-    columns = np.sqrt(np.mean(x**2, axis=0)) if x.ndim == 2 else np.ones(1)
+    # columns have a meaning of their own in tables, not in images and sequences
+    table = all(a.ndim <= 2 for a in jax.tree.leaves(data[0]))
+    columns = np.sqrt(np.mean(x**2, axis=0)) if table else np.ones(1)
     kept = columns[columns > 0]
     widest = float(kept.max() / np.median(kept)) if kept.size else 1.0
     mark, text = _verdict(size, widest, int(columns.argmax()))
@@ -98,10 +99,12 @@ def broken_start(losses, start) -> Finding | None:
 
 def confidence(subject, outputs, losses, start) -> Finding:
     """How sure the network is before it has learned, and whether with reason."""
-    out = jnp.asarray(outputs, jnp.float32).reshape(len(losses), -1)
-    out = jnp.concatenate([jnp.zeros_like(out), out], 1) if out.shape[1] == 1 else out
-    sure = np.asarray(jax.nn.softmax(out).max(1)) > SURE
-    share, loss, guess = float(sure.mean()), float(np.mean(losses)), float(np.log(out.shape[1]))
+    out, axis = jnp.asarray(outputs, jnp.float32), subject.class_axis
+    # the largest probability, at every place that has a class
+    top = jax.nn.sigmoid(jnp.abs(out.reshape(-1))) if axis is None else jax.nn.softmax(out, axis).max(axis)
+    sure = np.asarray(top)[np.asarray(subject.labels("train")) != IGNORED] > SURE
+    share, loss, guess = float(sure.mean()), float(np.mean(losses)), float(np.log(subject.classes))
+    what = "examples" if sure.ndim == 1 and sure.size == len(losses) else "places"
     early = start.kind != "trained"
     # worse than not to look at the input at all, and sure of it: the outputs have to come down before anything is
     # learned. Twice the loss of a guess is what logits of mean square 2 log C, far beyond a usual start, cost.
@@ -117,11 +120,11 @@ def confidence(subject, outputs, losses, start) -> Finding:
     return Finding(
         "confidence of the softmax",
         mark,
-        f"{start.where} the network gives some class more than 99 % on {short(100 * share)} % of the examples, at a "
+        f"{start.where} the network gives some class more than 99 % on {short(100 * share)} % of the {what}, at a "
         f"loss of {short(loss)} (a blind guess has {short(guess)}). {text}",
         100 * share,
         exact=True,
-        unit="% of examples",
+        unit=f"% of {what}",
         theorem="The slope of the logistic function, p(1 − p), vanishes exponentially in its input: where a "
         "probability is near 0 or 1, outputs have to move far before it changes.",
         claim="nets.activations_vanishing.saturation",

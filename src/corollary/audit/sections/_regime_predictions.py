@@ -4,19 +4,18 @@ import altair as alt
 import numpy as np
 
 from corollary import kernels
-from corollary.audit._losses import decide
 from corollary.audit._sample import interval
 from corollary.audit._tangent import known, whole
 from corollary.audit.finding import Finding, Premise, short
 from corollary.evidence import picture
 from corollary.foundations import wilson_interval
+from corollary.network.losses import IGNORED
 
 # Of the mean of the kernel's diagonal. Rounding in single precision is of the order of n 1e-7 of that, 1e-4 for a
 # thousand examples: ten times as much keeps the system solvable, and is little beside any noise in labels.
 RIDGE = 1e-3
 
 NO_TEST = "There are no test data: on the training examples the network has seen the answers."
-NO_AIMS = "The loss does not say which numbers the outputs should be."
 REGRESSION = (
     "A wide network, trained on the squared loss to its end, predicts what regression with its tangent kernel predicts."
 )
@@ -28,6 +27,13 @@ def findings(subject, found, seen, no_start):
     first = None if found.before is None else _regression(subject, found, found.before, initial=True)
     yield _initial(subject, found, first, no_start)
     yield _final(subject, found, first)
+
+
+def no_aims(found) -> str:
+    """Why there are no numbers that stand for the targets."""
+    if found.chosen is not None:
+        return f"The tangent kernel was taken of {found.looked_at}, and the labels are a matter of all of them."
+    return "The loss does not say which numbers the outputs should be."
 
 
 def _linearisation(found, seen, no_start):
@@ -46,7 +52,7 @@ def _linearisation(found, seen, no_start):
         "Linearised at the start, the network with its trained parameters misses the outputs of the trained one by "
         f"{short(value)} of the change that training made."
     )
-    n = found.train.x.shape[0]
+    n = len(found.train.out)
     out, line = (np.asarray(a, float)[:n].reshape(-1) for a in (found.train.out, found.linear))
     few = np.linspace(0, len(out) - 1, min(len(out), 400)).astype(int)
     rows = [{"network": float(out[i]), "linearised": float(line[i])} for i in few]
@@ -83,14 +89,14 @@ def _linearised(subject, found, no_start):
         return Finding(name, "not applicable", why, **facts)
     if found.before is None:
         return Finding(name, "not applicable", no_start, **facts)
-    n = found.train.x.shape[0]
+    n = len(found.train.out)
     held = found.test is not None
     part = found.test if held else found.train
     out, line = part.out, found.linear[n:] if held else found.linear[:n]
     same, right, own = _shares(subject, part, line, out)
     sentence = (
         f"At the trained parameters the linearised network gives the network's own answer to {_percent(same)} of "
-        f"{len(out)} {'test' if held else 'training'} examples; {_percent(right)} of its answers are right, of the "
+        f"{_of(part)} {'test' if held else 'training'} examples; {_percent(right)} of its answers are right, of the "
         f"network's {_percent(own)}."
     )
     return Finding(name, "fine", sentence, same, _binomial(same, len(out)), premises=(_unseen(held),), **facts)
@@ -134,8 +140,8 @@ def _why_not(found, kernel):
     if found.test is None:
         return NO_TEST
     if found.train.aims is None:
-        return NO_AIMS
-    n = found.train.x.shape[0]
+        return no_aims(found)
+    n = len(found.train.out)
     return "" if np.trace(kernel[:n, :n]) > 0 else "The tangent kernel is zero."
 
 
@@ -147,7 +153,7 @@ def _regression(subject, found, kernel, *, initial):
     """
     if _why_not(found, kernel):
         return None
-    n = found.train.x.shape[0]
+    n = len(found.train.out)
     goals = np.asarray(found.train.aims, kernel.dtype)
     if initial and subject.loss_name == "squared":
         base, new = found.start[:n].reshape(n, -1), found.start[n:].reshape(-1, goals.shape[1])
@@ -161,13 +167,13 @@ def _regression(subject, found, kernel, *, initial):
 
 def _compare(subject, found, predicted):
     """Value, interval and sentence of what `predicted` makes of the test examples."""
-    part, n = found.test, found.train.x.shape[0]
+    part, n = found.test, len(found.train.out)
     m = len(part.out)
     if subject.classes is not None:
         same, right, own = _shares(subject, part, predicted, part.out)
         sentence = (
-            f"Kernel regression from {n} training examples answers {_percent(right)} of {m} test examples rightly, the "
-            f"network {_percent(own)}; both give the same answer to {_percent(same)}."
+            f"Kernel regression from {n} training examples answers {_percent(right)} of {_of(part)} test examples "
+            f"rightly, the network {_percent(own)}; both give the same answer to {_percent(same)}."
         )
         return right, _binomial(right, m), sentence
     out = np.asarray(part.out, float).reshape(m, -1)
@@ -185,13 +191,12 @@ def _gain(subject, found, first, second):
     """The 95 % interval of how much better the second predictions are, on the same examples."""
     if subject.classes is None:
         return interval(((first - found.test.aims) ** 2).mean(1) - ((second - found.test.aims) ** 2).mean(1))
-    truth = _truth(subject, found.test)
-    before, after = (_answers(subject, p) == truth for p in (first, second))
-    return interval(after.astype(float) - before)
+    before, after = (_right(_answers(subject, found.test, p), found.test) for p in (first, second))
+    return interval(after - before)
 
 
 def _premises(subject, found, *, initial):
-    n, total = found.train.x.shape[0], subject.train[0].shape[0]
+    n, total = len(found.train.out), subject.count()
     row = found.train.aims.shape[1]
     out = (
         Premise("the regression sees the examples that the network saw", n == total, f"{n} of {total}"),
@@ -206,17 +211,25 @@ def _unseen(held):
     return Premise("examples that training has not seen", held)
 
 
-def _answers(subject, outputs):
-    return np.asarray(decide(np.asarray(outputs).reshape(len(outputs), -1), subject._targets))
+def _answers(subject, part, outputs):
+    return np.asarray(subject.decide(np.asarray(outputs).reshape(part.out.shape)))
 
 
-def _truth(subject, part):
-    return _answers(subject, part.aims)
+def _right(answers, part, truth=None):
+    """The share of every example's places that have the right answer; places without a class do not count."""
+    same = answers == (part.labels if truth is None else truth)
+    known = part.labels != IGNORED
+    same, known = (a.reshape(len(a), -1) for a in (same, known))
+    return (same & known).sum(axis=1) / np.maximum(known.sum(axis=1), 1)
 
 
 def _shares(subject, part, predicted, out):
-    truth, theirs, ours = _truth(subject, part), _answers(subject, out), _answers(subject, predicted)
-    return tuple(float(np.mean(a == b)) for a, b in ((ours, theirs), (ours, truth), (theirs, truth)))
+    theirs, ours = _answers(subject, part, out), _answers(subject, part, predicted)
+    return tuple(float(a.mean()) for a in (_right(ours, part, theirs), _right(ours, part), _right(theirs, part)))
+
+
+def _of(part) -> str:
+    return f"{len(part.out)}" if part.labels.ndim == 1 else f"the places of {len(part.out)}"
 
 
 def _binomial(share, n):

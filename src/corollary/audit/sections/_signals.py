@@ -7,10 +7,13 @@ import altair as alt
 import jax
 import numpy as np
 
+from corollary.audit import _plan
+from corollary.audit._sample import numbers_of
 from corollary.audit.finding import Finding, Premise, short
-from corollary.audit.sections._start import Start, thinned
+from corollary.audit.sections._start import Start
 from corollary.evidence import picture
 from corollary.landscape import depth_factor, layer_signals
+from corollary.network.batches import count
 
 # numbers of the inputs in one batch: activations are some hundred times as many
 NUMBERS = 2**17
@@ -37,7 +40,7 @@ class Measured(NamedTuple):
     profiles: tuple[Any, ...]
     share: float
     seen: Premise
-    inputs: float
+    inputs: float | None
     needed: int
 
     @property
@@ -45,26 +48,27 @@ class Measured(NamedTuple):
         return float(self.layers[0].forward)
 
 
-def measure(subject, start: Start, data, total: int, key) -> Measured:
-    x = data[0]
-    batch = max(1, min(len(x), NUMBERS // max(1, x[0].size)))
+def measure(subject, start: Start, data, total: int, budget, key) -> Measured:
+    x, n = data[0], count(data)
+    batch = min(n, NUMBERS // max(1, sum(a[0].size for a in jax.tree.leaves(x))))
+    batch = _plan.batch_of(subject, budget, max(1, batch))
 
     def signals(params, data=data):
-        found = layer_signals(subject.at(params), subject.loss, data, batch_size=batch)
+        found = layer_signals(subject.at(params), subject.loss, data, batch_size=batch, trainable=subject.trainable)
         return jax.tree.map(np.asarray, found)
 
     layers = signals(start.params)
     trained = None if start.kind == "trained" else signals(subject.params)
-    count, profiles = len(x), ()
+    profiles = ()
     if start.kind == "drawn":
         profiles = (layers, *map(signals, start.others))
-    elif count < total and count >= PARTS:
-        rows = np.asarray(jax.random.permutation(key, count))[: count // PARTS * PARTS].reshape(PARTS, -1)
+    elif n < total and n >= PARTS:
+        rows = np.asarray(jax.random.permutation(key, n))[: n // PARTS * PARTS].reshape(PARTS, -1)
         profiles = tuple(signals(start.params, jax.tree.map(lambda a, r=r: a[r], data)) for r in rows)
-    seen = Premise("all training examples were used", count == total, f"{count} of {total}")
+    seen = Premise("all training examples were used", n == total, f"{n} of {total}")
     # classes are the corners of a simplex of one dimension less
     needed = int(np.prod(subject.outputs("train").shape[1:])) - (subject.classes is not None)
-    return Measured(start, layers, trained, profiles, count / total, seen, _input_rank(x), needed)
+    return Measured(start, layers, trained, profiles, n / total, seen, _input_rank(x), needed)
 
 
 class _Profile(NamedTuple):
@@ -260,10 +264,11 @@ def _chart(m: Measured):
     )
 
 
-def _input_rank(x) -> float:
-    """In how many directions the inputs vary: the participation ratio of their covariance."""
-    x = np.asarray(thinned(x, 2**23), float)
-    x = x.reshape(len(x), -1)
+def _input_rank(x) -> float | None:
+    """In how many directions the inputs vary: the participation ratio of their covariance; None for words."""
+    x = numbers_of(x, 2**23)
+    if x is None:
+        return None
     x = x - x.mean(0)
     # both products have the same spectrum
     gram = x @ x.T if x.shape[0] < x.shape[1] else x.T @ x

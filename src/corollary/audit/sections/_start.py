@@ -48,18 +48,16 @@ def start_of(subject, key) -> Start:
 
 def losses_at(subject, start: Start):
     """The outputs at the start for all training examples, and each example's own loss."""
-    outputs = _checks.outputs(subject.apply, start.params, subject.train[0])
+    if start.kind == "trained":
+        outputs = subject.outputs("train")
+    else:
+        outputs = _checks.outputs(subject.apply, start.params, subject.train[0], subject.cost)
     return outputs, np.asarray(_losses(subject.loss, outputs, subject.train[1]), float)
 
 
 @eqx.filter_jit
 def _losses(loss, outputs, y):
     return jax.vmap(loss.function)(outputs, y)
-
-
-def thinned(x, numbers: int):
-    """Every second example, or third, and so on: so many that they have about `numbers` entries."""
-    return x[:: -(-x.size // numbers)]
 
 
 def _like(params, other):

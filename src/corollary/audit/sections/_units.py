@@ -108,11 +108,12 @@ def _rank(m: Measured) -> Finding:
         if same > 0.99 and m.start.kind != "trained":
             mark = "look"
             text = f"Yet {short(100 * same)} % of the signal is the same for all examples: they are hard to tell apart."
+    inputs = "" if m.inputs is None else f" (inputs: {short(m.inputs)})"
     return Finding(
         "rank of the layers",
         mark,
         f"{m.start.where} the signal varies in {short(float(least.rank))} directions where it varies in the fewest, "
-        f"{least.name} with {least.units} units (inputs: {short(m.inputs)}). {text}",
+        f"{least.name} with {least.units} units{inputs}. {text}",
         float(least.rank),
         exact=True,
         unit="directions",
@@ -122,13 +123,13 @@ def _rank(m: Measured) -> Finding:
     )
 
 
-def _collapse(layers, inputs: float, needed: float):
+def _collapse(layers, inputs: float | None, needed: float):
     """The mark, and the first layer in which several directions become one, though more are `needed`.
 
-    A convolution sees patches, which vary in fewer directions than whole inputs: its first layer has nothing to be
-    compared with.
+    A convolution sees patches, which vary in fewer directions than whole inputs, and words have none: the first layer
+    has nothing to be compared with.
     """
-    before = inputs if layers and len(layers[0].shape) <= 1 else 1.0
+    before = inputs if inputs is not None and layers and len(layers[0].shape) <= 1 else 1.0
     for layer in layers:
         if layer.rank is None or layer.units < SEVERAL:
             # a bottleneck that was meant

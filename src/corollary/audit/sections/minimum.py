@@ -6,37 +6,47 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.flatten_util import ravel_pytree
+from scipy import stats
 
 from corollary import landscape
 from corollary._engine.cpu_ready import cpu_ready
-from corollary.audit._sample import curvature_examples, held, interval, quadratic_forms
+from corollary.audit import _plan
+from corollary.audit._order import curvature
+from corollary.audit._sample import interval, quadratic_forms
 from corollary.audit.finding import Finding, Premise, short
+from corollary.audit.sections import _statistics
 from corollary.evidence import picture
+from corollary.network.losses import IGNORED
 
 TITLE = "What did it find?"
 
 
 def findings(subject, budget, key):
     sample_key, top_key, trace_key, density_key = jax.random.split(key, 4)
-    total = subject.train[0].shape[0]
-    data = curvature_examples(subject, budget, sample_key)
-    count = data[0].shape[0]
+    plan = _plan.curvature(subject, budget, sample_key)
+    data, (count, total) = plan.data, _plan.looked_at(subject, plan.data)
     partly = count < total
     seen = Premise("measured on all training data", not partly, f"{count} of {total} examples")
-    operator = landscape.hessian(subject.network, subject.loss, data, batch_size=1024)
-    ends = operator.top(2, which="both", products=budget.products, key=top_key, tolerance=1e-4)
+    operator = curvature(subject, subject.params, plan)
+    ends = operator.top(2, which="both", products=plan.products, basis=plan.basis, key=top_key, tolerance=1e-4)
     ends = jax.tree.map(np.asarray, ends)
     largest, least = float(ends.values[0]), float(ends.values[-1])
     unravel = ravel_pytree(subject.params)[1]
-    forms = [np.asarray(_forms(subject.objective, subject.params, data, unravel(jnp.asarray(v)))) for v in ends.vectors]
+    forms = [
+        np.asarray(_forms(subject.objective, subject.params, data, unravel(jnp.asarray(v)), plan.batch_size))
+        for v in ends.vectors
+    ]
 
-    yield _slope(subject, data, seen)
-    yield _sharpness(subject, largest, _bounds(forms[0], total, ends.residuals[0]), seen, count)
+    yield _slope(subject, data, seen, budget)
+    yield _sharpness(subject, largest, _bounds(forms[0], total, ends.residuals[0]), seen)
     yield _least(subject, least, largest, _bounds(forms[-1], total, ends.residuals[-1]), ends, data, seen)
-    yield _spectrum(operator, density_key, largest, least, seen)
-    yield _trace(operator, trace_key, seen, partly)
+    yield _spectrum(operator, density_key, largest, least, seen, plan.steps)
+    yield _trace(operator, trace_key, seen, plan)
     if subject.classes is not None:
         yield _margins(subject)
+    statistics = _statistics.finding(subject, budget, sample_key)
+    if statistics is not None:
+        yield statistics
 
 
 def _bounds(forms, total, residual):
@@ -47,16 +57,19 @@ def _bounds(forms, total, residual):
 
 
 @eqx.filter_jit
-def _forms(objective, params, data, vector):
-    return quadratic_forms(objective, params, data, vector)
+def _forms(objective, params, data, vector, batch):
+    return quadratic_forms(objective, params, data, vector, min(batch, 256))
 
 
-def _slope(subject, data, seen):
+def _slope(subject, data, seen, budget):
     """The gradient against the noise with which the data know it: a slope below that is none that they can see."""
-    n = data[0].shape[0]
+    n = _plan.looked_at(subject, data)[0]
     if n < 2:
         return Finding("gradient norm", "not applicable", "One example has no spread: give more training data.")
-    found = landscape.gradient_noise(subject.network, subject.loss, data, batch_size=held(subject))
+    batch_size = _plan.gradients_at_once(subject, budget)
+    found = landscape.gradient_noise(
+        subject.network, subject.loss, data, batch_size=batch_size, trainable=subject.trainable
+    )
     norm, variance = float(found.gradient_norm), float(found.trace)
     # E|mean of n gradients - its expectation|^2
     noise = float(np.sqrt(variance / n))
@@ -90,8 +103,8 @@ def _slope(subject, data, seen):
     )
 
 
-def _sharpness(subject, largest, bounds, seen, count):
-    eta, n = subject.learning_rate, subject.train[0].shape[0]
+def _sharpness(subject, largest, bounds, seen):
+    eta, n = subject.learning_rate, subject.count()
     facts = dict(
         theorem="On a quadratic, gradient descent with step η diverges along every direction of curvature above 2/η; "
         "on networks it holds the sharpness near 2/η.",
@@ -181,8 +194,8 @@ def _along(objective, params, data, vector, steps):
     return jax.lax.map(cpu_ready(value), steps)
 
 
-def _spectrum(operator, key, largest, least, seen):
-    found = operator.density(key=key, probes=4, steps=min(48, operator.size))
+def _spectrum(operator, key, largest, least, seen, steps):
+    found = operator.density(key=key, probes=4, steps=min(steps, operator.size))
     nodes, weights = np.ravel(found.nodes), np.ravel(found.weights) / found.nodes.shape[0]
     # the share of directions whose curvature is below a thousandth of the largest
     flat = float(weights[np.abs(nodes) < 1e-3 * max(abs(largest), abs(least))].sum())
@@ -218,36 +231,43 @@ def _spectrum(operator, key, largest, least, seen):
         (max(0.0, flat - spread), min(1.0, flat + spread)),
         theorem="The spectral density is the mean over random directions of the quadrature that Lanczos' steps give.",
         claim="landscape.operator_curvature.spectrum_from_products",
-        premises=(seen,),
+        premises=(seen, Premise("as many steps as there are directions", steps >= operator.size, f"{steps} steps")),
         figure=picture("spectral density of the Hessian", chart.properties(width=320, height=180)),
     )
 
 
-def _trace(operator, key, seen, partly):
-    found = operator.trace(key=key, probes=24)
+def _trace(operator, key, seen, plan):
+    found = operator.trace(key=key, probes=plan.probes, method=plan.method)
     value, error = float(found.value), float(found.error)
+    # Hutch++ samples with a third of its products
+    samples = max(2, plan.probes // 3) if plan.method == "hutch++" else plan.probes
+    quantile = float(stats.t.ppf(0.975, samples - 1))
     mean = value / operator.size
     return Finding(
         "trace of the Hessian",
         "fine",
         f"The curvatures of all {operator.size} directions add up to {short(value)}, {short(mean)} each on average.",
         value,
-        (value - 2.26 * error, value + 2.26 * error),  # Student's t at 95 % with about nine degrees of freedom
+        (value - quantile * error, value + quantile * error),
         theorem="The expectation of zᵀHz over random signs z is the trace of H.",
         claim="landscape.operator_curvature.spectrum_from_products",
-        premises=(seen,),
+        premises=(seen, Premise("an estimate from random directions", None, f"{plan.probes} products")),
     )
 
 
 def _margins(subject):
-    out, labels = np.asarray(subject.outputs("train"), float), np.asarray(subject.labels("train"))
-    if out.ndim == 1 or out.shape[1] == 1:
-        margins = out.reshape(-1) * np.where(labels == 1, 1, -1)
+    labels, axis = np.asarray(subject.labels("train")).reshape(-1), subject.class_axis
+    out = np.asarray(subject.outputs("train"))
+    out = out.astype(np.result_type(out.dtype, np.float32))
+    if axis is None:
+        margins = (out.reshape(-1) - subject.threshold) * np.where(labels == 1, 1, -1)
     else:
+        known = labels != IGNORED
+        out, labels = np.moveaxis(out, axis, -1).reshape(len(labels), -1)[known], labels[known]
         own = out[np.arange(len(labels)), labels]
-        others = out.copy()
-        others[np.arange(len(labels)), labels] = -np.inf
-        margins = own - others.max(1)
+        out[np.arange(len(labels)), labels] = -np.inf
+        margins = own - out.max(1)
+    what = "examples" if len(margins) == len(subject.outputs("train")) else "places"
     wrong = float(np.mean(margins <= 0))
     middle = float(np.median(margins))
     counts, edges = np.histogram(margins, 40)
@@ -261,14 +281,14 @@ def _margins(subject):
         .encode(
             x=alt.X("margin:Q", title="output of the true class above the next"),
             x2="end:Q",
-            y="examples:Q",
+            y=alt.Y("examples:Q", title=what),
             y2=alt.datum(0),
         )
     )
     return Finding(
         "median margin",
         "fine" if wrong < 0.5 else "look",
-        f"Half of the training examples have their true class ahead by {short(middle)} or more; "
+        f"Half of the training {what} have their true class ahead by {short(middle)} or more; "
         f"{short(100 * wrong)} % are on the wrong side.",
         middle,
         exact=True,

@@ -1,13 +1,19 @@
 """How noisy is the gradient? Its noise scale, the spectrum of its covariance, and what SGD can promise with it."""
 
 import altair as alt
+import equinox as eqx
 import jax
+import jax.numpy as jnp
 import numpy as np
+from jax.flatten_util import ravel_pytree
 
 from corollary import landscape
-from corollary.audit._sample import HELD, curvature_examples, held, some
+from corollary.audit import _plan
+from corollary.audit._order import curvature
+from corollary.audit._sample import some
 from corollary.audit.finding import Finding, Premise, short
 from corollary.evidence import picture
+from corollary.network.batches import each
 
 TITLE = "How noisy is the gradient?"
 EIGENVALUES = 10
@@ -15,17 +21,21 @@ EIGENVALUES = 10
 
 def findings(subject, budget, key):
     sample_key, part_key, top_key = jax.random.split(key, 3)
-    total = subject.train[0].shape[0]
-    data = some(subject.train, budget.examples, sample_key)
-    n = data[0].shape[0]
+    # two passes, each with a gradient of every example
+    examples = _plan.examples_for(subject, budget, 2 * _plan.GRADIENT, least=2 * _plan.FEWEST)
+    data = some(subject.train, examples, sample_key)
+    n, total = _plan.looked_at(subject, data)
     if n < 2:
         yield Finding("noise scale", "not applicable", "One example has no spread: give more training data.")
         return
-    noise = landscape.gradient_noise(subject.network, subject.loss, data, batch_size=held(subject))
+    batch_size = _plan.gradients_at_once(subject, budget)
+    noise = landscape.gradient_noise(
+        subject.network, subject.loss, data, batch_size=batch_size, trainable=subject.trainable
+    )
     seen = Premise("measured on all training data", n == total, f"{n} of {total} examples")
     yield _scale(subject, noise, seen)
-    yield _spread(subject, noise, data, part_key, top_key, seen)
-    yield _promise(subject, noise, curvature_examples(subject, budget, sample_key), top_key, seen)
+    yield _spread(subject, data, budget, part_key, seen)
+    yield _promise(subject, noise, _plan.curvature(subject, budget, sample_key), top_key, seen)
 
 
 def _scale(subject, noise, seen):
@@ -67,14 +77,17 @@ def _scale(subject, noise, seen):
     return Finding("noise scale", mark, text, scale, (low, high), unit="examples", **facts)
 
 
-def _spread(subject, noise, data, part_key, top_key, seen):
+def _spread(subject, data, budget, key, seen):
     """How many directions the noise has: eigenvalues of its covariance on as many examples as can be held."""
-    count = int(min(data[0].shape[0], max(8, HELD // subject.size)))
-    part = some(data, count, part_key)
+    room, n = _plan.vectors(subject, budget), _plan.looked_at(subject, data)[0]
+    # a thirty-second part of the memory where that is eight gradients or more, half of it at the most
+    count = min(n, max(room // 32, min(8, max(4, room // 2))))
+    part = some(data, count, key)
     k = min(EIGENVALUES, subject.size, count - 1)
-    found = landscape.gradient_noise(subject.network, subject.loss, part, key=top_key, top=k, batch_size=held(subject))
-    values = np.maximum(np.asarray(found.top.values, float), 0)
-    trace = float(found.trace)
+    batch_size = _plan.gradients_at_once(subject, budget)
+    # the covariance has the eigenvalues of the inner products of the deviations
+    products = np.asarray(_products(subject.objective, subject.params, part, batch_size), float) / count
+    trace, values = float(np.trace(products)), np.maximum(np.linalg.eigvalsh(products)[::-1][:k], 0)
     if trace <= 0:
         return Finding("share of the noise in its largest direction", "not applicable", "All gradients are equal.")
     shares = values / trace
@@ -87,7 +100,7 @@ def _spread(subject, noise, data, part_key, top_key, seen):
             y=alt.Y("share:Q", title="share of the variance", scale=alt.Scale(domain=[0, max(0.1, shares.max())])),
         )
     )
-    first, error = float(shares[0]), float(found.top.residuals[0]) / trace
+    first = float(shares[0])
     # the largest of n deviations alone would have 1/n: chance makes the estimate too large by about that
     chance = 1.96 * np.sqrt(2 / count) * first + 1 / count
     return Finding(
@@ -98,7 +111,7 @@ def _spread(subject, noise, data, part_key, top_key, seen):
         if shares.sum() > 10 * k / subject.size
         else f"The {k} noisiest directions of {subject.size} hold {short(100 * shares.sum())} % of the variance.",
         first,
-        (max(0.0, first - error - chance), min(1.0, first + error + chance)),
+        (max(0.0, first - chance), min(1.0, first + chance)),
         theorem="SGD's noise is that of a diffusion with the covariance Σ of the per-example gradients.",
         claim="optimization.diffusion.weak_order",
         premises=(seen, Premise("eigenvalues of a covariance estimated from few examples", None, f"{count} examples")),
@@ -106,7 +119,19 @@ def _spread(subject, noise, data, part_key, top_key, seen):
     )
 
 
-def _promise(subject, noise, data, key, seen):
+@eqx.filter_jit
+def _products(objective, params, data, batch_size):
+    """The inner products of the deviations of the examples' gradients from their mean."""
+
+    def gradient(one):
+        return ravel_pytree(jax.grad(objective)(params, jax.tree.map(lambda a: a[None], one)))[0]
+
+    rows = each(jax.vmap(gradient), data, batch_size)
+    rows = rows - rows.mean(0)
+    return jnp.matmul(rows, rows.T, precision=jax.lax.Precision.HIGHEST)
+
+
+def _promise(subject, noise, plan, key, seen):
     eta, batch = subject.learning_rate, subject.batch_size
     name = "expected change of the loss in one step"
     facts = dict(
@@ -117,8 +142,8 @@ def _promise(subject, noise, data, key, seen):
     if eta is None or batch is None:
         missing = " and ".join(w for w, v in (("learning rate", eta), ("batch size", batch)) if v is None)
         return Finding(name, "not applicable", f"The {missing} of the training was not given.", **facts)
-    operator = landscape.hessian(subject.network, subject.loss, data, batch_size=1024)
-    top = operator.top(1, products=60, tolerance=1e-3, key=key)
+    operator = curvature(subject, subject.params, plan)
+    top = operator.top(1, products=min(60, plan.products), basis=plan.basis, tolerance=1e-3, key=key)
     sharp = max(float(top.values[0]), 1e-12)
     promised = landscape.sgd_promise(noise, sharp, subject.mean_loss(), step=eta, batch_size=batch, steps=1)
     change, longest = float(promised.change), float(promised.decreasing_step)

@@ -9,6 +9,7 @@ from corollary.audit._tangent import aims, known, measure, whole
 from corollary.audit.finding import Finding, Premise, short
 from corollary.audit.sections import _regime_predictions as predictions
 from corollary.evidence import picture
+from corollary.network.losses import IGNORED
 
 TITLE = "Which regime?"
 
@@ -30,9 +31,12 @@ WIDE = (
 
 def findings(subject, budget, key):
     found = measure(subject, budget, key)
-    total = subject.train[0].shape[0]
-    n = found.train.x.shape[0]
-    seen = Premise("the numbers are those of all training examples", n == total, f"{n} of {total} examples")
+    total, n = subject.count(), len(found.train.out)
+    seen = Premise(
+        "the numbers are those of all training examples and outputs",
+        n == total and found.chosen is None,
+        f"{n} of {total} examples, {found.looked_at}",
+    )
     yield _regime(subject, found, seen)
     yield _constant_outputs(subject)
     yield _constant_kernel(found, n, seen)
@@ -95,9 +99,13 @@ def _constant_outputs(subject):
         "training inputs: where the kernel does not tell inputs apart, no step makes the outputs do so.",
         claim="kernels.empirical.moves_predictions",
     )
-    if subject.classes is not None:
-        given = np.bincount(np.asarray(subject.predict("train"), int), minlength=subject.classes)
-        true = np.bincount(np.asarray(subject.labels("train"), int), minlength=subject.classes)
+    labels = None if subject.classes is None else np.asarray(subject.labels("train"), int)
+    # several labels at once are mostly no, whatever the input: their outputs tell more
+    if labels is not None and (subject.class_axis is not None or labels.ndim == 1):
+        known = labels != IGNORED
+        what = "examples" if labels.ndim == 1 else "places"
+        given = np.bincount(np.asarray(subject.predict("train"), int)[known], minlength=subject.classes)
+        true = np.bincount(labels[known], minlength=subject.classes)
         share, most = given.max() / given.sum(), true.max() / true.sum()
         # one answer for all is right where nearly all examples are of one class
         if share == 1 and most < 0.9:
@@ -107,12 +115,13 @@ def _constant_outputs(subject):
         else:
             mark, text = "fine", "It tells its inputs apart."
         sentence = (
-            f"The most frequent answer is given to {short(100 * share)} % of the training examples; the most frequent "
+            f"The most frequent answer is given to {short(100 * share)} % of the training {what}; the most frequent "
             f"class has {short(100 * most)} % of them. {text}"
         )
         return Finding("most frequent answer", mark, sentence, float(share), **facts)
     goals = aims(subject, "train")
-    out = np.asarray(subject.outputs("train"), float).reshape(-1, subject.outputs("train")[0].size)
+    out = np.asarray(subject.outputs("train"))
+    out = out.reshape(len(out), -1).astype(np.result_type(out.dtype, np.float32))
     against = out if goals is None else goals
     name = "variation of the outputs"
     scale = np.sqrt((against**2).mean()) if goals is None else against.std(axis=0).max()
@@ -154,11 +163,12 @@ def _distance(subject):
     theorem = "In wide networks the parameters go a way that does not grow with the width, their norm does."
     if subject.initial_params is None:
         return Finding(name, "not applicable", NO_START, theorem=theorem, claim=claim)
-    ends = (jax.tree.leaves(t) for t in (subject.initial_params, subject.params))
-    pairs = [tuple(np.asarray(a, float) for a in pair) for pair in zip(*ends, strict=True)]
-    moved, size = (
-        np.sqrt(sum(np.sum(a**2) for a in part)) for part in ([b - a for a, b in pairs], [a for a, _ in pairs])
-    )
+    ends = zip(*(jax.tree.leaves(t) for t in (subject.initial_params, subject.params)), strict=True)
+    squares = np.zeros(2)
+    for start, end in ends:  # one array at a time: in double precision all of them would be a multiple of the network
+        start, end = np.asarray(start, float), np.asarray(end, float)
+        squares += np.sum((end - start) ** 2), np.sum(start**2)
+    moved, size = np.sqrt(squares)
     if size == 0:
         return Finding(name, "not applicable", "All parameters started at zero.", theorem=theorem, claim=claim)
     value = float(moved / size)
@@ -208,7 +218,7 @@ def _labels(found, seen):
         claim="dynamics.wide_two_layer_limits.eigenbasis",
     )
     if found.train.aims is None:
-        return Finding(name, "not applicable", "The loss does not say which numbers the outputs should be.", **facts)
+        return Finding(name, "not applicable", predictions.no_aims(found), **facts)
     # of a kernel that does not differ between inputs nothing but rounding is left to be aligned
     if not known(found, "labels after", "varies") or found.numbers["varies"][0] < CONSTANT:
         why = "The labels of these examples are all the same, or the tangent kernel does not differ between them."

@@ -6,6 +6,7 @@ and of the first outputs) and `_first_steps` (the largest stable step and what t
 
 import jax
 
+from corollary.audit import _plan
 from corollary.audit._sample import some
 from corollary.audit.finding import Finding
 from corollary.audit.sections import _first_steps, _inputs, _signals, _units
@@ -17,7 +18,7 @@ TITLE = "Will it train?"
 def findings(subject, budget, key):
     sample_key, draw_key, part_key, top_key, kernel_key = jax.random.split(key, 5)
     start = start_of(subject, draw_key)
-    total = subject.train[0].shape[0]
+    total = subject.count()
     data = some(subject.train, budget.examples, sample_key)
     outputs, losses = losses_at(subject, start)
     broken = _inputs.broken_start(losses, start)
@@ -27,7 +28,10 @@ def findings(subject, budget, key):
         yield broken
         return
     try:
-        measured = _signals.measure(subject, start, data, total, part_key)
+        # at the start and at the end, and again on parts of the data or for every draw of the start
+        passes = _plan.GRADIENT * (3 + len(start.others))
+        few = some(subject.train, _plan.examples_for(subject, budget, passes), sample_key)
+        measured = _signals.measure(subject, start, few, total, budget, part_key)
     except ValueError as error:
         measured = None
         yield _inputs.scale(subject, data, None, start, total)

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from scipy import special
 
-from corollary.onnx._table import is_float, namespace, operator
+from corollary.onnx._table import is_float, namespace, operator, static
 
 # functions that NumPy and JAX call by one name
 for name, function in {
@@ -81,9 +81,9 @@ def power(node, x, y):
     """The power, of the type of the base."""
     x, y = aligned(node, x, y)
     if is_float(x):
-        whole = isinstance(y, np.ndarray) and y.size == 1 and float(y.reshape(())) == int(y.reshape(()))
-        # a whole number that is known has a derivative at negative bases and at zero
-        exponent = int(y.reshape(())) if whole and abs(y.reshape(())) < 64 else y
+        # a small whole number that is known has a derivative at negative bases and at zero
+        whole = isinstance(y, np.ndarray) and y.size == 1 and float(y.reshape(())) in range(-64, 65)
+        exponent = int(y.reshape(())) if whole else y
         result = namespace(x, y).power(x, exponent)
         return result.reshape(np.broadcast_shapes(x.shape, np.shape(y)))
     xp = namespace(x, y)
@@ -140,9 +140,16 @@ def clip(node, x, low=None, high=None):
     return x if high is None else xp.minimum(x, xp.asarray(high, x.dtype))
 
 
-@operator("Identity", "Dropout")
-def identity(node, x, *settings):
-    """Itself; dropping out is for training, and its mask keeps everything."""
+@operator("Identity")
+def identity(node, x):
+    return x
+
+
+@operator("Dropout")
+def dropout(node, x, ratio=None, training=None):
+    """Itself, and a mask that keeps everything: dropping out is for training."""
+    if training is not None and np.asarray(static(training, "the mode of Dropout")).any():
+        raise node.refuse("in training mode: export the network in inference mode")
     return (x, np.ones(x.shape, bool)) if len(node.outputs) > 1 else x
 
 

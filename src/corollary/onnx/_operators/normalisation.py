@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import jax.numpy as jnp
+import numpy as np
 from jax import lax
 
 from corollary._engine.operators import normalisation
@@ -73,7 +74,7 @@ def local_response_normalization(node, x):
     size = node["size"]
     around = lax.reduce_window(
         jnp.square(x),
-        jnp.zeros((), x.dtype),
+        np.zeros((), x.dtype),  # known while tracing, or there is no derivative
         lax.add,
         (1, size, *(1 for _ in x.shape[2:])),
         (1,) * x.ndim,

@@ -46,7 +46,9 @@ def stft(node, signal, step, window=None, length=None):
     else:
         size = signal.shape[1] if window is None else window.shape[0]
     starts = np.arange(0, signal.shape[1] - size + 1, step)
-    frames = _complex(jnp.asarray(signal))[:, starts[:, None] + np.arange(size)]
+    signal = jnp.asarray(signal)
+    signal = signal if signal.ndim == 3 else signal[..., None]  # which others take for real, and write too
+    frames = _complex(signal)[:, starts[:, None] + np.arange(size)]
     frames = frames if window is None else frames * window
     return _pairs((jnp.fft.rfft if node["onesided"] else jnp.fft.fft)(frames)).astype(signal.dtype)
 
@@ -86,6 +88,5 @@ def mel_weight_matrix(node, bins, length, rate, low, high):
         rising, falling = np.arange(start, middle), np.arange(middle, end)
         weights[rising, k] = (rising - start) / max(middle - start, 1)
         weights[falling, k] = (end - falling) / max(end - middle, 1)
-        if start == middle:
-            weights[middle, k] = 1
+        weights[middle, k] = 1
     return weights.astype(_type(node["output_datatype"]))

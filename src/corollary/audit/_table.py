@@ -1,0 +1,57 @@
+"""Named columns or arrays of a file, as inputs, targets and weights."""
+
+import re
+from os import PathLike
+
+import numpy as np
+
+from corollary.audit._errors import SubjectError
+
+TARGET, WEIGHTS = "y", "weights"
+# data beyond this (8 GiB) are not read: an audit looks at a part of them anyway
+MOST = 2**33
+
+
+def require_room(path: PathLike, size: int) -> None:
+    """One sentence for data that would fill the memory."""
+    if size > MOST:
+        raise SubjectError(
+            f"{path} holds {size / 2**30:.1f} GiB, more than the {MOST // 2**30} GiB that are read: give a part of "
+            "the data, some thousand examples drawn at random."
+        )
+
+
+def chosen(path: PathLike, columns: dict, inputs=None, *, stacked: bool = False) -> tuple:
+    """`(x, y)`, or `(x, y, weights)`, of named arrays.
+
+    `y` is the target, or `y0`, `y1`, ... side by side; `weights` those of the examples; `x` the input. Without `x` all
+    others are inputs by their names, or, in tables (`stacked`), the columns of one input. `inputs` maps the names of
+    inputs to names of arrays.
+    """
+    several = sorted((name for name in columns if re.fullmatch(r"y\d+", name)), key=lambda name: int(name[1:]))
+    if TARGET in columns:
+        y = columns[TARGET]
+    elif several and stacked:
+        y = np.column_stack([columns[name] for name in several])
+    else:
+        held = ", ".join(map(repr, columns)) or "nothing"
+        raise SubjectError(f"{path} must hold the targets as y, and holds {held}.")
+    taken = {TARGET, WEIGHTS, *(several if stacked and TARGET not in columns else ())}
+    x = _inputs(path, columns, inputs, [name for name in columns if name not in taken], stacked)
+    return (x, y, columns[WEIGHTS]) if WEIGHTS in columns else (x, y)
+
+
+def _inputs(path, columns, inputs, others, stacked):
+    if inputs is not None:
+        for name, array in inputs.items():
+            if array not in columns:
+                held = ", ".join(map(repr, columns)) or "nothing"
+                raise SubjectError(f"{path} has no {array!r} for the input {name!r}: it holds {held}.")
+        return {name: columns[array] for name, array in inputs.items()}
+    if "x" in others:
+        return columns["x"]
+    if not others:
+        raise SubjectError(f"{path} must hold inputs beside the targets: an array x, or columns of numbers.")
+    if stacked and all(columns[name].ndim == 1 for name in others):
+        return np.column_stack([columns[name] for name in others])
+    return {name: columns[name] for name in others}

@@ -1,0 +1,155 @@
+"""Data from files: NPZ, CSV, Parquet, and folders of PNG images with a subfolder for each class."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping, Sequence
+from os import PathLike
+from pathlib import Path
+
+import numpy as np
+
+from corollary.audit._errors import SubjectError
+from corollary.audit._table import chosen, require_room
+from corollary.audit.npz import read_npz
+
+# modes of Pillow: what is one channel, what becomes three; anything else has transparency or another kind of colour
+GREY, COLOUR = ("1", "L"), ("P", "RGB")
+
+
+def read_data(
+    path: str | PathLike, *, inputs: Mapping[str, str] | None = None, classes: Sequence[str] | None = None
+) -> tuple:
+    """`(x, y)` or `(x, y, weights)` from an NPZ, CSV or Parquet file, or from a folder of images; else one sentence.
+
+    Arrays or columns are called `y` (or `y0`, `y1`, ... in tables), `weights` and `x`; in a table without `x` all other
+    columns are the input. `inputs` says which array feeds which input of a network with several. A folder has a
+    subfolder for each class with PNG images of one size: `x` is (n, channels, height, width) from 0 to 1, and classes
+    are numbered in the order of their names, or of `classes`.
+    """
+    path = Path(path)
+    if path.is_dir():
+        if inputs is not None:
+            raise SubjectError(f"{path} is a folder of images, which are one input: leave out --input.")
+        return read_images(path, class_names(path) if classes is None else classes)
+    readers = {".npz": read_npz, ".csv": _csv, ".parquet": _parquet}
+    if not path.exists():
+        raise SubjectError(f"{path} is not a file.")
+    if path.suffix.lower() not in readers:
+        raise SubjectError(
+            f"data are an .npz, .csv or .parquet file or a folder with a subfolder of PNG images per class, got {path}."
+        )
+    return readers[path.suffix.lower()](path, inputs)
+
+
+def class_names(path: str | PathLike) -> list[str]:
+    """The names of the subfolders, which are the classes, in order."""
+    return sorted(p.name for p in Path(path).iterdir() if p.is_dir() and not p.name.startswith("."))
+
+
+def _csv(path, inputs):
+    require_room(path, path.stat().st_size)
+    try:
+        with open(path, encoding="utf-8-sig") as file:
+            line = file.readline().strip()
+            delimiter = next((d for d in ",;\t" if d in line), ",")
+            names = [name.strip().strip('"') for name in line.split(delimiter)]
+            if not line or any(map(_number, names)):
+                raise SubjectError(f"the first line of {path} must name the columns, one of them y for the targets.")
+            with warnings.catch_warnings():  # a file without rows is said below
+                warnings.simplefilter("ignore")
+                rows = np.loadtxt(file, delimiter=delimiter, ndmin=2, quotechar='"', comments=None)
+    except UnicodeDecodeError:
+        raise SubjectError(f"{path} is not a text file in UTF-8.") from None
+    except ValueError as error:
+        text = str(error).splitlines()[0].rstrip(".;")
+        raise SubjectError(f"{path} must hold numbers below its first line: {text}.") from None
+    if rows.size == 0:
+        raise SubjectError(f"{path} must hold at least one example below its first line.")
+    if rows.shape[1] != len(names) or len(set(names)) < len(names):
+        raise SubjectError(f"{path} must have a name of its own for each of its {rows.shape[1]} columns, got {line}.")
+    return chosen(path, dict(zip(names, rows.T, strict=True)), inputs, stacked=True)
+
+
+def _parquet(path, inputs):
+    try:
+        import pyarrow as pa
+        from pyarrow import parquet
+    except ImportError:
+        raise SubjectError("a Parquet file needs PyArrow: pip install 'corollary[files]'.") from None
+    try:
+        file = parquet.ParquetFile(path)
+        groups = [file.metadata.row_group(i) for i in range(file.metadata.num_row_groups)]
+        require_room(path, sum(group.total_byte_size for group in groups))
+        table = file.read()
+    except (pa.ArrowException, OSError):
+        raise SubjectError(f"{path} is not a readable Parquet file: write it again.") from None
+    columns = {name: _column(path, name, table.column(name).combine_chunks()) for name in table.column_names}
+    return chosen(path, columns, inputs, stacked=True)
+
+
+def _column(path, name, column) -> np.ndarray:
+    """A column of numbers (n,), or of lists of one length (n, length)."""
+    import pyarrow as pa
+
+    if column.null_count:
+        raise SubjectError(f"{name} in {path} has {column.null_count} missing values: fill them in or leave them out.")
+    kind = column.type
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind):
+        lengths = np.asarray(column.value_lengths())
+        if len(lengths) and (lengths != lengths[0]).any():
+            raise SubjectError(f"{name} in {path} must hold lists of one length: pad them, and say so in a mask.")
+        return _column(path, name, column.flatten()).reshape(len(column), -1)
+    if not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind)):
+        raise SubjectError(f"{name} in {path} must hold numbers, got {kind}: number the classes from 0.")
+    return np.asarray(column.to_numpy(zero_copy_only=False))
+
+
+def read_images(path: str | PathLike, classes: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
+    """Images (n, channels, height, width) from 0 to 1, and the number of the class of each, its place in `classes`."""
+    try:
+        from PIL import Image, UnidentifiedImageError
+    except ImportError:
+        raise SubjectError("a folder of images needs Pillow: pip install 'corollary[files]'.") from None
+    path = Path(path)
+    names = class_names(path)
+    unknown = [name for name in names if name not in classes]
+    if unknown:
+        raise SubjectError(f"{path} has the class {unknown[0]!r}, which the training data do not have.")
+    files = [(file, i) for i, name in enumerate(classes) for file in sorted((path / name).glob("*.[pP][nN][gG]"))]
+    if not files:
+        raise SubjectError(f"{path} must have a subfolder for each class with PNG images in it.")
+    images, kind = None, None
+    for k, (file, _) in enumerate(files):
+        try:
+            with Image.open(file) as image:  # reads the header alone
+                if image.mode not in (*GREY, *COLOUR):
+                    raise SubjectError(f"{file} has the mode {image.mode}: save it in grey or in RGB.")
+                channels = 1 if image.mode in GREY else 3
+                if images is None:
+                    kind = channels, image.height, image.width
+                    require_room(path, 4 * len(files) * int(np.prod(kind)))
+                    images = np.empty((len(files), *kind), np.float32)
+                if (channels, image.height, image.width) != kind:
+                    raise SubjectError(
+                        f"all images must have one size and kind: {files[0][0]} has {_spelled(kind)} and {file} "
+                        f"{_spelled((channels, image.height, image.width))}."
+                    )
+                pixels = np.asarray(image.convert("L" if channels == 1 else "RGB"), np.float32) / 255
+        except (UnidentifiedImageError, OSError, SyntaxError, Image.DecompressionBombError):
+            raise SubjectError(f"{file} is not a readable PNG image.") from None
+        images[k] = pixels[None] if channels == 1 else np.moveaxis(pixels, -1, 0)
+    return images, np.array([label for _, label in files])
+
+
+def _spelled(kind) -> str:
+    channels, height, width = kind
+    return f"{height} × {width} {'grey' if channels == 1 else 'coloured'} pixels"
+
+
+def _number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True

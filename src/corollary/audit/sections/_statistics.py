@@ -1,0 +1,102 @@
+"""Stored batch statistics against those of the training data: do both modes of the network agree?"""
+
+import equinox as eqx
+import jax
+import numpy as np
+
+from corollary.audit import _checks, _plan
+from corollary.audit._sample import interval, some
+from corollary.audit.finding import Finding, Premise, short
+from corollary.network import Network
+
+NAME = "stored batch statistics"
+# Of what the outputs vary by. A tenth changes a hundredth of their variance; half of it is a network of its own.
+LOOK, PROBLEM = 0.1, 0.5
+# examples of a batch: the more, the nearer its statistics are to those of all data
+BATCH = 256
+# names of stored statistics in the libraries that are read here
+STORED = ("running_var", "running_mean", "moving_variance", "moving_mean", "batch_stats")
+
+
+def finding(subject, budget, key) -> Finding | None:
+    """The finding on networks with stored statistics; None for all others."""
+    network = subject.network
+    if not isinstance(network, Network):
+        return None
+    if network.recomputed is None:
+        return _not_told() if _stores(network) else None
+    data = some(subject.train, _plan.examples_for(subject, budget, 4), key)
+    n, total = _plan.looked_at(subject, data)
+    size = min(n // 2, BATCH, _plan.batch_of(subject, budget, n))
+    if size < 2:
+        return Finding(NAME, "not applicable", "Batch statistics need at least four examples that fit into memory.")
+    # two ways of dealing the examples into batches: what they differ by is chance
+    rows = np.stack([np.asarray(jax.random.permutation(k, n)[: n // size * size]) for k in jax.random.split(key)])
+    first, second = (_in_batches(network, data[0], r, size, n) for r in rows)
+    seen = np.isfinite(first).all(1) & np.isfinite(second).all(1)
+    stored = np.asarray(_outputs(subject, data[0]), float).reshape(n, -1)
+    first, second, stored = first[seen], second[seen], stored[seen]
+    spread = float(np.sqrt(((first - first.mean(0)) ** 2).sum(1).mean())) if len(first) else 0.0
+    if spread == 0:
+        return Finding(NAME, "not applicable", "By the statistics of its batch the network gives one output for all.")
+    # the expectation of the squared distance is that of the means, and the chance of one way of dealing
+    squares = ((first - stored) ** 2).sum(1) - ((first - second) ** 2).sum(1) / 2
+    value, (low, high) = squares.mean(), interval(squares, total)
+    value, low, high = (float(np.sqrt(max(v, 0.0)) / spread) for v in (value, low, high))
+    # an example is a part of its own batch, and moves its statistics by 1/size
+    mark = "problem" if low > PROBLEM else "look" if low > LOOK + 2 / size else "fine"
+    text = (
+        "The stored statistics are those of these data."
+        if mark == "fine"
+        else "The stored statistics are stale: they are not those of these data under the trained weights. Run the "
+        "training data through the network in training mode, without a step, before it is used."
+    )
+    return Finding(
+        NAME,
+        mark,
+        f"In training mode, by the statistics of batches of {size}, the outputs differ from those in inference mode by "
+        f"{short(value)} of what they vary by. {text}",
+        value,
+        (low, high),
+        theorem="Normalised by the statistics of its batch every feature has mean 0 and variance v/(v+δ), whatever the "
+        "weights before it; by other statistics it has not.",
+        claim="nets.normalisation.batch_and_layer.batch_normalisation",
+        premises=(
+            Premise("measured on all training data", n == total, f"{n} of {total} examples"),
+            Premise("batches as large as the data", size == total, f"batches of {size}, whose chance is taken out"),
+        ),
+    )
+
+
+def _in_batches(network, x, rows, size: int, n: int):
+    """The outputs, by the statistics of each batch, in the order of the examples; not a number for those left out."""
+    out = None
+    for batch in rows.reshape(-1, size):
+        found = np.asarray(_recomputed(network, jax.tree.map(lambda a, b=batch: a[b], x)), float).reshape(size, -1)
+        out = np.full((n, found.shape[1]), np.nan) if out is None else out
+        out[batch] = found
+    return out
+
+
+def _outputs(subject, x):
+    """The outputs in inference mode, a batch at a time."""
+    return _checks.outputs(subject.apply, subject.params, x, subject.cost)
+
+
+@eqx.filter_jit
+def _recomputed(network, x):
+    return network.recomputed(network.params, network.buffers, x)
+
+
+def _stores(network) -> bool:
+    paths = jax.tree_util.tree_leaves_with_path(network.buffers)
+    return any(name in jax.tree_util.keystr(path) for path, _ in paths for name in STORED)
+
+
+def _not_told() -> Finding:
+    return Finding(
+        NAME,
+        "not applicable",
+        "The network stores batch statistics and does not say how it runs with those of a batch: see `recomputed` of "
+        "corollary.Network.",
+    )
