@@ -69,3 +69,29 @@ def test_tables_and_images_say_what_their_classes_are(files, tmp_path):
     assert from_table.mean_loss() == pytest.approx(load("model.onnx", "train.npz", loss="cross_entropy").mean_loss())
     with pytest.raises(SubjectError, match="needs its loss: --loss NAME, one of cross_entropy, binary_cross_entropy"):
         load("model.onnx", "train.csv")
+
+
+def test_which_array_feeds_which_input(files):
+    from onnx import TensorProto, helper, numpy_helper
+
+    w, v = RNG.normal(size=(4, 3)).astype(np.float32), RNG.normal(size=(2, 3)).astype(np.float32)
+    graph = helper.make_graph(
+        [
+            helper.make_node("MatMul", ["a", "w"], ["p"]),
+            helper.make_node("MatMul", ["b", "v"], ["q"]),
+            helper.make_node("Add", ["p", "q"], ["out"]),
+        ],
+        "g",
+        [helper.make_tensor_value_info(n, TensorProto.FLOAT, ["n", d]) for n, d in (("a", 4), ("b", 2))],
+        [helper.make_tensor_value_info("out", TensorProto.FLOAT, ["n", 3])],
+        [numpy_helper.from_array(x, name) for name, x in (("w", w), ("v", v))],
+    )
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), "two.onnx")
+    np.savez("two.npz", left=X, right=X[:, :2], y=Y)
+    subject = load("two.onnx", "two.npz", loss="cross_entropy", inputs={"a": "left", "b": "right"})
+    np.testing.assert_allclose(subject.outputs(), X @ w + X[:, :2] @ v, rtol=1e-4, atol=1e-5)
+    with pytest.raises(SubjectError, match="has no 'middle' for the input 'a': it holds 'y'"):
+        load("two.onnx", "two.npz", loss="cross_entropy", inputs={"a": "middle"})
+    with pytest.raises(SubjectError) as caught:
+        load("two.onnx", "two.npz", loss="cross_entropy", inputs={"a": "left"})
+    assert "\n" not in str(caught.value)

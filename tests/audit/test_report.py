@@ -33,7 +33,7 @@ def report():
         Section("Unknown", (Finding("a", "not applicable", "No initial parameters were given."),)),
     )
     split = {"examples": 10, "loss": 0.5, "error": 0.25}
-    subject = dict(parameters=1234, leaves=2, inputs=[8, 8], loss="cross_entropy", classes=3, notes=["A note."])
+    subject = dict(parameters=1234, leaves=2, inputs=[[8, 8]], loss="cross_entropy", classes=3, notes=["A note."])
     subject |= dict(learning_rate=0.1, batch_size=None, train=split, test=split)
     return Report(subject, sections, "quick", 1.0)
 

@@ -137,6 +137,21 @@ def test_mixed_precision_has_outputs_in_single_precision():
     np.testing.assert_allclose(out, model(x).astype(np.float32), rtol=0.02, atol=0.02)  # eight bits of mantissa
 
 
+def test_batch_statistics_recomputed():
+    """Normalised by their batch, with dropout off; the model is left as it was."""
+    x = 3 * draw(5) + 1
+    model = mlp()
+    first, norm, _, last = model.layers
+    network = Network.from_keras(model, x[0])
+    hidden = np.asarray(first(x))
+    normal = (hidden - hidden.mean(0)) / np.sqrt(hidden.var(0) + norm.epsilon)
+    expected = normal @ np.asarray(last.kernel) + np.asarray(last.bias)
+    np.testing.assert_allclose(network.recomputed(network.params, network.buffers, x), expected, rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(network.on_batch(x), model(x, training=False), rtol=1e-5, atol=1e-5)
+    assert "call" not in vars(norm)
+    assert Network.from_keras(two_outputs(), np.zeros(4), output="size").recomputed is None
+
+
 def two_outputs():
     x = keras.Input((4,))
     return keras.Model(x, {"class": layers.Dense(3)(x), "size": layers.Dense(1)(x)})

@@ -441,3 +441,15 @@ def test_one_architecture_read_twice_is_one_compiled_function():
     other = Network.from_torch(Of(torch.tanh), np.ones(3))
     assert first.apply == second.apply
     assert first.apply != other.apply
+
+
+def test_batch_normalisation_by_the_statistics_of_a_batch():
+    """As the module has it in training mode, but for what it drops at random."""
+    torch.manual_seed(0)
+    parts = nn.Conv2d(1, 4, 3), nn.BatchNorm2d(4), nn.ReLU(), nn.Flatten(), nn.Linear(16, 3), nn.BatchNorm1d(3)
+    module = nn.Sequential(*parts).double()
+    network = Network.from_torch(module, space(1, 4, 4))
+    x = space(6, 1, 4, 4)
+    ours = network.recomputed(network.params, network.buffers, x)
+    close(ours, module.train()(torch.as_tensor(x)).detach().numpy(), 1e-9)
+    assert Network.from_torch(nn.Linear(3, 2), np.ones(3)).recomputed is None

@@ -2,6 +2,8 @@
 
 import inspect
 import sys
+from contextlib import contextmanager
+from functools import partial
 
 import jax
 import jax.numpy as jnp
@@ -46,8 +48,40 @@ def from_keras(model, example, output=None) -> Network:
             out = called(outputs, x, **mode)
         return chosen(out, output)
 
-    network = Network(apply, raised(params), raised(buffers), batched=True, notes=notes_on(params))
-    return tried(network, example, "model")
+    norms = _norms(keras, model)
+
+    def recomputed(params, buffers, x):
+        with _by_their_batch(norms):
+            return apply(params, buffers, x)
+
+    # one that is hidden in a layer of the user's own would keep its stored statistics: then nothing is said
+    all_seen = norms and len(norms) == sum(name.endswith("moving_mean") for name in others)
+    options = {"batched": True, "notes": notes_on(params), "recomputed": recomputed if all_seen else None}
+    return tried(Network(apply, raised(params), raised(buffers), **options), example, "model")
+
+
+def _norms(keras, model) -> list:
+    """The batch normalisations of a model, and of the models in it."""
+    if isinstance(model, keras.layers.BatchNormalization):
+        return [model]
+    return [norm for layer in getattr(model, "layers", ()) for norm in _norms(keras, layer)]
+
+
+@contextmanager
+def _by_their_batch(norms):
+    """Batch normalisations by the statistics of their batch, whatever mode the model is called in."""
+    own = [norm.call for norm in norms]
+    try:
+        for norm, call in zip(norms, own, strict=True):
+            vars(norm)["call"] = partial(_in_training, call)  # beside the method of the class, which comes back below
+        yield
+    finally:
+        for norm in norms:
+            vars(norm).pop("call", None)
+
+
+def _in_training(call, inputs, training=None, mask=None):
+    return call(inputs, training=True, mask=mask)
 
 
 def _named(variables) -> tuple[dict[str, jax.Array], list[str]]:

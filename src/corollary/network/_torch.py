@@ -50,7 +50,9 @@ def from_torch(module, example, output=None) -> Network:
     if not params:
         raise ValueError("no parameter of the module that requires gradients enters this output.")
     notes += _after(program, calls, trained, params, name)
-    network = Network(_function(graph, entries, one, expected.outputs.shape[1:]), params, buffers, notes=notes)
+    shape = expected.outputs.shape[1:]
+    apply = _function(graph, entries, one, shape)
+    network = Network(apply, params, buffers, notes=notes, recomputed=_recomputed(graph, entries, one, shape))
     _agree(called, network, example, calls, expected, 0.1 if program.half else 1e-3)
     return network
 
@@ -67,6 +69,17 @@ def _function(graph, entries, one, shape):
         return run(graph, values, jnp.result_type(*params.values()))[0].reshape(shape)
 
     return apply
+
+
+def _recomputed(graph, entries, one, shape):
+    """The outputs of a batch, batch normalisation by its own statistics; None if the module has none of that."""
+    from corollary.network._aten.layers import EXAMPLES, by_the_batch
+
+    graph = by_the_batch(graph)
+    if graph is None:
+        return None
+    apply = _function(graph, entries, one, shape)
+    return lambda params, buffers, x: jax.vmap(lambda a: apply(params, buffers, a), axis_name=EXAMPLES)(x)
 
 
 def _placed(x, wanted) -> dict:

@@ -167,7 +167,12 @@ class Network(eqx.Module):
         output: str | None = None,
         parameters: Sequence[str] | None = None,
     ) -> "Network":
-        """The network in an ONNX file; `output` and `parameters` name tensors where there is a choice."""
+        """The network in an ONNX file (a path, its bytes, or the model itself), checked against onnxruntime.
+
+        A graph with several inputs takes a tuple in the order of its inputs, or a dictionary by their names; an input
+        without an axis of examples stays what it is in `example`. `output` and `parameters` name tensors where there is
+        a choice: any value of the graph may be the output.
+        """
         from corollary.network._onnx import from_onnx
 
         return from_onnx(path, example, output, parameters)

@@ -38,9 +38,11 @@ def table_of(tree: ast.Module, module: str, *, package: bool, stub: ast.Module) 
                     _import(found, node, home)
         if not names or isinstance(statement, _COMPOUND):
             parts.setdefault("", []).append(statement)
+    used = list(found["uses"])
     for statement in stub.body:
         if isinstance(statement, ast.Import | ast.ImportFrom):
             _import(found, statement, home)
+    found["uses"] = used  # what a stub names is imported when it is used, not with the package
     for name, those in parts.items():
         record = _record(those, home)
         if name:

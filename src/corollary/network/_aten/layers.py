@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import jax.numpy as jnp
+from jax import lax
 
 from corollary._engine.operators import convolution, normalisation, pooling
 from corollary.network._aten.table import aten
@@ -128,6 +129,31 @@ def batch_norm(input, weight, bias, running_mean, running_var, training, momentu
 def batch_norm_by_statistics(input, weight, bias, running_mean, running_var, momentum, eps):
     none = jnp.zeros(0, input.dtype)  # PyTorch returns the statistics of the batch, of which there are none
     return normalisation.batch_norm(input, running_mean, running_var, weight, bias, eps), none, none
+
+
+EXAMPLES = "examples"  # the axis of a batch that a graph is mapped over, where examples see each other
+
+
+def batch_norm_by_the_batch(input, weight, bias, running_mean, running_var, momentum, eps):
+    """The same layer by the statistics of all examples that it is mapped over, as it is in training."""
+    axes = (0, *range(2, input.ndim))
+    mean = lax.pmean(jnp.mean(input, axes), EXAMPLES)
+    variance = lax.pmean(jnp.mean(jnp.square(input - convolution.per_channel(mean, input.ndim)), axes), EXAMPLES)
+    out = normalisation.batch_norm(input, mean, variance, weight, bias, eps)
+    none = jnp.zeros(0, input.dtype)
+    return out, none, none
+
+
+def by_the_batch(graph):
+    """The graph with every batch normalisation by the statistics of the batch; None if there is none in it."""
+    normalised = [node.function is batch_norm_by_statistics for node in graph.nodes]
+    if not any(normalised):
+        return None
+    nodes = (
+        node._replace(function=batch_norm_by_the_batch) if is_norm else node
+        for node, is_norm in zip(graph.nodes, normalised, strict=True)
+    )
+    return graph._replace(nodes=tuple(nodes))
 
 
 @aten("instance_norm")

@@ -81,9 +81,9 @@ def power(node, x, y):
     """The power, of the type of the base."""
     x, y = aligned(node, x, y)
     if is_float(x):
-        whole = isinstance(y, np.ndarray) and y.size == 1 and float(y.reshape(())) == int(y.reshape(()))
-        # a whole number that is known has a derivative at negative bases and at zero
-        exponent = int(y.reshape(())) if whole and abs(y.reshape(())) < 64 else y
+        # a small whole number that is known has a derivative at negative bases and at zero
+        whole = isinstance(y, np.ndarray) and y.size == 1 and float(y.reshape(())) in range(-64, 65)
+        exponent = int(y.reshape(())) if whole else y
         result = namespace(x, y).power(x, exponent)
         return result.reshape(np.broadcast_shapes(x.shape, np.shape(y)))
     xp = namespace(x, y)

@@ -28,7 +28,7 @@ def max_pool(node, x):
     if node["storage_order"]:  # column by column
         place = np.ravel_multi_index(np.unravel_index(np.arange(math.prod(space)), space)[::-1], space[::-1])[place]
     channel = np.arange(math.prod(x.shape[:2])).reshape(*x.shape[:2], *(1 for _ in space))
-    return y, jnp.asarray(place + channel * math.prod(space)).astype(np.int64)
+    return y, jnp.asarray(place + channel * math.prod(space))
 
 
 @operator("AveragePool")
