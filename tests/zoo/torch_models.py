@@ -53,7 +53,6 @@ TORCHVISION = {
     "regnet_y_400mf": (32, {}),
     "convnext_tiny": (32, {}),
     "swin_t": (32, {}),
-    "maxvit_t": (64, {"input_size": (64, 64), "partition_size": 2}),
 }
 TIMM = {
     "resnet18d": (32, {}),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from contextlib import contextmanager
 from typing import NamedTuple
@@ -67,12 +68,16 @@ def is_half(tensor) -> bool:
 
 
 def inputs(torch, module, batch: dict) -> tuple[tuple, dict]:
-    """The arguments of a call, each a tensor of its own, in the module's precision and on its device."""
-    model = next(p for p in module.parameters() if p.is_floating_point())
+    """The arguments of a call, each a tensor of its own, in the precision and on the device of most of the module."""
+    sizes = Counter()
+    for p in module.parameters():
+        if p.is_floating_point():
+            sizes[p.dtype, p.device] += p.numel()
+    (precision, device), _ = sizes.most_common(1)[0]
 
     def tensor(a):
-        kind = model.dtype if a.dtype.kind == "f" else torch.int64 if a.dtype.kind == "i" else None
-        return torch.tensor(a, dtype=kind, device=model.device)
+        kind = precision if a.dtype.kind == "f" else torch.int64 if a.dtype.kind == "i" else None
+        return torch.tensor(a, dtype=kind, device=device)
 
     args = tuple(tensor(a) for place, a in batch.items() if isinstance(place, int))
     return args, {place: tensor(a) for place, a in batch.items() if isinstance(place, str)}
