@@ -17,7 +17,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 from corollary import Network
 
-BAR, ROUNDS = 1.1, 9
+BAR, ROUNDS = 1.1, 25
 KEY = jax.random.key(0)
 
 

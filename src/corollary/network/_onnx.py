@@ -106,7 +106,9 @@ class Inputs:
         """The inputs of the graph for one example."""
         given = self._by_name(x)
         varying = [each for each in self.declared if each.name not in self.constants]
-        values = {each.name: jnp.asarray(given[each.name]).astype(each.dtype) for each in varying}
+        # 64 bits where JAX has them switched on
+        types = {each.name: jax.dtypes.canonicalize_dtype(each.dtype) for each in varying}
+        values = {name: jnp.asarray(given[name]).astype(dtype) for name, dtype in types.items()}
         return {**self.constants, **{n: jnp.expand_dims(v, self.axes[n]) for n, v in values.items()}}
 
     def varying(self, batch) -> dict:
