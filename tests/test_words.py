@@ -181,7 +181,8 @@ TEXTS = [
     path
     for place in ("src", "docs", "benchmarks", "examples", "README.md", "CONTRIBUTING.md", "CHANGELOG.md")
     for path in ([ROOT / place] if place.endswith(".md") else sorted((ROOT / place).rglob("*")))
-    if path.suffix in (".py", ".md", ".pyi") and path.exists()
+    # benchmarks install their peers into a hidden directory
+    if path.suffix in (".py", ".md", ".pyi") and path.exists() and ".peers" not in path.parts
 ]
 
 

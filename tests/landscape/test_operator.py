@@ -317,7 +317,10 @@ def test_one_loss_one_program(small):
     ("call", "sentence"),
     [
         (lambda n, d: hessian(n, 3, d), "loss must be a name, a function of one output and one target, or a BatchLoss"),
-        (lambda n, d: hessian(n, "cross entropy", d), "loss must be one of 'cross_entropy', 'squared'"),
+        (
+            lambda n, d: hessian(n, "cross entropy", d),
+            "loss must be one of 'cross_entropy', 'binary_cross_entropy', 'squared'",
+        ),
         (lambda n, d: hessian([jnp.ones(3)], "squared", d), "network must be callable"),
         (lambda n, d: hessian(network([jnp.arange(3)]), "squared", d), "at least one floating-point array"),
         (lambda n, d: hessian(jax.tree.map(lambda a: a * np.nan, n), "cross_entropy", d), "must be finite"),

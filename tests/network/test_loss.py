@@ -106,7 +106,11 @@ def test_where_outputs_are_needed_one_by_one():
             TypeError,
             "loss must be a name, a function of one output and one target, or a BatchLoss",
         ),
-        (lambda: resolved("cubic"), ValueError, "loss must be one of 'cross_entropy', 'squared'"),
+        (
+            lambda: resolved("cubic"),
+            ValueError,
+            "loss must be one of 'cross_entropy', 'binary_cross_entropy', 'squared'",
+        ),
         (lambda: resolved("squared", "max"), ValueError, "reduction must be one of 'mean', 'sum', got 'max'"),
         (
             lambda: resolved(BatchLoss(lambda n, b: 0.0), "sum"),
