@@ -13,6 +13,9 @@ import numpy as np
 #: modules of others whose functions claims call; of ours, all that are loaded
 OTHERS = ("jax", "jax.numpy", "jax.lax", "jax.nn", "jax.random", "numpy", "numpy.linalg", "equinox", "optax")
 
+#: variables that scikit-learn sets for the threads of others when it is imported
+BY_LIBRARIES = ("KMP_DUPLICATE_LIB_OK", "KMP_INIT_AT_FORK")
+
 
 def state() -> dict[str, object]:
     """Everything that can leak, by a name that a sentence can use."""
@@ -20,7 +23,7 @@ def state() -> dict[str, object]:
 
     found = {name: getattr(jax.config, name, None) for name in jax.config.values}
     found |= {f"NumPy's error state ({k})": v for k, v in np.geterr().items()}
-    found |= {f"the environment variable {k}": v for k, v in os.environ.items()}
+    found |= {f"the environment variable {k}": v for k, v in os.environ.items() if k not in BY_LIBRARIES}
     found |= {"the working directory": _directory(), "the recursion limit": sys.getrecursionlimit()}
     found |= {"the search path of modules": tuple(sys.path)}
     for name, module in list(sys.modules.items()):
