@@ -200,7 +200,7 @@ def test_a_worker_that_talks_without_end_is_still_looked_at():
     assert worker.foul is None
 
 
-@pytest.mark.skipif(not hasattr(os, "sched_getaffinity"), reason="the system does not say")
+@pytest.mark.skipif(not hasattr(os, "sched_getaffinity"), reason="the system does not tell a process its cores")
 def test_workers_share_the_cores(claims, store, trace):
     ours = os.sched_getaffinity(0)
     for jobs in (1, 2, 3, len(ours), 2 * len(ours) + 1):

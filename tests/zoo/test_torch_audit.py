@@ -1,6 +1,5 @@
 """The whole audit of networks that others designed, read from PyTorch: no section stops."""
 
-import importlib.util
 
 import jax
 import numpy as np
@@ -29,9 +28,6 @@ AUDITED = {
 @pytest.mark.parametrize("name", AUDITED)
 @pytest.mark.timeout(1800)
 def test_the_whole_audit(name, capsys):
-    package = name.split()[0]
-    if importlib.util.find_spec(package) is None:
-        pytest.skip(f"{package} is not installed: pip install 'corollary[zoo]'")
     module, example, output = made(name)
     rng = np.random.default_rng(0)
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import functools
-import importlib
+import importlib.util
 import os
 import sys
 from collections.abc import Callable
 
 import numpy as np
+import pytest
 
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 DECLARED: list = []
@@ -188,6 +189,9 @@ def made(name: str):
     """The module, in inference mode, with parameters moved so that none agrees because it is zero; and one example."""
     import torch
 
+    package = name.split()[0]
+    if importlib.util.find_spec(package) is None:
+        pytest.skip(f"{package} is not installed: pip install 'corollary[zoo]'")
     torch.manual_seed(0)
     module, example = MODELS[name]()
     with torch.no_grad():

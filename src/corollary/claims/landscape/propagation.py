@@ -86,8 +86,8 @@ def trainability(key, *, seeds: Size = 16, depth: Annotated[int, Range(6, 30)] =
     Full-batch gradient descent with one step size on the squared loss, the target being a smooth function of the
     input; weights of variance $g/d$ with $g=1$ and $g=\frac18$. The loss has lost at least half of its initial value in
     every run in the first case, and less than a hundredth in the second, where squared gradients shrink by the factor
-    eight per layer: of the order $8^{-11}$ they take longer than these steps to grow. (With $g=\frac14$ one network in
-    some hundreds gets away.) A network of two layers learns from the smaller weights too.
+    eight per layer: of the order $8^{-11}$ they take longer than these steps to grow. A network of two layers learns
+    from the smaller weights too.
     """
     width, n = 20, 16
 
