@@ -1,6 +1,5 @@
 """The whole audit of networks that others designed, read from PyTorch: no section stops."""
 
-
 import jax
 import numpy as np
 import pytest

@@ -370,8 +370,9 @@ def ensemble(key, *, models: Annotated[int, Range(200, 10_000)] = 250, steps: An
 
     ends, law, prior, apart, last_layer = measure(key)
     yield picture("trained networks and their law", _ensemble_chart(circle, ends[-1][:12, n:], law, angles, y))
-    # medians of 250 networks give the interval ±0.1 at most; narrower ones than 40 units bend the slope by as much
-    yield rate("distance to the kernel's prediction", widths, apart, -0.5, tolerance=0.15, along="width")
+    # From 40 units on the line is straight. Medians of 250 networks give the slope to 0.04, and Student's interval of
+    # seven points is three times that: twice the first and once the second.
+    yield rate("distance to the kernel's prediction", widths, apart, -0.5, tolerance=0.2, along="width")
     wide = np.asarray(ends[-1])
     yield at_most("error at the data, widest, median", np.median(np.abs(wide[:, :n] - y), 0), 1e-3)
     middle, variance = np.asarray(law.mean[n:]), np.diagonal(law.covariance)[n:]
@@ -383,7 +384,7 @@ def ensemble(key, *, models: Annotated[int, Range(200, 10_000)] = 250, steps: An
     yield estimate("variance where it is largest, widest", squares, variance[far], wrong=float(prior[n + far]))
     yield control(
         "all layers are trained: here the last one alone",
-        rate("distance to the kernel's prediction", widths, last_layer, -0.5, tolerance=0.15, along="width"),
+        rate("distance to the kernel's prediction", widths, last_layer, -0.5, tolerance=0.2, along="width"),
     )
 
 

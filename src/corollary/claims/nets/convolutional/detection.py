@@ -111,7 +111,8 @@ def learned_reference(key, *, runs: Count = 6, n: Size = 400, epochs: Count = 8)
     $S(w\max_n(\mathbf r\star\mathbf X)_n+b)$ has the gradient $(S-y)(wX_{n^*},\dots,wX_{n^*+N'-1},M,1)$ with $n^*$ the
     place of the maximum: the filter moves along what it matches best. Trained by stochastic gradient descent on 400
     signals it points along the reference (cosine near 1), and detects it, in most runs. Scaling
-    $(\mathbf r,w)\to(c\mathbf r,w/c)$, $c>0$, changes nothing. It can lock onto a wrong pattern: if the filter matches one best that *all* signals hold,
+    $(\mathbf r,w)\to(c\mathbf r,w/c)$, $c>0$, changes nothing. It can lock onto a wrong pattern: if the filter matches
+    one best that *all* signals hold,
     the feature is constant, and with $b=\ln\frac{\bar y}{1-\bar y}-wM$ the gradient of the average loss is exactly 0
     (that of a single signal is not).
     """
