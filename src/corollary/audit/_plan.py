@@ -104,7 +104,8 @@ def kernel(subject, budget, key) -> tuple[int, np.ndarray | None]:
     few = int(max(1, passes // KERNEL_EXAMPLES))
     if few >= row:
         return KERNEL_EXAMPLES, None
-    return KERNEL_EXAMPLES, np.sort(np.asarray(jax.random.permutation(key, row)[:few]))
+    examples = int(min(KERNEL_EXAMPLES, max(FEWEST, passes)))
+    return examples, np.sort(np.asarray(jax.random.permutation(key, row)[:few]))
 
 
 def looked_at(subject, data) -> tuple[int, int]:
