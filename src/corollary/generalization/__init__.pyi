@@ -1,3 +1,8 @@
+from .bound import Bound as Bound
+from .bound import finite_class as finite_class
+from .bound import samples_to_reach as samples_to_reach
+from .kl import kl_bernoulli as kl_bernoulli
+from .kl import kl_inverse as kl_inverse
 from .ntk_bounds import ball_complexity as ball_complexity
 from .ntk_bounds import flow_movement as flow_movement
 from .ntk_bounds import kernel_change_bound as kernel_change_bound
@@ -11,3 +16,11 @@ from .ntk_bounds import relu_ntk_series as relu_ntk_series
 from .ntk_bounds import sufficient_width as sufficient_width
 from .ntk_bounds import teacher_bound as teacher_bound
 from .ntk_bounds import weight_movement_bound as weight_movement_bound
+from .pac_bayes import ChangeOfMeasure as ChangeOfMeasure
+from .pac_bayes import catoni as catoni
+from .pac_bayes import donsker_varadhan as donsker_varadhan
+from .pac_bayes import general_pac_bayes as general_pac_bayes
+from .pac_bayes import gibbs_posterior as gibbs_posterior
+from .pac_bayes import log_moment as log_moment
+from .pac_bayes import maurer_seeger as maurer_seeger
+from .pac_bayes import mcallester as mcallester
