@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import scipy  # its stats load slowly, so only when a claim runs
 
-from corollary.evidence import Range, at_most, claim, control, equal, frequency_at_most, picture, printed
+from corollary.evidence import Range, at_least, at_most, claim, control, equal, frequency_at_most, picture, printed
 from corollary.foundations import (
     Dataset,
     FiniteLaw,
@@ -64,9 +64,10 @@ def learned_is_not_fixed(
 ):
     r"""The bound for one function fails for the one that was chosen after the data; the union bound holds for all.
 
-    For $N$ functions with a loss in $[0,1]$, with probability $1-\delta$, $R(f)\le R_S(f)+\sqrt{\frac{\ln N+\ln(1/\delta)}
-    {2n}}$ for all of them, because $P(\sup_f(R-R_S)\ge\epsilon)\le Ne^{-2n\epsilon^2}$; on both sides of $R$ with
-    $\ln(2/\delta)$. Printed besides with the looser $2\sqrt{(\ln N+\ln(1/\delta))/n}$. Here the losses are independent
+    For $N$ functions with a loss in $[0,1]$, with probability $1-\delta$,
+    $R(f)\le R_S(f)+\sqrt{(\ln N+\ln(1/\delta))/(2n)}$ for all of them, because
+    $P(\sup_f(R-R_S)\ge\epsilon)\le Ne^{-2n\epsilon^2}$; on both sides of $R$ with $\ln(2/\delta)$. Printed besides
+    with the looser $2\sqrt{(\ln N+\ln(1/\delta))/n}$. Here the losses are independent
     fair coins, a thousand functions and $n$ = 32 words of bits; for these the probability is known exactly too. The
     bound for one function is broken by the function with the largest gap.
     """
@@ -125,7 +126,8 @@ def minimiser_of_the_training_loss(
 
     $R(f_S)-R(f^*)\le2\sup_f|R(f)-R_S(f)|$ on every sample, for $f_S$ with the least $R_S$ and $f^*$ with the least
     $R$. So with probability $1-\delta$, $R(f_S)\le R(f^*)+2\sqrt{\frac{\ln N+\ln(2/\delta)}{2n}}$ (Theorem 59). Here
-    thresholds on a line of cells with a fifth of the labels wrong; and two functions for which the first is an equality.
+    thresholds on a line of cells with a fifth of the labels wrong; and two functions for which the first is an
+    equality.
     """
     cuts = np.arange(cells + 1)
     half = cells // 2
@@ -234,6 +236,6 @@ def zero_one_loss_as_printed(key):
 
     differs, agrees = np.asarray(measure(law, functions))
     yield equal("risk of the function that gives every label", differs[right], 0.0)
-    yield at_most("and no function has a smaller one", differs[right], differs)
+    yield at_least("and no function has a smaller one", differs, differs[right])
     yield printed(equal("risk of the function that gives every label, printed", agrees[right], 0.0))
-    yield printed(at_most("and no function has a smaller one, printed", agrees[right], agrees))
+    yield printed(at_least("and no function has a smaller one, printed", agrees, agrees[right]))

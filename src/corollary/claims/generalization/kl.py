@@ -14,8 +14,8 @@ from corollary.generalization import kl_bernoulli, kl_inverse
 def coins_and_the_inverse(key, *, n: Size = 60):
     r"""The inverse of kl bounds the mean of a coin from its share, better than Pinsker's inequality.
 
-    $\mathrm{kl}^{-1}(q,c)=\sup\{p\ge q:\mathrm{kl}(q\|p)\le c\}$. For $n$ independent examples with a loss of 0 or 1 the
-    risk lies above $\mathrm{kl}^{-1}(R_S,\ln(1/\delta)/n)$ with probability $\delta$ at most, and
+    $\mathrm{kl}^{-1}(q,c)=\sup\{p\ge q:\mathrm{kl}(q\|p)\le c\}$. For $n$ independent examples with a loss of 0 or 1
+    the risk lies above $\mathrm{kl}^{-1}(R_S,\ln(1/\delta)/n)$ with probability $\delta$ at most, and
     $\mathrm{kl}^{-1}(q,c)\le q+\sqrt{c/2}$. The probabilities are those of the binomial law.
     """
     q_key, c_key, p_key = jax.random.split(key, 3)

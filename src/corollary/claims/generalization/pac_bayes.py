@@ -141,12 +141,14 @@ def all_posteriors_at_once(
     r"""With probability 1 - δ a PAC-Bayes bound holds for every posterior, also one that was chosen after the data.
 
     For a prior $P$ fixed before the sample, a jointly convex $\Delta$ and all $Q$ together,
-    $\Delta(E_QR,E_QR_S)\le\frac1n(\mathrm{KL}(Q\|P)+\ln\frac{J_\Delta(n)}\delta)$ (Theorem 69). By the change of measure
-    the largest left side less KL is $\ln E_Pe^{n\Delta(R,R_S)}$ at most, a number of the sample. For roots of squares it
-    is known exactly: $\sup_Q\{a(E_Q\Delta_S)^2-\mathrm{KL}\}=\sup_\lambda\{\ln E_Pe^{\lambda\Delta_S}-\frac{\lambda^2}{4a}\}$,
-    which decides $\sqrt{\frac1{2(n-1)}(\mathrm{KL}+\ln\frac{2n}\delta)}$ (5.6.1), $\sqrt{\frac2n(\mathrm{KL}+\ln\frac2\delta)}$
-    (5.8) and $\sqrt{\frac2n(\mathrm{KL}+\ln\frac{2\sqrt n}\delta)}$ (Theorem 70), the last four times larger inside the
-    root than Theorem 69 gives. Here 400 functions with independent losses and known risks.
+    $\Delta(E_QR,E_QR_S)\le\frac1n(\mathrm{KL}(Q\|P)+\ln\frac{J_\Delta(n)}\delta)$ (Theorem 69). By the change of
+    measure the largest left side less KL is $\ln E_Pe^{n\Delta(R,R_S)}$ at most, a number of the sample. For squares it
+    is known exactly: $\sup_Q\{a(E_Q\Delta_S)^2-\mathrm{KL}\}
+    =\sup_\lambda\{\ln E_Pe^{\lambda\Delta_S}-\frac{\lambda^2}{4a}\}$, which decides
+    $\sqrt{\frac1{2(n-1)}(\mathrm{KL}+\ln\frac{2n}\delta)}$ (5.6.1),
+    $\sqrt{\frac2n(\mathrm{KL}+\ln\frac2\delta)}$ (5.8) and
+    $\sqrt{\frac2n(\mathrm{KL}+\ln\frac{2\sqrt n}\delta)}$ (Theorem 70), the last four times larger inside the root
+    than need be. Here 400 functions with independent losses and known risks.
     """
     delta, risks = 0.1, np.linspace(0.3, 0.6, functions)
     prior_key, draw_key = jax.random.split(key)
@@ -177,6 +179,7 @@ def all_posteriors_at_once(
     yield frequency_at_most("Theorem 69 with 2(a - b)²", square > moment - np.log(delta), delta)
     yield frequency_at_most("Theorem 5.6.1", supremum["classical"] > np.log(2 * n / delta), delta)
     yield frequency_at_most("(5.8)", supremum["simple"] > np.log(2 / delta), delta)
+    yield frequency_at_most("Theorem 70", supremum["simple"] > np.log(2 * np.sqrt(n) / delta), delta)
     yield frequency_at_most("(5.10)", _moment(prior, n / 2 * (risks - losses) ** 2) > np.log(2 / delta), delta)
     # where the event of the theorem holds, it holds for posteriors that know the sample
     good = square <= moment - np.log(delta)
@@ -218,8 +221,8 @@ def point_masses(key, *, delta: Annotated[float, Range(0.001, 0.5)] = 0.05):
     r"""A prior and a posterior on single functions: the bound for one function, and the union bound up to a logarithm.
 
     For $P=Q$ on one function $\mathrm{KL}=0$, and Hoeffding's $\sqrt{\ln(1/\delta)/(2n)}$ is below
-    $\sqrt{\ln(2n/\delta)/(2(n-1))}$ and fails with probability $\delta$ at most. For $P$ uniform on $N$ functions and $Q$
-    on one of them $\mathrm{KL}=\ln N$, and the bound is below the printed $2\sqrt{(\ln N+\ln(1/\delta))/n}$ exactly
+    $\sqrt{\ln(2n/\delta)/(2(n-1))}$ and fails with probability $\delta$ at most. For $P$ uniform on $N$ functions and
+    $Q$ on one of them $\mathrm{KL}=\ln N$, and the bound is below the printed $2\sqrt{(\ln N+\ln(1/\delta))/n}$ exactly
     where $\ln(2n)\le(8\frac{n-1}n-1)\ln\frac N\delta$.
     """
     n = np.array([2, 5, 20, 100, 1000, 10_000])
@@ -251,9 +254,9 @@ def temperatures(key, *, functions: Size = 40, n: Size = 200):
     r"""The Gibbs posterior has the least of Catoni's bounds, and the best temperature gives the inverse of kl.
 
     For a prior $P$ and training losses, $Q\propto Pe^{-CnR_S}$ minimises
-    $\frac{1-\exp(-CE_QR_S-\frac1n(\mathrm{KL}+\ln\frac1\delta))}{1-e^{-C}}$ over all $Q$; for one $Q$ the least over $C$
-    is $\mathrm{kl}^{-1}(E_QR_S,\frac1n(\mathrm{KL}+\ln\frac1\delta))$, which is below `maurer_seeger` by what that one
-    pays for all $C$ at once. A prediction that draws a function from $Q$ errs with probability $E_QR$.
+    $\frac{1-\exp(-CE_QR_S-\frac1n(\mathrm{KL}+\ln\frac1\delta))}{1-e^{-C}}$ over all $Q$; for one $Q$ the least over
+    $C$ is $\mathrm{kl}^{-1}(E_QR_S,\frac1n(\mathrm{KL}+\ln\frac1\delta))$, which is below the bound with
+    $\ln\frac{\xi(n)}\delta$ that holds for all posteriors at once.
     """
     prior_key, loss_key, other_key = jax.random.split(key, 3)
 

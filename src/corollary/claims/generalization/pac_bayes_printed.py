@@ -1,5 +1,8 @@
 """What is printed about PAC-Bayes and is not so: a moment that is infinite, and a table with a term left out."""
 
+from functools import partial
+from itertools import pairwise
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -46,15 +49,14 @@ def certificates_of_the_table(key):
     loose = np.asarray(mcallester(N, DIVERGENCE, DELTA, risk=TRAIN, form="printed").value)
     yield equal("Theorem 70, least and largest", [loose.min(), loose.max()], [0.461, 0.587], rtol=0, atol=5e-4)
     widths = [(600,), (1200,), (300, 300), (600, 600), (1200, 1200), (600, 600, 600)]
-    shapes = [jax.eval_shape(lambda: _weights(w)) for w in widths]
-    counts = [sum(a.size for a in jax.tree.leaves(shape)) for shape in shapes]
+    counts = [sum(a.size for a in jax.tree.leaves(jax.eval_shape(partial(_weights, w)))) for w in widths]
     yield equal("weights in thousands", counts, 1000 * np.array([471, 943, 326, 832, 2384, 1193]), rtol=0, atol=1000)
 
 
 def _weights(widths):
     """The arrays of a network from 784 inputs through these widths to one output."""
     sizes = (784, *widths, 1)
-    return [(jnp.zeros((a, b)), jnp.zeros(b)) for a, b in zip(sizes[:-1], sizes[1:], strict=True)]
+    return [(jnp.zeros((a, b)), jnp.zeros(b)) for a, b in pairwise(sizes)]
 
 
 @claim(rows=("T05.40",), erratum="E exp(z²/2) for a standard normal z is printed as √2; it is infinite.")
