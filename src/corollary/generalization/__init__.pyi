@@ -42,3 +42,13 @@ from .pac_bayes import gibbs_posterior as gibbs_posterior
 from .pac_bayes import log_moment as log_moment
 from .pac_bayes import maurer_seeger as maurer_seeger
 from .pac_bayes import mcallester as mcallester
+from .rademacher import Complexity as Complexity
+from .rademacher import Symmetrisation as Symmetrisation
+from .rademacher import ball_supremum as ball_supremum
+from .rademacher import interval_supremum as interval_supremum
+from .rademacher import kernel_ball_supremum as kernel_ball_supremum
+from .rademacher import list_supremum as list_supremum
+from .rademacher import rademacher as rademacher
+from .rademacher import rademacher_bound as rademacher_bound
+from .rademacher import symmetrisation as symmetrisation
+from .rademacher import threshold_supremum as threshold_supremum

@@ -1,7 +1,8 @@
 r"""Rademacher complexities: how well a class fits random signs, by all of the signs or by draws.
 
-$\hat R_S(\mathcal F)=E_\sigma\sup_f\frac1m\sum_i\sigma_if(z_i)$, without an absolute value. A supremum is a function of
-the signs (..., m) that returns $\sup_f\sum_i\sigma_if(z_i)$ for each row; those of this file are exact.
+$\hat R_S(\mathcal F)=E_\sigma\sup_f\frac1m\sum_i\sigma_if(z_i)$, without an absolute value. A supremum is a function
+`supremum(signs, points)` that returns $\sup_f\sum_i\sigma_if(z_i)$ for each row of the signs (k, m); those of this file
+are exact. Options of one are given by `functools.partial(ball_supremum, radius=2.0)`.
 """
 
 from __future__ import annotations
@@ -13,7 +14,6 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.scipy.special import betaincinv
 from jaxtyping import Array, ArrayLike, Float, PRNGKeyArray
 
 from corollary._show import shown
@@ -29,7 +29,7 @@ EXACT, BLOCK = 20, 12
 class Complexity(NamedTuple):
     """A Rademacher complexity: the value, an interval that holds it, and whether it is the sum over all signs.
 
-    The interval of a sum is the value itself. That of draws is Student's with confidence 0.999.
+    The interval of a sum is the value itself. That of draws is the normal one with confidence 0.999.
     """
 
     value: jax.Array
@@ -41,110 +41,116 @@ class Complexity(NamedTuple):
 
 @implements("B08.17", "T05.14")
 def rademacher(
-    supremum: Callable, points: int, *, key: PRNGKeyArray | None = None, draws: int | None = None
+    supremum: Callable, points: Float[ArrayLike, "m *d"], *, key: PRNGKeyArray | None = None, draws: int | None = None
 ) -> Complexity:
-    r"""$\frac1mE_\sigma$ `supremum`$(\sigma)$ for `points` $=m$ signs: all $2^m$ of them for $m\le20$, else `draws`.
+    r"""$\frac1mE_\sigma$ `supremum`$(\sigma,z)$ at `points` $z$, one of $m$ per row: over all $2^m$ signs, or `draws`.
 
-    `supremum` takes signs (k, m) and returns (k,), such as `ball(x)` or `thresholds(x)`. With a `key` and `draws` the
-    signs are drawn, also for few points.
+    All signs are tried for $m\le20$; with a `key` and `draws` they are drawn, and the interval says how well.
 
-    >>> round(float(rademacher(ball([[1.0, 0.0], [0.0, 1.0]]), 2).value), 4)
+    >>> round(float(rademacher(ball_supremum, [[1.0, 0.0], [0.0, 1.0]]).value), 4)
     0.7071
     """
     if not callable(supremum):
-        raise TypeError(f"supremum must be a function of signs, got {type(supremum).__name__}.")
-    m = whole("points", points)
+        raise TypeError(f"supremum must be a function of signs and points, got {type(supremum).__name__}.")
+    points = jnp.asarray(points)
+    if points.ndim == 0 or points.shape[0] == 0:
+        raise ValueError(f"points must hold at least one point, one per row, got shape {points.shape}.")
+    m = points.shape[0]
     if (key is None) != (draws is None):
         raise ValueError("key and draws belong together: signs are drawn with both, and all are tried without.")
     if key is None:
         if m > EXACT:
             raise ValueError(f"points must be at most {EXACT} for all 2^m signs, got {m}: give a key and draws.")
-        value = _all_signs(supremum, m) / m
+        value = _all_signs(supremum, points)
         return Complexity(value, (value, value), True)
-    draws = whole("draws", draws, 30)
-    values = supremum(jax.random.rademacher(key, (draws, m), jnp.result_type(float))) / m
-    mean = jnp.mean(values)
-    half = _student(draws - 1) * jnp.std(values, ddof=1) / jnp.sqrt(1.0 * draws)
-    return Complexity(mean, (mean - half, mean + half), False)
+    value, error = _drawn_signs(supremum, points, key, whole("draws", draws, 100))
+    half = 3.2905 * error  # both tails of the normal law beyond it have 0.001
+    return Complexity(value, (value - half, value + half), False)
 
 
-def _all_signs(supremum, m):
+@partial(jax.jit, static_argnums=0)
+def _all_signs(supremum, points):
     # the first signs vary from block to block, the last ones within a block
+    m = points.shape[0]
     inner = min(m, BLOCK)
     ends = jnp.asarray(1.0 - 2 * (np.arange(2**inner)[:, None] >> np.arange(inner) & 1))
 
     def block(number):
         starts = 1.0 - 2 * (number >> jnp.arange(m - inner) & 1)
         signs = jnp.concatenate([jnp.broadcast_to(starts, (2**inner, m - inner)), ends], 1)
-        return jnp.mean(supremum(signs))
+        return jnp.mean(supremum(signs, points))
 
     if m == inner:
-        return block(0)
-    return jnp.mean(jax.lax.map(block, jnp.arange(2 ** (m - inner))))
+        return jnp.mean(supremum(ends, points)) / m
+    return jnp.mean(jax.lax.map(block, jnp.arange(2 ** (m - inner)))) / m
 
 
-def _student(freedom):
-    """The 0.9995 quantile of Student's law."""
-    x = betaincinv(freedom / 2.0, 0.5, 0.001)
-    return jnp.sqrt(freedom * (1 - x) / x)
+@partial(jax.jit, static_argnums=(0, 3))
+def _drawn_signs(supremum, points, key, draws):
+    m = points.shape[0]
+    values = supremum(jax.random.rademacher(key, (draws, m), jnp.result_type(float)), points) / m
+    return jnp.mean(values), jnp.std(values, ddof=1) / jnp.sqrt(1.0 * draws)
 
 
 @implements("B08.20", "T05.16")
-def ball(x: Float[ArrayLike, "m d"], radius: Scalar = 1.0, *, norm: str = "l2") -> Callable:
-    r"""The supremum over $f(x)=w\cdot x$ with $\|w\|\le B$ = `radius`: $B\|\sum_i\sigma_ix_i\|_*$, the dual norm.
+def ball_supremum(
+    signs: Float[ArrayLike, "... m"], x: Float[ArrayLike, "m d"], *, radius: Scalar = 1.0, norm: str = "l2"
+) -> Float[Array, "..."]:
+    r"""Over $f(x)=w\cdot x$ with $\|w\|\le B$ = `radius`: $B\|\sum_i\sigma_ix_i\|_*$, the dual norm.
 
     `norm` is that of $w$: `"l2"`, `"l1"` (whose dual is the largest coordinate) or `"linf"` (whose dual is the sum).
     """
-    x, radius = real("x", x, "m d"), within("radius", real("radius", radius, ""), 0.0)
+    dims = {}
+    x, signs = real("x", x, "m d", dims), real("signs", signs, "... m", dims)
+    radius = within("radius", real("radius", radius, ""), 0.0)
     dual = {"l2": 2, "l1": jnp.inf, "linf": 1}[one_of("norm", norm, ("l2", "l1", "linf"))]
-    return lambda signs: radius * jnp.linalg.norm(signs @ x, dual, axis=-1)
+    return radius * jnp.linalg.norm(signs @ x, dual, axis=-1)
 
 
 @implements("T05.17", "T05.43")
-def kernel_ball(gram: Float[ArrayLike, "m m"], radius: Scalar = 1.0) -> Callable:
-    r"""The supremum over functions of norm at most $B$ = `radius` in the space of a kernel: $B\sqrt{\sigma^\top K\sigma}$."""
-    gram, radius = real("gram", gram, "m m"), within("radius", real("radius", radius, ""), 0.0)
-    return lambda signs: radius * jnp.sqrt(jnp.maximum(jnp.einsum("...i,ij,...j->...", signs, gram, signs), 0))
+def kernel_ball_supremum(
+    signs: Float[ArrayLike, "... m"], gram: Float[ArrayLike, "m m"], *, radius: Scalar = 1.0
+) -> Float[Array, "..."]:
+    r"""Over the functions of norm at most $B$ = `radius` in the space of a kernel: $B\sqrt{\sigma^\top K\sigma}$.
+
+    The points are the matrix $K$ of the kernel.
+    """
+    dims = {}
+    gram, signs = real("gram", gram, "m m", dims), real("signs", signs, "... m", dims)
+    radius = within("radius", real("radius", radius, ""), 0.0)
+    return radius * jnp.sqrt(jnp.maximum(jnp.sum((signs @ gram) * signs, -1), 0))
 
 
-def thresholds(x: Float[ArrayLike, "m"]) -> Callable:
-    r"""The supremum over $\mathbf 1\{x\ge c\}$: the largest sum of the last signs in the order of $x$, or 0."""
-    before = _sums(x)
-    return lambda signs: jnp.max(total := before(signs), -1) * 0 + jnp.max(total[..., -1:] - total, -1)
+def threshold_supremum(signs: Float[ArrayLike, "... m"], x: Float[ArrayLike, "m"]) -> Float[Array, "..."]:
+    r"""Over $\mathbf 1\{x\ge c\}$: the largest sum of the last signs in the order of $x$, or 0."""
+    sums = _sums(signs, x)
+    return jnp.max(sums[..., -1:] - sums, -1)
 
 
-def intervals(x: Float[ArrayLike, "m"]) -> Callable:
-    r"""The supremum over $\mathbf 1\{a\le x\le b\}$: the largest sum of successive signs in the order of $x$, or 0."""
-    before = _sums(x)
-
-    def supremum(signs):
-        total = before(signs)
-        return jnp.max(total - jax.lax.cummin(total, axis=total.ndim - 1), -1)
-
-    return supremum
+def interval_supremum(signs: Float[ArrayLike, "... m"], x: Float[ArrayLike, "m"]) -> Float[Array, "..."]:
+    r"""Over $\mathbf 1\{a\le x\le b\}$: the largest sum of successive signs in the order of $x$, or 0."""
+    sums = _sums(signs, x)
+    return jnp.max(sums - jax.lax.cummin(sums, axis=sums.ndim - 1), -1)
 
 
-def finite(values: Float[ArrayLike, "functions m"]) -> Callable:
-    """The supremum over a list of functions, given by their `values` at the points: one per row."""
-    values = real("values", values, "functions m")
-    return lambda signs: jnp.max(signs @ values.T, -1)
+def list_supremum(signs: Float[ArrayLike, "... m"], values: Float[ArrayLike, "m functions"]) -> Float[Array, "..."]:
+    """Over a list of functions: the points are their `values`, one column per function."""
+    dims = {}
+    values, signs = real("values", values, "m functions", dims), real("signs", signs, "... m", dims)
+    return jnp.max(signs @ values, -1)
 
 
-def _sums(x):
+def _sums(signs, x):
     """The sums of the signs of the points up to each place, from none on; equal points come in together."""
-    x = real("x", x, "m")
+    dims = {}
+    x, signs = real("x", x, "m", dims), real("signs", signs, "... m", dims)
     order = jnp.argsort(x)
     x = x[order]
-    # a sum that ends between two equal points is no sum of a set {x < c}: the one before it stands in its place
-    whole_set = jnp.append(x[1:] > x[:-1], True)
-    last = jax.lax.cummax(jnp.where(whole_set, jnp.arange(1, x.shape[0] + 1), 0))
-    at = jnp.append(0, last)
-
-    def before(signs):
-        sums = jnp.cumsum(signs[..., order], -1)
-        return jnp.concatenate([jnp.zeros_like(sums[..., :1]), sums], -1)[..., at]
-
-    return before
+    # a sum that ends between two equal points belongs to no set {x < c}: the one before them stands in its place
+    complete = jnp.append(x[1:] > x[:-1], True)
+    at = jnp.append(0, jax.lax.cummax(jnp.where(complete, jnp.arange(1, x.shape[0] + 1), 0)))
+    sums = jnp.cumsum(signs[..., order], -1)
+    return jnp.concatenate([jnp.zeros_like(sums[..., :1]), sums], -1)[..., at]
 
 
 @implements("B08.18", "B08.26", "T05.15")
@@ -168,15 +174,49 @@ def rademacher_bound(
     complexity = within("complexity", real("complexity", complexity), 0.0)
     sides = whole("sides", sides, 1, 2)
     one_of("form", form, ("sharp", "printed"))
-    if form == "printed":
-        root = 3 * jnp.sqrt(jnp.log(2 / delta) / n) if empirical else jnp.sqrt(-jnp.log(delta) / n)
-    else:
-        root = 3 * jnp.sqrt(jnp.log(2 * sides / delta) / (2 * n)) if empirical else jnp.sqrt(jnp.log(sides / delta) / (2 * n))
+    inside = (2 if empirical else 1) * (sides if form == "sharp" else 1)
+    root = jnp.sqrt(jnp.log(inside / delta) / ((2 if form == "sharp" else 1) * n))
+    root = 3 * root if empirical else root
     terms = {"training error": risk, "complexity of the class": 2 * complexity, "confidence": root}
     premises = (INDEPENDENT, RANGE, "the class was chosen before the sample was seen")
     return Bound(risk + 2 * complexity + root, delta, terms, premises)
 
 
-@implements("T05.17", "T05.43")
-def kernel_complexity_bound(gram: Float[ArrayLike, "n n"], y: Float[ArrayLike, "n"]) -> Float[Array, ""]:
-    raise NotImplementedError
+class Symmetrisation(NamedTuple):
+    r"""What `symmetrisation` returns, in the order of the proof.
+
+    `gap` is $E\sup_f(Ef-\hat E_Sf)$, `ghost` is $E\sup_f(\hat E_{S'}f-\hat E_Sf)$ with a second sample, `signed` is
+    $E\sup_f\frac1m\sum\sigma_i(f(z_i')-f(z_i))$, and `bound` is twice the expected Rademacher complexity.
+    """
+
+    gap: jax.Array
+    ghost: jax.Array
+    signed: jax.Array
+    bound: jax.Array
+
+    __repr__ = shown
+
+
+@implements("B08.19", "T05.13")
+def symmetrisation(
+    values: Float[ArrayLike, "functions k"], probability: Float[ArrayLike, "k"], m: int
+) -> Symmetrisation:
+    r"""The numbers of the proof of $E\sup_f(Ef-\hat E_Sf)\le2R_m$: `gap` ≤ `ghost` = `signed` ≤ `bound`.
+
+    By summing over all samples of size `m`, second samples and signs, for a law on $k$ points and a list of functions
+    with these `values`. Half of `ghost` is the two-sample form of the complexity, without an absolute value.
+    """
+    dims = {}
+    values, probability = real("values", values, "functions k", dims), real("probability", probability, "k", dims)
+    k, m = values.shape[1], whole("m", m)
+    if k ** (2 * m) * 2**m > 2**22:
+        raise ValueError(f"m must leave at most 2^22 pairs of samples and signs, got {k}^{2 * m} times 2^{m}.")
+    rows = np.arange(k**m)[:, None] // k ** np.arange(m) % k
+    signs = 1.0 - 2 * (np.arange(2**m)[:, None] >> np.arange(m) & 1)
+    chance = jnp.prod(probability[rows], 1)
+    means = values[:, rows].mean(-1)
+    gap = chance @ jnp.max((values @ probability)[:, None] - means, 0)
+    ghost = chance @ jnp.max(means[:, None, :] - means[:, :, None], 0) @ chance
+    mixed = jnp.einsum("fsi,xi->fsx", values[:, rows], signs) / m
+    signed = jnp.mean(jnp.einsum("s,t,stx->x", chance, chance, jnp.max(mixed[:, :, None] - mixed[:, None], 0)))
+    return Symmetrisation(gap, ghost, signed, 2 * jnp.mean(chance @ jnp.max(mixed, 0)))
