@@ -21,8 +21,8 @@ LOSSES = ("squared", "brier")
 class BiasVariance(NamedTuple):
     r"""At each point the squared `bias` $\|\mathbb E\hat f-f\|^2$ and the `variance` of the prediction.
 
-    The variance is $\mathbb E\|\hat f-\mathbb E\hat f\|^2$, and `excess` is $\mathbb E\|\hat f-f\|^2$, their sum: exactly
-    so, as all means are over the same data sets. Of a mean over `runs` data sets the squared bias is too large by
+    The variance is $\mathbb E\|\hat f-\mathbb E\hat f\|^2$, and `excess` is $\mathbb E\|\hat f-f\|^2$, the sum:
+    exactly so, as all means are over the same data. Of a mean over `runs` data sets the squared bias is too large by
     variance / `runs`, on average. `mean` is $\mathbb E\hat f$, and `error` the standard error of the mean of `excess`
     over the points.
     """

@@ -24,7 +24,8 @@ class Overfitting(NamedTuple):
     r"""`kind` is `"benign"`, `"tempered"`, `"catastrophic"` or `"undecided"`.
 
     `slope` is that of the logarithm of the excess risk against that of n, with its `interval` at confidence 0.99;
-    `excess` has the geometric means over the runs at `sizes`, `train` the mean squared residual on the training data.
+    `excess` has the geometric means over the runs at `sizes`; `train` has the mean squared residuals on training data,
+    on as many of them as there are tests.
     """
 
     kind: str
@@ -85,7 +86,7 @@ def _excess(fit, draw, truth, inputs, n, tests, keys):
         predictor = fit((x, y), fit_key)
         new = draw(new_key, tests)[0] if inputs is None else jax.vmap(inputs)(jax.random.split(new_key, tests))
         off = jax.vmap(predictor)(new) - jax.vmap(truth)(new)
-        return jnp.mean(off**2), jnp.mean((jax.vmap(predictor)(x) - y) ** 2)
+        return jnp.mean(off**2), jnp.mean((jax.vmap(predictor)(x[:tests]) - y[:tests]) ** 2)
 
     return jax.lax.map(one, keys)
 
