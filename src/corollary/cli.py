@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 from corollary import __version__
+from corollary._options import Output, drawn, existing_store, know, make_directory, pairs, say
 from corollary._text import visible
 
 app = typer.Typer(
@@ -123,7 +124,6 @@ def audit(
 ) -> None:
     """What the theory says about a trained network: will it train, what did it find, and so on, as a report."""
     from corollary._console import audit_lines, audit_progress
-    from corollary._output import Output
     from corollary.audit._asked import Asked, require
     from corollary.audit._budget import BUDGETS, SECTIONS
     from corollary.audit._limited import limited
@@ -135,7 +135,7 @@ def audit(
         network,
         *(None if path is None else str(path) for path in (train, test)),
         loss,
-        inputs=_pairs("--input", inputs) if inputs else None,
+        inputs=pairs("--input", inputs) if inputs else None,
         output=output,
         parameters=[name.strip() for name in parameters.split(",") if name.strip()] if parameters else None,
         initial=None if initial is None else str(initial),
@@ -165,7 +165,7 @@ def list_(patterns: Words = None, own: Own = None, as_json: Json = False) -> Non
     """List the claims."""
     from corollary.evidence import select
 
-    _know(own)
+    know(own)
     chosen = select(patterns or ["*"], words=True)
     if as_json:
         for c in chosen:
@@ -185,7 +185,7 @@ def show(
     from corollary.catalog import rows
     from corollary.evidence import select
 
-    _know(own)
+    know(own)
     for c in select([claim]):
         if as_json:
             parameters = [{"name": p.name, "default": p.default, "takes": p.expected} for p in c.parameters.values()]
@@ -222,15 +222,15 @@ def verify(
 
     kept = None
     try:
-        from corollary.evidence import save, select
+        from corollary.evidence import select
         from corollary.evidence._runner import tasks
         from corollary.evidence._runner import verify as run_tasks
         from corollary.evidence._store import Store, default_path
 
-        _know(own)
-        given = _pairs("--set", settings or [])
+        know(own)
+        given = pairs("--set", settings or [])
         if figures is not None:
-            _make_directory(figures)
+            make_directory(figures)
         path = store or default_path()
         work = tasks(select(patterns or ["*"]), range(seed, seed + seeds), scale, given)
         with Store(path) as evidence_store, Report(work, path, as_json=as_json) as kept:
@@ -239,10 +239,10 @@ def verify(
             with closing(outcomes):  # whatever happens here, the workers end
                 for outcome in outcomes:
                     if figures is not None and outcome.evidence.checks:
-                        _save(save, outcome.evidence, figures)
+                        drawn(outcome.evidence, figures)
                     kept.add(*outcome)
             evidence_store.still_there()
-            _say(evidence_store.words)
+            say(evidence_store.words)
         kept.summary()
         if missing := kept.missing():
             print(f"There is no result of {', '.join(f'{c} on seed {s}' for c, s in missing)}.", file=sys.stderr)
@@ -290,7 +290,7 @@ def ledger_write(
                     entries[outcome.evidence.claim].add(outcome.evidence)
                     kept.add(*outcome)
             evidence_store.still_there()
-            _say(evidence_store.words)
+            say(evidence_store.words)
         made = {id: entry.line() for id, entry in entries.items()}
         known = {id: line for id, line in book.read(place).items() if id in claims() and id not in made}
         book.write(place, [*known.values(), *filter(None, made.values())])
@@ -326,9 +326,9 @@ File = Annotated[Path | None, typer.Argument(help="The evidence file; yours unle
 @store.command("check")
 def store_check(path: File = None) -> None:
     """Read every row, and set aside those that are not what was written."""
-    with _opened(path) as opened:
+    with existing_store(path) as opened:
         sound = sum(1 for _ in opened)
-        _say(opened.words)
+        say(opened.words)
         rows = f"{sound} row of {opened.path} is" if sound == 1 else f"{sound} rows of {opened.path} are"
         print(visible(f"{rows} sound."))
     raise typer.Exit(1 if opened.words else 0)
@@ -339,10 +339,10 @@ def store_export(path: File = None) -> None:
     """Print all evidence, a line of JSON per row."""
     from corollary.evidence import to_json
 
-    with _opened(path) as opened:
+    with existing_store(path) as opened:
         for evidence in opened:
             print(to_json(evidence))
-        _say(opened.words)
+        say(opened.words)
 
 
 @app.command()
@@ -370,59 +370,3 @@ def coverage(
         row_list(covered)
     else:
         coverage_table(summary(covered))
-
-
-def _opened(path: Path | None):
-    """A store that is there already."""
-    from corollary.evidence import StoreError
-    from corollary.evidence._store import Store, default_path
-
-    path = path or default_path()
-    if not os.path.exists(path):
-        raise StoreError(f"There is no evidence file {path}.")
-    return Store(path)
-
-
-def _say(words: list[str]) -> None:
-    for word in words:
-        print(visible(f"corollary: {word}"), file=sys.stderr)
-
-
-def _pairs(option: str, texts: list[str]) -> dict[str, str]:
-    from corollary.evidence import ParameterError
-
-    pairs = {}
-    for text in texts:
-        name, equals, value = (part.strip() for part in text.partition("="))
-        if not (name and equals and value):
-            raise ParameterError(f"{option} takes name=value, got {text!r}.")
-        if pairs.setdefault(name, value) != value:
-            raise ParameterError(f"{option} gives {name} two values, {pairs[name]} and {value}.")
-    return pairs
-
-
-def _know(own: list[str] | None) -> None:
-    """Let claims of the user's own be found, by us and by the workers."""
-    if own:
-        os.environ["COROLLARY_CLAIMS"] = ",".join([*filter(None, [os.environ.get("COROLLARY_CLAIMS")]), *own])
-
-
-def _make_directory(path: Path) -> None:
-    from corollary.evidence import UserError
-
-    try:
-        path.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise UserError(f"The directory {path} cannot be made: {error.strerror}.") from None
-
-
-def _save(save, evidence, directory: Path) -> None:
-    from corollary.evidence._errors import Stopped
-
-    try:
-        save(evidence, directory)
-    except OSError as error:
-        raise Stopped(
-            f"The figure of {evidence.claim} cannot be written to {directory}: {error.strerror}. The evidence is in "
-            "the store, and the same command draws it."
-        ) from None
