@@ -8,13 +8,13 @@ from pathlib import Path
 
 import jax
 
+from corollary._text import first_line
 from corollary.audit._asked import Asked, function_in, require
 from corollary.audit._errors import SubjectError, sentences
 from corollary.audit._table import require_room
 from corollary.audit.files import class_names, read_data
 from corollary.audit.subject import Subject
 from corollary.network import LOSSES, Network
-from corollary.network.apart import first_line
 
 
 def load(

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import jax
 
-from corollary.network.apart import first_line
+from corollary._text import first_line
 from corollary.onnx import _functions, _sizes
 from corollary.onnx._model import Model
 from corollary.onnx._operators import FAMILIES  # noqa: F401 - they enter themselves into the table

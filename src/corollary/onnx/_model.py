@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from corollary.network.apart import first_line
+from corollary._text import first_line
 from corollary.onnx._table import Graph, Node, OnnxError, Reference
 
 VERSIONS = (6, 28)  # of ONNX's own operator set
