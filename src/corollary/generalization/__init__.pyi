@@ -68,12 +68,12 @@ from .rademacher import rademacher as rademacher
 from .rademacher import rademacher_bound as rademacher_bound
 from .rademacher import symmetrisation as symmetrisation
 from .rademacher import threshold_supremum as threshold_supremum
+from .smoothers import BrokenLine as BrokenLine
 from .smoothers import NadarayaWatson as NadarayaWatson
 from .smoothers import NearestNeighbour as NearestNeighbour
-from .smoothers import PiecewiseLinear as PiecewiseLinear
+from .smoothers import broken_line as broken_line
 from .smoothers import nadaraya_watson as nadaraya_watson
 from .smoothers import nearest_neighbour as nearest_neighbour
-from .smoothers import piecewise_linear as piecewise_linear
 from .smoothers import singular_kernel as singular_kernel
 from .validation import CrossValidation as CrossValidation
 from .validation import LeaveOneOut as LeaveOneOut
