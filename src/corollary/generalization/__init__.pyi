@@ -23,6 +23,7 @@ from .dimension import sauer as sauer
 from .dimension import vc as vc
 from .dimension import vc_dimension as vc_dimension
 from .dimension import vc_entropy as vc_entropy
+from .gaussians import kl_gaussian as kl_gaussian
 from .kl import kl_bernoulli as kl_bernoulli
 from .kl import kl_inverse as kl_inverse
 from .neurons import norm_bounded_complexity as norm_bounded_complexity

@@ -121,7 +121,7 @@ def cover_bound_as_printed(
     is exceeded no more often than it may.
     """
     coins = jax.random.bernoulli(key, 0.5, (draws, n))
-    gaps = np.asarray(0.5 - jnp.mean(coins, 1))
+    gaps = 0.5 - np.asarray(coins).mean(1)
     corrected = cover_bound(n, 1, DELTA, lipschitz=0.0, radius=1.9).value
     yield frequency_at_most("gap beyond the corrected bound", gaps > float(corrected), DELTA)
     yield printed(at_most("gap", gaps, 2 * np.sqrt(np.log(2 / 1.9) / n)))
