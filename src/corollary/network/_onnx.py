@@ -12,8 +12,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from corollary._text import first_line
 from corollary.network import _graph, _weights
-from corollary.network.apart import first_line
 from corollary.network.network import Network
 from corollary.onnx._graph import function_of
 from corollary.onnx._model import read

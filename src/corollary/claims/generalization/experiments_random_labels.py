@@ -25,8 +25,8 @@ def random_labels(
 
     Two layers of ReLU units without biases, trained on $n$ points of length 1 with labels that are coins: every
     labelling is fitted, and so the best correlation of their signs with random signs is 1, the largest that the
-    Rademacher complexity can be. $(2B)^2/\sqrt n$ with the trained norms $B$ is above 1, for random labels and for those
-    of a direction. A single unit does not fit them.
+    Rademacher complexity can be. $(2B)^2/\sqrt n$ with the trained norms $B$ is above 1, for random labels and for
+    those of a direction. A single unit does not fit them.
     """
     optimiser = optax.adam(0.02)
 
