@@ -1,4 +1,4 @@
-r"""Covers of a set of parameters by balls, and the bound for losses that change little inside of each."""
+r"""Covers of a set of parameters by balls, and the bound for losses that change little inside each."""
 
 from __future__ import annotations
 
