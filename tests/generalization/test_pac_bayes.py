@@ -127,6 +127,9 @@ def test_infinite_divergence_and_samples_needed():
     assert np.isinf(mcallester(100, np.inf, 0.05).check().value)
     n = samples_to_reach(lambda n: mcallester(n, 100.0, 0.05, risk=0.03), 0.1)
     assert mcallester(n, 100.0, 0.05, risk=0.03).value <= 0.1 < mcallester(n - 1, 100.0, 0.05, risk=0.03).value
+    fewer = samples_to_reach(lambda n: maurer_seeger(max(n, 2), 100.0, 0.05, risk=0.03), 0.1)
+    assert maurer_seeger(fewer, 100.0, 0.05, risk=0.03).value <= 0.1
+    assert fewer < n
 
 
 @pytest.mark.parametrize(

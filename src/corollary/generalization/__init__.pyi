@@ -12,6 +12,10 @@ from .classes import Thresholds as Thresholds
 from .classes import dichotomies as dichotomies
 from .classes import growth as growth
 from .classes import shatters as shatters
+from .covers import Cover as Cover
+from .covers import cover_bound as cover_bound
+from .covers import cover_size as cover_size
+from .covers import greedy_cover as greedy_cover
 from .dimension import VC as VC
 from .dimension import VCEntropy as VCEntropy
 from .dimension import largest_gap as largest_gap
@@ -25,8 +29,12 @@ from .double_descent import LeastSquaresRisk as LeastSquaresRisk
 from .double_descent import first_features_fit as first_features_fit
 from .double_descent import least_squares_risk as least_squares_risk
 from .double_descent import ols_variance as ols_variance
+from .gaussians import kl_gaussian as kl_gaussian
 from .kl import kl_bernoulli as kl_bernoulli
 from .kl import kl_inverse as kl_inverse
+from .neurons import norm_bounded_complexity as norm_bounded_complexity
+from .neurons import relu_unit_supremum as relu_unit_supremum
+from .neurons import two_layer_supremum as two_layer_supremum
 from .ntk_bounds import ball_complexity as ball_complexity
 from .ntk_bounds import flow_movement as flow_movement
 from .ntk_bounds import kernel_change_bound as kernel_change_bound

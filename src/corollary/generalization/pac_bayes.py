@@ -92,7 +92,7 @@ def log_moment(distance: str | Callable, n: int) -> Float[Array, ""]:
     n, gap = whole("n", n), _distance(distance)
     # n is static, so the number can be had now, in the precision that sums of numbers of the order of n need
     with jax.ensure_compile_time_eval(), jax.enable_x64(True):
-        value = float(_log_moments(gap, n, jnp.full(1, 0.5))[0] if distance == "kl" else _log_supremum(gap, n))
+        value = _log_xi(n) if distance == "kl" else float(_log_supremum(gap, n))
     return jnp.asarray(value, jnp.result_type(float))
 
 
@@ -241,6 +241,15 @@ def _distance(distance):
     if callable(distance):
         return distance
     return DISTANCES[one_of("distance", distance, tuple(DISTANCES))]
+
+
+def _log_xi(n):
+    """The logarithm of the sum over k of binom(n, k) (k/n)^k (1 - k/n)^(n - k): the mean m has cancelled."""
+    from scipy import special  # on NumPy arrays: there is nothing to compile, whatever n
+
+    k = np.arange(n + 1.0)
+    choose = special.gammaln(n + 1) - special.gammaln(k + 1) - special.gammaln(n - k + 1)
+    return float(special.logsumexp(choose + special.xlogy(k, k / n) + special.xlog1py(n - k, -k / n)))
 
 
 def _log_binomial(n, m):

@@ -8,7 +8,18 @@ import jax.numpy as jnp
 import numpy as np
 import scipy  # its stats load slowly, so only when a claim runs
 
-from corollary.evidence import Range, at_least, at_most, claim, control, equal, frequency_at_most, picture, printed
+from corollary.evidence import (
+    Range,
+    Size,
+    at_least,
+    at_most,
+    claim,
+    control,
+    equal,
+    frequency_at_most,
+    picture,
+    printed,
+)
 from corollary.foundations import (
     Dataset,
     FiniteLaw,
@@ -165,6 +176,34 @@ def minimiser_of_the_training_loss(
         "the function has the least training loss: here the greatest",
         at_most("excess, every sample", risks[worst] - risks.min(), 2 * gap, atol=1e-12),
     )
+
+
+@claim(rows=("T05.04",))
+def union_bound(key, *, outcomes: Size = 200, events: Size = 8, instances: Size = 200):
+    r"""Some of several events happens with at most the sum of their probabilities.
+
+    $P(\bigcup A_i)\le\sum P(A_i)$ for any events of a probability space, with equality if they are disjoint. Summed
+    over the outcomes of a finite space.
+    """
+    mass_key, event_key, part_key = jax.random.split(key, 3)
+
+    @jax.jit
+    def measure(mass_key, event_key, part_key):
+        mass = jax.random.exponential(mass_key, (instances, outcomes))
+        mass = mass / mass.sum(1, keepdims=True)
+        some = jax.random.bernoulli(event_key, 0.2, (instances, events, outcomes))
+        part = jax.random.randint(part_key, (instances, 1, outcomes), 0, 2 * events)
+        apart = part == jnp.arange(events)[:, None]
+
+        def sides(event):
+            return jnp.sum(mass * event.any(1), 1), jnp.sum(mass[:, None] * event, (1, 2))
+
+        return sides(some), sides(apart)
+
+    (union, total), (apart, parts) = measure(mass_key, event_key, part_key)
+    yield at_most("probability of the union", union, total)
+    yield equal("disjoint events", apart, parts)
+    yield control("the events are disjoint", equal("probability of the union", union, total))
 
 
 def _little_law(key):

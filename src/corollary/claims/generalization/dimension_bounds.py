@@ -6,21 +6,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from corollary.claims.generalization._sines import gap_of_a_sine
 from corollary.evidence import Count, Range, at_least, at_most, claim, control, frequency_at_most
 from corollary.foundations import FiniteLaw
-from corollary.generalization import Intervals, SineClass, Thresholds, growth, largest_gap, sauer, vc
+from corollary.generalization import Intervals, Thresholds, growth, largest_gap, sauer, vc
 
 DELTA = 0.05
-
-
-def _beyond_all(key, n, shattered):
-    """Exponents that were drawn, and the gap of a sine that is right exactly there, all labels being 1."""
-    drawn = np.asarray(jax.random.randint(key, (n,), 1, shattered + 1))
-    labels = np.zeros(shattered, bool)
-    labels[drawn - 1] = True
-    sines = SineClass()
-    found = sines(sines.member(labels), np.arange(1, shattered + 1))
-    return (1 - found.mean()) - (1 - found[drawn - 1].mean())
 
 
 @claim(rows=("B08.11", "B08.15"), full={"draws": 20_000})
@@ -63,7 +54,7 @@ def vc_bound(key, *, n: Annotated[int, Range(20, 2000)] = 200, draws: Annotated[
     tightness = np.quantile(line, 1 - DELTA) / bound
     # the bound is of the order of √(ln n / n), the gap of √(1/n): 0.14 at n = 200
     yield at_least("share of the bound that is used", tightness, 0.05)
-    gap = _beyond_all(sine_key, 200, 4000)
+    gap = gap_of_a_sine(sine_key, 200, 4000)
     yield control(
         "the VC dimension is h: here one parameter and none",
         at_most("largest gap of a sine", gap, vc(200, DELTA, dimension=1).value),

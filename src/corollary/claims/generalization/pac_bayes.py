@@ -1,4 +1,4 @@
-"""PAC-Bayes: the change of measure, the moments of distances, and all posteriors at once."""
+"""PAC-Bayes: the moments of distances, all posteriors at once, and the forms of the bounds."""
 
 from typing import Annotated
 
@@ -23,7 +23,6 @@ from corollary.evidence import (
 from corollary.foundations import kl
 from corollary.generalization import (
     catoni,
-    donsker_varadhan,
     finite_class,
     gibbs_posterior,
     kl_inverse,
@@ -31,67 +30,6 @@ from corollary.generalization import (
     maurer_seeger,
     mcallester,
 )
-
-
-@claim(rows=("B09.04", "T05.41", "T05.35"))
-def change_of_measure(key, *, functions: Size = 30, instances: Size = 300, n: Size = 50):
-    r"""Donsker and Varadhan: a mean under Q exceeds the logarithm of a moment under P by KL(Q‖P) at most.
-
-    For $Q\ll P$: $E_Q\varphi\le\mathrm{KL}(Q\|P)+\ln E_Pe^\varphi$. What is missing is $\mathrm{KL}(Q\|Q^*)$ with
-    $Q^*\propto Pe^\varphi$, so that $Q^*$ alone attains it. With $\varphi=\frac n2\Delta^2$:
-    $\frac n2(E_Q\Delta)^2-\mathrm{KL}\le\frac n2E_Q\Delta^2-\mathrm{KL}\le\ln E_Pe^{\frac n2\Delta^2}$ (5.9).
-    """
-    law_key, gap_key = jax.random.split(key)
-
-    @jax.jit
-    def measure(law_key, gap_key):
-        weights = jax.random.exponential(law_key, (2, instances, functions)) ** 3
-        p, q = weights / weights.sum(-1, keepdims=True)
-        gap = jax.random.normal(gap_key, p.shape) / 4
-        phi = n / 2 * gap**2
-        made = donsker_varadhan(q, p, phi)
-        best = donsker_varadhan(made.maximiser, p, phi)
-        squared = n / 2 * jnp.sum(q * gap, -1) ** 2 - kl(q, p)
-        # the last function is taken out of P and stays in Q; what is left of KL is a sum over the others
-        holed = p.at[:, -1].set(0) / (1 - p[:, -1:])
-        common = jnp.sum(q[:, :-1] * jnp.log(q[:, :-1] / holed[:, :-1]), -1)
-        high = phi.at[:, -1].set(200.0)
-        outside = jnp.sum(q * high, -1) - common, jax.nn.logsumexp(high, -1, b=holed)
-        return made, kl(q, made.maximiser), best.value, squared, outside
-
-    made, missing, best, squared, (left, right) = measure(law_key, gap_key)
-    yield at_most("mean less KL, against the logarithm of the moment", made.value, made.supremum)
-    # terms of the order of 10 are added in a sum of 30
-    yield equal("what is missing is KL to the tilted law", made.gap, missing, atol=1e-11)
-    yield equal("the tilted law attains it", best, made.supremum)
-    yield at_most("the square of the mean, against the mean square", squared, made.value)
-    yield control("Q has no mass where P has none", at_most("mean less KL on what they share", left, right))
-
-
-@claim(rows=("B09.05",))
-def errors_are_binomial(key, *, n: Annotated[int, Range(2, 8)] = 7):
-    r"""The number of errors of a fixed function on n examples is binomial; that of a trained one is not.
-
-    $P(nR_S(f)=k)=\binom nkR(f)^k(1-R(f))^{n-k}$ for independent examples. All $3^n$ samples of a law on three places
-    are summed; the trained function is the better one of two on each sample.
-    """
-    mass = np.asarray(jax.random.uniform(key, (3,), minval=0.5, maxval=1.5))
-    mass = mass / mass.sum()
-    rows = np.arange(3**n)[:, None] // 3 ** np.arange(n) % 3
-    chance = mass[rows].prod(1)
-    wrong = np.array([[0, 1, 0], [1, 0, 0]])  # which of two functions errs at which place
-    errors = wrong[:, rows].sum(-1)
-    counted = np.stack([np.bincount(e, chance, n + 1) for e in (*errors, errors.min(0))])
-    risks = wrong @ mass
-    k = np.arange(n + 1)
-    law = scipy.stats.binom.pmf(k, n, risks[:, None])
-    yield equal("probability of k errors, two fixed functions", counted[:2], law, x=k, along="k")
-    chosen = np.where(errors[0] <= errors[1], risks[0], risks[1])
-    trained = scipy.stats.binom.pmf(k, n, chance @ chosen)
-    yield control(
-        "the function was fixed before the sample",
-        equal("probability of k errors, trained", counted[2], trained, x=k, along="k"),
-    )
 
 
 @claim(rows=("B09.06", "T05.42"), no_control="the moments are numbers; what they bound is checked by redrawing")

@@ -157,6 +157,23 @@ def contraction(key, *, m: Annotated[int, Range(2, 10)] = 7, functions: Size = 6
     yield control("no absolute value: here with one", at_most("complexity of φ = 1 after 0", ones, zeros))
 
 
+@claim(rows=("B08.27",))
+def sums_of_classes(key, *, m: Few = 7, functions: Size = 5):
+    r"""The complexity of all sums of two classes is the sum of their complexities.
+
+    $\hat R(\mathcal F+\mathcal F')\le\hat R(\mathcal F)+\hat R(\mathcal F')$, with equality, because the two members of
+    a sum are chosen apart. If they are chosen together, as in $\{f_j+f_j'\}$, it is less.
+    """
+    first, second = jax.random.normal(key, (2, m, functions))
+    of = partial(rademacher, list_supremum)
+    total = of(first).value + of(second).value
+    every = (first[:, :, None] + second[:, None]).reshape(m, -1)
+    yield equal("all sums", of(every).value, total)
+    pairs = of(first + second).value
+    yield at_most("sums in pairs", pairs, total)
+    yield control("members are chosen apart: here in pairs", equal("sums", pairs, total))
+
+
 def _with_modulus(supremum, signs, points):
     return jnp.maximum(supremum(signs, points), supremum(-signs, points))
 

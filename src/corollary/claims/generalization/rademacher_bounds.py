@@ -73,6 +73,39 @@ def _usual(values, mass, m):
     return total / m
 
 
+@claim(rows=("T05.18",))
+def flipped_labels(key, *, m: Annotated[int, Range(4, 200)] = 20, draws: Size = 500):
+    r"""The complexity of a class of classifiers is how far below ½ its error on half flipped labels gets.
+
+    With the labels of $S_1$ flipped, $\frac1{2m}(\sum_{S_1}\ell-\sum_{S_2}\ell)=\frac12-\hat L$ on both samples
+    together, for the 0-1 loss and each classifier: so the largest of the left sides is $\frac12$ less the smallest
+    error on them. Here for all thresholds, on every draw; for three labels there is no flip, and the identity fails.
+    """
+    x_key, y_key, other_key = jax.random.split(key, 3)
+
+    @jax.jit
+    def measure(x_key, y_key, other_key):
+        x = jax.random.uniform(x_key, (draws, 2 * m))
+        y = (x > 0.5) ^ jax.random.bernoulli(y_key, 0.2, x.shape)
+        cuts = jnp.concatenate([x, jnp.full((draws, 1), 2.0)], 1)
+        guess = x[:, None] >= cuts[..., None]
+
+        def both(y, flipped, guess):
+            wrong = (guess != y[:, None]).astype(float)
+            left = (wrong[..., :m].sum(-1) - wrong[..., m:].sum(-1)) / (2 * m)
+            return left, jnp.mean((guess != flipped[:, None]).astype(float), -1)
+
+        three = jax.random.randint(other_key, x.shape, 0, 3)
+        turned = jnp.where(jnp.arange(2 * m) < m, (three + 1) % 3, three)
+        flip = jnp.where(jnp.arange(2 * m) < m, ~y, y)
+        return both(y, flip, guess), both(three, turned, guess.astype(int))
+
+    (left, error), (other, wrong) = measure(x_key, y_key, other_key)
+    yield equal("difference of the losses, and ½ less the error", left, 0.5 - error)
+    yield equal("the largest, and ½ less the smallest error", jnp.max(left, 1), 0.5 - jnp.min(error, 1))
+    yield control("there are two labels: here three", equal("difference of the losses", other, 0.5 - wrong))
+
+
 @claim(rows=("B08.18", "B08.26", "T05.15"), full={"draws": 20_000})
 def uniform_convergence(
     key,
@@ -112,6 +145,43 @@ def uniform_convergence(
         "values lie in [0, 1]: here up to 10",
         frequency_at_most("gap of one function beyond the bound", coin > alone, DELTA),
     )
+
+
+@claim(rows=("B08.29",), full={"draws": 20_000})
+def clipped_loss(key, *, n: Annotated[int, Range(20, 500)] = 100, draws: Annotated[int, Range(2000, 100_000)] = 2000):
+    r"""For a clipped loss the complexity of the predictors bounds the gap of all of them.
+
+    $\ell(t)=\min(1,\max(0,t))$ of $1-yf(x)$ is 1-Lipschitz, so that with probability $1-\delta$
+    $E\ell\le\hat E_S\ell+2\hat R(\mathcal F)+3\sqrt{2\ln(1/\delta)/n}$ for all $f$; the sharp root is
+    $3\sqrt{\ln(2/\delta)/(2n)}$, the smaller one for $\delta<2^{-1/3}$. For linear functions of the plane with
+    $\|w\|\le2$ on a fine grid, a law on 60 points, and in the place of $\hat R$ the number
+    $\frac2n\sqrt{\frac12\sum\|x_i\|^2}$, which is never above it.
+    """
+    law_key, draw_key = jax.random.split(key)
+    line = np.linspace(-2, 2, 41)
+    grid = np.stack(np.meshgrid(line, line), -1).reshape(-1, 2)
+    weights = grid[np.linalg.norm(grid, axis=1) <= 2]
+
+    @jax.jit
+    def measure(law_key, draw_key):
+        x_key, y_key = jax.random.split(law_key)
+        x = jax.random.normal(x_key, (60, 2))
+        y = jnp.where(jax.random.bernoulli(y_key, 0.5, (60,)), 1.0, -1.0)
+        losses = jnp.clip(1 - y * (weights @ x.T), 0, 1)
+        rows = jax.random.randint(draw_key, (draws, n), 0, 60)
+        shares = jax.vmap(lambda r: jnp.bincount(r, length=60))(rows) / n
+        lengths = jnp.sqrt(n * shares @ jnp.sum(x**2, 1))
+        return jnp.max((1 / 60 - shares) @ losses.T, 1), 2 * lengths / (n * np.sqrt(2))
+
+    gap, complexity = (np.asarray(a) for a in measure(law_key, draw_key))
+    sharp = np.asarray(rademacher_bound(n, complexity, DELTA, empirical=True).value)
+    loose = 2 * complexity + 3 * np.sqrt(2 * np.log(1 / DELTA) / n)
+    yield frequency_at_most("largest gap beyond the bound", gap > sharp, DELTA)
+    yield at_most("sharp bound, against the printed one", sharp, loose)
+    some = np.array([0.5, 0.79, 0.8, 0.99])
+    root = np.asarray(rademacher_bound(n, 0.0, some, empirical=True).value)
+    smaller = root < 3 * np.sqrt(2 * np.log(1 / some) / n)
+    yield equal("which root is the smaller one", smaller.astype(float), some < 0.5 ** (1 / 3))
 
 
 @claim(rows=("T05.15",), no_control="a limit of a ratio; the bound itself is checked by redrawing")
