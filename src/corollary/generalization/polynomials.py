@@ -124,7 +124,7 @@ class InterpolatingPolynomial(eqx.Module):
         """The value at each entry of `x`."""
         x = real("x", x)
         distance = x[..., None] - self.nodes
-        # within rounding of a node: a compiler that computes x twice may round it twice, and lose the sign of a distance
+        # within rounding of a node: what is computed twice may be rounded twice, and the sign of a distance be lost
         hit = jnp.abs(distance) <= 4 * jnp.finfo(distance.dtype).eps * jnp.abs(self.nodes)
         safe = jnp.where(hit, 1, distance)
         size = jnp.abs(safe)
