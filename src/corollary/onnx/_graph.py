@@ -6,19 +6,11 @@ from collections import ChainMap, Counter
 from dataclasses import replace
 from typing import NamedTuple
 
-import jax
-
 from corollary._text import first_line
 from corollary.onnx import _functions, _sizes
 from corollary.onnx._model import Model
 from corollary.onnx._operators import FAMILIES  # noqa: F401 - they enter themselves into the table
-from corollary.onnx._table import Graph, Node, OnnxError, Reference, find, is_float
-
-#: operators that XLA does not fuse with others
-PRODUCTS = ("MatMul", "Gemm", "Conv", "ConvTranspose", "Einsum", "LSTM", "GRU", "RNN")
-#: operators in a row that XLA may fuse: each number that is needed of a long row is computed from its beginning, in
-#: code of its own, so that compilation would take a time that grows with the square of the length
-LONGEST = 16
+from corollary.onnx._table import Graph, Node, OnnxError, Reference, find
 
 
 class Context(NamedTuple):
@@ -55,7 +47,6 @@ def _value(values, name, graph):
 
 def evaluate(nodes, values, context) -> None:
     """Run the nodes in order, each on the values of its inputs, and enter its outputs."""
-    run: Counter = Counter()  # how many operators came before a value since the last product or barrier
     for node in nodes:
         try:
             inputs = [values[name] if name else None for name in node.inputs]
@@ -63,17 +54,9 @@ def evaluate(nodes, values, context) -> None:
             raise OnnxError(
                 f"the ONNX graph uses {missing} before it is computed, or without an input for it."
             ) from None
-        length = 0 if node.op in PRODUCTS else 1 + max((run[name] for name in node.inputs), default=0)
         for name, value in zip(node.outputs, call(node, inputs, values, context), strict=False):
             if name:
-                values[name] = apart(value) if length == LONGEST else value
-                run[name] = length % LONGEST
-
-
-def apart(value):
-    """The value behind a barrier, where the program is only traced."""
-    traced = isinstance(value, jax.core.Tracer) and is_float(value)
-    return jax.lax.optimization_barrier(value) if traced else value
+                values[name] = value
 
 
 def call(node: Node, inputs, values, context) -> tuple:
