@@ -14,8 +14,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from corollary._engine.operators.normalisation import EXAMPLES
+from corollary._text import first_line
 from corollary.network import _graph, _weights
-from corollary.network.apart import first_line
 from corollary.network.network import Network
 from corollary.onnx._graph import every, function_of, needed
 from corollary.onnx._model import read

@@ -13,7 +13,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from corollary.network.apart import first_line
+from corollary._text import first_line
 from corollary.network.network import Network
 
 

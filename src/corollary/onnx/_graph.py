@@ -6,8 +6,8 @@ from collections import ChainMap, Counter
 from dataclasses import replace
 from typing import NamedTuple
 
-from corollary.network.apart import first_line
-from corollary.onnx import _functions, _operators  # noqa: F401 - the operators enter themselves into the table
+from corollary._text import first_line
+from corollary.onnx import _functions, _operators, _sizes  # noqa: F401 - the operators enter themselves into the table
 from corollary.onnx._model import Model
 from corollary.onnx._table import Graph, Node, OnnxError, Reference, find
 
@@ -76,8 +76,11 @@ def call(node: Node, inputs, values, context) -> tuple:
     handler = handler if node.domain or node.op not in context.instead else context.instead[node.op]
     try:
         if handler is not None:
+            _sizes.require_room(node, handler, inputs)
             result = handler(node, *inputs)
-            return result if isinstance(result, tuple) else (result,)
+            outputs = result if isinstance(result, tuple) else (result,)
+            _sizes.held(node, inputs, outputs)
+            return outputs
         body = _functions.local(function) if function else _functions.of_schema(node, inputs)
         attributes = {**body.attributes, **node.attributes}
         inner = ChainMap(dict(zip(body.inputs, [*inputs, *[None] * len(body.inputs)], strict=False)))

@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from corollary._text import first_line
 from corollary.network._aten.export import named
-from corollary.network.apart import first_line
 
 FEW = 3
 
