@@ -16,6 +16,7 @@ SMALL = {
     "architectures/point_clouds.py": ["--quick"],
     "architectures/shakespeare.py": ["--quick"],
     "architectures/translation.py": ["--quick"],
+    "generalization/double_descent.py": ["--train", "12", "--most", "48"],
     "kernels/all_of_mnist.py": ["--train", "300", "--test", "100"],
     "kernels/quickstart.py": ["--width", "32", "--time", "2"],
     "kernels/flax_model.py": ["--images", "4", "--channels", "4"],

@@ -266,7 +266,8 @@ MARKS = {
 def audit_progress(steps: int):
     """A bar that names what is being done; the function it gives is called at the start of each step."""
     columns = TextColumn("{task.description}"), BarColumn(bar_width=24), MofNCompleteColumn(), TimeElapsedColumn()
-    with Progress(*columns, console=console(stderr=True), transient=True) as bar:
+    terminal = sys.stderr.isatty()
+    with Progress(*columns, console=console(stderr=True), transient=True, disable=not terminal) as bar:
         task = bar.add_task("", total=steps)
         begun = []
 

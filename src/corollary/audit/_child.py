@@ -9,6 +9,7 @@ import socket
 from collections.abc import Callable
 
 from corollary.audit._asked import Asked
+from corollary.audit._compile import settle
 from corollary.evidence._errors import UserError, described
 from corollary.evidence._lines import send
 
@@ -17,9 +18,11 @@ MOST = 500  # characters of what others say
 
 def work(end: socket.socket) -> None:
     """Answer the one question that comes."""
-    (asked,) = json.loads(end.makefile("rb").readline())
+    (fields,) = json.loads(end.makefile("rb").readline())
+    asked = Asked(**fields)
+    settle(asked.network)
     try:
-        send(end, *answer(Asked(**asked), lambda title: send(end, "step", title)))
+        send(end, *answer(asked, lambda title: send(end, "step", title)))
     except OSError:  # the other end is gone
         return
 

@@ -124,13 +124,16 @@ class InterpolatingPolynomial(eqx.Module):
         """The value at each entry of `x`."""
         x = real("x", x)
         distance = x[..., None] - self.nodes
-        hit = distance == 0
+        # within rounding of a node: what is computed twice may be rounded twice, and the sign of a distance be lost
+        hit = jnp.abs(distance) <= 4 * jnp.finfo(distance.dtype).eps * jnp.abs(self.nodes)
         safe = jnp.where(hit, 1, distance)
         size = jnp.abs(safe)
         whole, sign = jnp.sum(jnp.log(size), -1, keepdims=True), jnp.prod(jnp.sign(safe), -1)
         share = self.signs * jnp.sign(safe) * jnp.exp(self.logs + whole - jnp.log(size))
         at = sign * jnp.sum(share * self.values, -1)
-        return jnp.where(hit.any(-1), jnp.sum(jnp.where(hit, self.values, 0), -1), at)
+        return jnp.where(
+            hit.any(-1), jnp.sum(jnp.where(hit, self.values, 0), -1) / jnp.maximum(jnp.sum(hit, -1), 1), at
+        )
 
 
 @implements("B13.17", "M11.05", "T05.03")

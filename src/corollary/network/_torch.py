@@ -73,7 +73,8 @@ def _function(graph, entries, one, shape):
 
 def _recomputed(graph, entries, one, shape):
     """The outputs of a batch, batch normalisation by its own statistics; None if the module has none of that."""
-    from corollary.network._aten.layers import EXAMPLES, by_the_batch
+    from corollary._engine.operators.normalisation import EXAMPLES
+    from corollary.network._aten.layers import by_the_batch
 
     graph = by_the_batch(graph)
     if graph is None:

@@ -6,38 +6,31 @@ from collections import ChainMap, Counter
 from dataclasses import replace
 from typing import NamedTuple
 
-import jax
-
 from corollary._text import first_line
-from corollary.onnx import _functions, _sizes
+from corollary.onnx import _functions, _operators, _sizes  # noqa: F401 - the operators enter themselves into the table
 from corollary.onnx._model import Model
-from corollary.onnx._operators import FAMILIES  # noqa: F401 - they enter themselves into the table
-from corollary.onnx._table import Graph, Node, OnnxError, Reference, find, is_float
-
-#: operators that XLA does not fuse with others
-PRODUCTS = ("MatMul", "Gemm", "Conv", "ConvTranspose", "Einsum", "LSTM", "GRU", "RNN")
-#: operators in a row that XLA may fuse: each number that is needed of a long row is computed from its beginning, in
-#: code of its own, so that compilation would take a time that grows with the square of the length
-LONGEST = 16
+from corollary.onnx._table import Graph, Node, OnnxError, Reference, find
 
 
 class Context(NamedTuple):
-    """What holds everywhere in a graph: the model's functions, and the attributes of the function that is running."""
+    """What holds everywhere in a graph: the model's functions, the attributes of the one that is running, handlers."""
 
     functions: dict
     attributes: dict
+    instead: dict
 
 
-def function_of(model: Model, outputs: tuple[str, ...] | None = None):
+def function_of(model: Model, outputs: tuple[str, ...] | None = None, instead: dict | None = None):
     """`graph(tensors, inputs)`, the list of the outputs: any values of the graph by name, its own by default.
 
-    `tensors` replaces initialisers of the same name, for instance by arrays that are differentiated.
+    `tensors` replaces initialisers of the same name, for instance by arrays that are differentiated; `instead` has
+    handlers of operators of ONNX by name that replace those of the table.
     """
     graph = model.graph
     outputs = graph.outputs if outputs is None else outputs
     nodes = needed(graph.nodes, outputs)
     refuse_missing(nodes, model.functions)
-    context = Context(model.functions, {})
+    context = Context(model.functions, {}, instead or {})
 
     def run(tensors, inputs):
         values = ChainMap({}, inputs, tensors, graph.tensors)
@@ -55,7 +48,6 @@ def _value(values, name, graph):
 
 def evaluate(nodes, values, context) -> None:
     """Run the nodes in order, each on the values of its inputs, and enter its outputs."""
-    run: Counter = Counter()  # how many operators came before a value since the last product or barrier
     for node in nodes:
         try:
             inputs = [values[name] if name else None for name in node.inputs]
@@ -63,17 +55,9 @@ def evaluate(nodes, values, context) -> None:
             raise OnnxError(
                 f"the ONNX graph uses {missing} before it is computed, or without an input for it."
             ) from None
-        length = 0 if node.op in PRODUCTS else 1 + max((run[name] for name in node.inputs), default=0)
         for name, value in zip(node.outputs, call(node, inputs, values, context), strict=False):
             if name:
-                values[name] = apart(value) if length == LONGEST else value
-                run[name] = length % LONGEST
-
-
-def apart(value):
-    """The value behind a barrier, where the program is only traced."""
-    traced = isinstance(value, jax.core.Tracer) and is_float(value)
-    return jax.lax.optimization_barrier(value) if traced else value
+                values[name] = value
 
 
 def call(node: Node, inputs, values, context) -> tuple:
@@ -89,6 +73,7 @@ def call(node: Node, inputs, values, context) -> tuple:
     node = replace(node, attributes=attributes, subgraph=subgraph)
     function = context.functions.get((node.domain, node.op, ""))
     handler = None if function else find(node.domain, node.op, node.version)
+    handler = handler if node.domain or node.op not in context.instead else context.instead[node.op]
     try:
         if handler is not None:
             _sizes.require_room(node, handler, inputs)
@@ -99,7 +84,7 @@ def call(node: Node, inputs, values, context) -> tuple:
         body = _functions.local(function) if function else _functions.of_schema(node, inputs)
         attributes = {**body.attributes, **node.attributes}
         inner = ChainMap(dict(zip(body.inputs, [*inputs, *[None] * len(body.inputs)], strict=False)))
-        evaluate(body.nodes, inner, Context(context.functions, attributes))
+        evaluate(body.nodes, inner, context._replace(attributes=attributes))
         return tuple(inner.get(name) for name in body.outputs)  # a body may leave out what is not asked for
     except OnnxError:
         raise
@@ -109,7 +94,7 @@ def call(node: Node, inputs, values, context) -> tuple:
 
 def evaluated(node: Node, inputs) -> tuple:
     """The outputs of one node by itself."""
-    return call(node, inputs, ChainMap(), Context({}, {}))
+    return call(node, inputs, ChainMap(), Context({}, {}, {}))
 
 
 def resolved(attributes: dict, of_function: dict) -> dict:
@@ -145,15 +130,22 @@ def refuse_missing(nodes, functions) -> None:
         raise OnnxError(f"the ONNX graph has operators that are not supported: {names}.")
 
 
-def missing_of(nodes, functions):
+def every(nodes, functions):
+    """The nodes, those of graphs inside them, and in place of a model's own functions the nodes of these."""
     for node in nodes:
         for value in node.attributes.values():
             if isinstance(value, Graph):
-                yield from missing_of(value.nodes, functions)
+                yield from every(value.nodes, functions)
         local = functions.get((node.domain, node.op, ""))
-        if local is not None:
-            yield from missing_of(_functions.local(local).nodes, functions)
-        elif find(node.domain, node.op, node.version) is None:
+        if local is None:
+            yield node
+        else:
+            yield from every(_functions.local(local).nodes, functions)
+
+
+def missing_of(nodes, functions):
+    for node in every(nodes, functions):
+        if find(node.domain, node.op, node.version) is None:
             body = _functions.known_body(node)
             if body is None:
                 yield node.op if not node.domain else f"{node.domain}.{node.op}"

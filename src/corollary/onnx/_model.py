@@ -13,7 +13,10 @@ from corollary._text import first_line
 from corollary.onnx._table import Graph, Node, OnnxError, Reference
 
 VERSIONS = (6, 28)  # of ONNX's own operator set
-QUANTISED = ("QuantizeLinear", "DequantizeLinear", "DynamicQuantizeLinear", "MatMulInteger", "ConvInteger")
+QUANTISED = (
+    *("QuantizeLinear", "DequantizeLinear", "DynamicQuantizeLinear", "MatMulInteger", "ConvInteger"),
+    "DynamicQuantizeLSTM",
+)
 
 
 class Model(NamedTuple):

@@ -249,7 +249,7 @@ def reading_the_errors(key, *, sets: Count = 100):
 
 
 @claim(rows=("M11.06", "M11.07"))
-def retraining(key, *, sets: Count = 400, tests: Count = 2000):
+def retraining(key, *, sets: Count = 150, tests: Count = 2000):
     r"""Training again on all but the test data is better; its error on new data is a little above that of noise.
 
     With the degree 2 fixed, 20 points instead of 15 have a smaller mean squared distance from the truth; by squares the
@@ -279,5 +279,5 @@ def retraining(key, *, sets: Count = 400, tests: Count = 2000):
     yield at_most("absolute error on the points: least absolute against least squares", *errors.T[::-1])
     yield estimate("mean absolute error of the truth", floor, FLOOR, wrong=1.0)
     yield at_least("mean absolute error of the fit", performance.mean(), FLOOR)
-    # the deviation of |ξ| is √(1 - 2/π) = 0.603, over √5; that of a deviation from 400 is 4 %, of which five
-    yield equal("standard deviation with 5 test points", few.std(ddof=1), (1 - 2 / np.pi) ** 0.5 / 5**0.5, rtol=0.2)
+    # the deviation of |ξ| is √(1 - 2/π) = 0.603, over √5; that of a deviation from 150 is 6 %, of which five
+    yield equal("standard deviation with 5 test points", few.std(ddof=1), (1 - 2 / np.pi) ** 0.5 / 5**0.5, rtol=0.3)
