@@ -1,9 +1,9 @@
-"""Networks that were read from ONNX beside the same ones written in Equinox: forward, and with the gradient.
+"""Networks that were read from ONNX and PyTorch beside the same ones in Equinox: forward, and with the gradient.
 
     python benchmarks/converted.py
 
-The interpreter runs while a program is traced and leaves nothing behind in it, so both should take the same time.
-Rounds of both alternate, and the best of each counts; ends with status 0 if no ratio is above 1.1.
+The interpreters run while a program is traced and leave nothing behind in it, so all should take the same time.
+Their rounds alternate, and the best of each counts; ends with status 0 if no ratio is above 1.1.
 """
 
 import sys
@@ -13,6 +13,8 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from _peer_converted import Transformer as TorchTransformer
+from _peer_converted import resnet as torch_resnet
 from onnx import TensorProto, helper, numpy_helper
 
 from corollary import Network
@@ -209,20 +211,24 @@ def best(*functions):
 def main():
     resnet, block = ResNet18(KEY), Transformer(256, 8, KEY)
     images, tokens = jax.random.normal(KEY, (4, 3, 64, 64)), jax.random.normal(KEY, (4, 128, 256))
+    graph, module = transformer_graph(block, 128, 256), TorchTransformer(block).eval()
     cases = {
-        "ResNet18, 4 images of 64 x 64": (resnet, resnet_graph(resnet), images),
-        "a block of GPT-2, 4 x 128 tokens, width 256": (block, transformer_graph(block, 128, 256), tokens),
+        "ResNet18, 4 images of 64 x 64": (resnet, resnet_graph(resnet), torch_resnet(resnet), images),
+        "a block of GPT-2, 4 x 128 tokens, width 256": (block, graph, module, tokens),
     }
     worst = 0.0
-    print("| network | | Equinox, ms | from ONNX, ms | ratio |\n| --- | --- | --- | --- | --- |")
-    for name, (network, model, x) in cases.items():
-        converted = Network.from_onnx(model, np.asarray(x[0]))
-        np.testing.assert_allclose(converted(x[0]), network(x[0]), rtol=1e-3, atol=1e-4)
-        written, read = programs(network, x), programs(converted, x)
-        for kind in written:
-            ours, theirs = best(read[kind], written[kind])
-            worst = max(worst, ours / theirs)
-            print(f"| {name} | {kind} | {1000 * theirs:.1f} | {1000 * ours:.1f} | {ours / theirs:.2f} |", flush=True)
+    print("| network | | Equinox, ms | from ONNX, ms | ratio | from PyTorch, ms | ratio |")
+    print("| --- | --- | --- | --- | --- | --- | --- |")
+    for name, (network, model, module, x) in cases.items():
+        read = Network.from_onnx(model, np.asarray(x[0])), Network.from_torch(module, np.asarray(x[0]))
+        for each in read:
+            np.testing.assert_allclose(each(x[0]), network(x[0]), rtol=1e-3, atol=1e-4)
+        compiled = [programs(each, x) for each in (network, *read)]
+        for kind in compiled[0]:
+            written, *times = best(*(each[kind] for each in compiled))
+            worst = max(worst, *(taken / written for taken in times))
+            columns = " | ".join(f"{1000 * taken:.1f} | {taken / written:.2f}" for taken in times)
+            print(f"| {name} | {kind} | {1000 * written:.1f} | {columns} |", flush=True)
     return int(worst > BAR)
 
 

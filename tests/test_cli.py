@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+import corollary
 from corollary import ROOMS
 
 COMMAND = [sys.executable, "-m", "corollary"]
@@ -25,7 +26,7 @@ def environment(tmp_path):
     return os.environ | {
         "COROLLARY_STORE": str(tmp_path / "evidence.db"),
         "COROLLARY_CLAIMS": "fixture_claims",
-        "PYTHONPATH": str(HERE / "evidence"),
+        "PYTHONPATH": f"{HERE / 'evidence'}{os.pathsep}{Path(corollary.__file__).parent.parent}",
         "FIXTURE_TRACE": str(tmp_path / "trace"),
     }
 
@@ -126,6 +127,40 @@ def test_claims_in_a_file(call, tmp_path):
     found = call("verify", "my_file.true", "--claims", path, "--json")
     assert json.loads(found.stdout)["verdict"] == "holds", found.stderr
     assert "There is no file" in call("list", "--claims", str(tmp_path / "none.py")).stderr
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("def broken(:", "SyntaxError"),
+        ("raise RuntimeError('\\x1b[31mred')", "RuntimeError: \\x1b[31mred."),
+        ("print('said')\nraise SystemExit(0)", "SystemExit: 0."),
+    ],
+)
+def test_claims_that_cannot_be_imported_are_a_sentence(call, tmp_path, text, sentence):
+    (tmp_path / "mine.py").write_text(text)
+    found = call("list", "--claims", str(tmp_path / "mine.py"), "--json")
+    assert (found.returncode, found.stdout) == (2, "")
+    assert "which cannot be imported: " in found.stderr
+    assert sentence in found.stderr
+    assert "Traceback" not in found.stderr
+
+
+def test_a_row_that_no_text_has(call, tmp_path):
+    text = (HERE / "evidence" / "fixture_claims.py").read_text().replace("M02.01", "M99.01")
+    (tmp_path / "mine.py").write_text(text)
+    found = call("show", "mine.true", "--claims", str(tmp_path / "mine.py"))
+    assert found.returncode == 0, found.stderr
+    assert "M99.01  is no row of the texts" in found.stdout
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no device that is always full")
+def test_results_on_a_full_disk_are_a_sentence(environment):
+    with open("/dev/full", "w") as full:
+        found = subprocess.run(
+            [*COMMAND, "list", "nesterov"], env=environment, stdout=full, stderr=subprocess.PIPE, text=True, check=False
+        )
+    assert (found.returncode, found.stderr) == (1, "corollary: No space left on device.\n")
 
 
 def test_settings_that_contradict_each_other_are_refused(call):

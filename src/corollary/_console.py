@@ -69,13 +69,16 @@ def claim_page(c: Claim, rows: dict) -> None:
     if c.erratum:
         out.print(f"[yellow]Wrong as printed:[/] {escape(c.erratum)}\n")
     for row in c.rows:
-        out.print(f"  [dim]{row}[/]  {escape(rows[row].title)} [dim]({escape(rows[row].section)})[/]")
+        if row in rows:
+            out.print(f"  [dim]{row}[/]  {escape(rows[row].title)} [dim]({escape(rows[row].section)})[/]")
+        else:
+            out.print(f"  [dim]{escape(str(row))}[/]  [red]is no row of the texts[/]")
     if c.parameters:
         out.print()
     for p in c.parameters.values():
         presets = [f"{scale} {c.presets[scale][p.name]}" for scale in c.presets if p.name in c.presets[scale]]
         larger = f" ({', '.join(presets)})" if presets else ""
-        out.print(f"  {p.name} = {p.default}{larger}  [dim]{escape(p.expected)}[/]")
+        out.print(f"  {escape(f'{p.name} = {p.default}{larger}')}  [dim]{escape(p.expected)}[/]")
     out.print(f"\n[dim]corollary verify {c.id} --figures figures[/]")
 
 
@@ -263,7 +266,8 @@ MARKS = {
 def audit_progress(steps: int):
     """A bar that names what is being done; the function it gives is called at the start of each step."""
     columns = TextColumn("{task.description}"), BarColumn(bar_width=24), MofNCompleteColumn(), TimeElapsedColumn()
-    with Progress(*columns, console=console(stderr=True), transient=True) as bar:
+    terminal = sys.stderr.isatty()
+    with Progress(*columns, console=console(stderr=True), transient=True, disable=not terminal) as bar:
         task = bar.add_task("", total=steps)
         begun = []
 
@@ -276,17 +280,17 @@ def audit_progress(steps: int):
         yield progress
 
 
-def audit_lines(report, path) -> None:
+def audit_lines(findings: dict, path) -> None:
     """The subject and one line a section."""
     out = console()
-    subject = report.subject
+    subject = findings["subject"]
     word = "error" if subject["classes"] else "mean squared error"
     shares = [
         f"{split} {word} {subject[split]['error']:.4g} ({subject[split]['examples']} examples)"
         for split in ("train", "test")
         if split in subject and subject[split]["error"] is not None
     ]
-    out.print(f"{subject['parameters']} parameters, {subject['loss']} loss; " + ", ".join(shares))
-    for section in report.sections:
-        out.print(f"{MARKS[section.mark]}  [bold]{escape(section.title)}[/]  {escape(section.line)}")
-    out.print(f"[dim]report in {escape(str(path))}, {report.seconds:.0f} s[/]")
+    out.print(f"{subject['parameters']} parameters, {escape(subject['loss'])} loss; " + ", ".join(shares))
+    for section in findings["sections"]:
+        out.print(f"{MARKS[section['mark']]}  [bold]{escape(section['title'])}[/]  {escape(section['line'])}")
+    out.print(f"[dim]report in {escape(str(path))}, {findings['seconds']:.0f} s[/]")

@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 from corollary import __version__
+from corollary._options import Output, drawn, existing_store, know, make_directory, pairs, say
 from corollary._text import visible
 
 app = typer.Typer(
@@ -35,21 +36,43 @@ Own = Annotated[
 Json = Annotated[bool, typer.Option("--json", help="For machines.")]
 
 
-def main() -> None:
+def main(words: list[str] | None = None) -> None:
     """Run the command line; what a user did wrong is one sentence and exit status 2."""
     from corollary.evidence._errors import UserError
 
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):  # names of files may hold what no encoding has
+            stream.reconfigure(errors="backslashreplace")
     try:
-        app()
+        try:
+            status = app(words, prog_name="corollary", standalone_mode=False) or 0
+        finally:
+            sys.stdout.flush()  # here, where a disk that is full can still be said
     except UserError as error:
-        print(visible(f"corollary: {error}"), file=sys.stderr)
-        sys.exit(2)
+        status = _complain(str(error), error.status)
     except MemoryError:
-        print("corollary: there is not enough memory for this.", file=sys.stderr)
-        sys.exit(1)
+        status = _complain("there is not enough memory for this (MemoryError).", 1)
     except BrokenPipeError:  # the reader of our output (head, less) has seen enough
         sys.stderr.close()
-        sys.exit(0)
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # for what Python still wants to write at its end
+        status = 0
+    except OSError as error:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        place = f"{error.filename}: " if error.filename else ""
+        status = _complain(f"{place}{error.strerror or error}.", 1)
+    except Exception as error:
+        if not hasattr(error, "format_message"):  # of the parser of the command line, which has no public base
+            raise
+        if message := error.format_message():  # there is none beside the help of a command without words
+            usage = f"{context.get_usage()}\n" if (context := getattr(error, "ctx", None)) else ""
+            print(visible(f"{usage}corollary: {message}"), file=sys.stderr)
+        status = error.exit_code
+    sys.exit(status)
+
+
+def _complain(sentence: str, status: int) -> int:
+    print(visible(f"corollary: {sentence}"), file=sys.stderr)
+    return status
 
 
 def _version(asked: bool) -> None:
@@ -91,39 +114,50 @@ def audit(
     batch_size: Annotated[int | None, typer.Option(help="The batch of the training, if known.")] = None,
     budget: Annotated[str, typer.Option(help="quick or full.")] = "quick",
     out: Annotated[Path, typer.Option(help="Where the report goes.")] = Path("report.html"),
+    time_limit: Annotated[
+        float | None, typer.Option(min=0.1, help="Seconds it may take; by default an hour, or a day for full.")
+    ] = None,
+    memory_limit: Annotated[
+        float | None, typer.Option(min=0.1, help="Gigabytes it may take; by default 80% of the machine's.")
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """What the theory says about a trained network: will it train, what did it find, and so on, as a report."""
     from corollary._console import audit_lines, audit_progress
-    from corollary.audit import SubjectError
-    from corollary.audit import audit as measure
-    from corollary.audit.load import load
-    from corollary.audit.run import BUDGETS, SECTIONS
+    from corollary.audit._asked import Asked, require
+    from corollary.audit._budget import BUDGETS, SECTIONS
+    from corollary.audit._limited import limited
+    from corollary.evidence._child import SHARE, physical_memory
 
-    if budget not in BUDGETS:
-        raise SubjectError(f"--budget must be one of {', '.join(BUDGETS)}, got {budget!r}.")
-    if out.parent != Path() and not out.parent.is_dir():
-        raise SubjectError(f"--out: {out.parent} is not a directory.")
-    known = {k: v for k, v in (("learning_rate", learning_rate), ("batch_size", batch_size)) if v is not None}
-    with audit_progress(len(SECTIONS) + 1) as progress:
-        progress("Reading the network" if network else "Training a network on the digits")
-        subject = load(
-            network,
-            train,
-            test,
-            loss,
-            inputs=_pairs("--input", inputs) if inputs else None,
-            output=output,
-            parameters=[name.strip() for name in parameters.split(",") if name.strip()] if parameters else None,
-            initial=initial,
-            **known,
-        )
-        report = measure(subject, budget=budget, progress=progress)
-    report.save(out)
+    total = physical_memory()
+    most = memory_limit * 1e9 if memory_limit else total and SHARE * total
+    asked = Asked(
+        network,
+        *(None if path is None else str(path) for path in (train, test)),
+        loss,
+        inputs=pairs("--input", inputs) if inputs else None,
+        output=output,
+        parameters=[name.strip() for name in parameters.split(",") if name.strip()] if parameters else None,
+        initial=None if initial is None else str(initial),
+        learning_rate=learning_rate,
+        batch_size=batch_size,
+        budget=budget,
+        memory_limit=most,
+    )
+    require(asked)
+    try:
+        with Output(out) as page:
+            with audit_progress(len(SECTIONS) + 1) as progress:
+                seconds = time_limit or BUDGETS[budget].seconds
+                answer = limited(asked, time_limit=seconds, memory_limit=most, progress=progress)
+            page.write(answer.page)
+    except KeyboardInterrupt:
+        print("\nInterrupted. There is no report.", file=sys.stderr)
+        raise typer.Exit(130) from None
     if as_json:
-        print(json.dumps(report.as_dict(), default=str))
+        print(answer.findings)
     else:
-        audit_lines(report, out)
+        audit_lines(json.loads(answer.findings), out)
 
 
 @app.command("list")
@@ -131,7 +165,7 @@ def list_(patterns: Words = None, own: Own = None, as_json: Json = False) -> Non
     """List the claims."""
     from corollary.evidence import select
 
-    _know(own)
+    know(own)
     chosen = select(patterns or ["*"], words=True)
     if as_json:
         for c in chosen:
@@ -151,7 +185,7 @@ def show(
     from corollary.catalog import rows
     from corollary.evidence import select
 
-    _know(own)
+    know(own)
     for c in select([claim]):
         if as_json:
             parameters = [{"name": p.name, "default": p.default, "takes": p.expected} for p in c.parameters.values()]
@@ -188,15 +222,15 @@ def verify(
 
     kept = None
     try:
-        from corollary.evidence import save, select
+        from corollary.evidence import select
         from corollary.evidence._runner import tasks
         from corollary.evidence._runner import verify as run_tasks
         from corollary.evidence._store import Store, default_path
 
-        _know(own)
-        given = _pairs("--set", settings or [])
+        know(own)
+        given = pairs("--set", settings or [])
         if figures is not None:
-            _make_directory(figures)
+            make_directory(figures)
         path = store or default_path()
         work = tasks(select(patterns or ["*"]), range(seed, seed + seeds), scale, given)
         with Store(path) as evidence_store, Report(work, path, as_json=as_json) as kept:
@@ -205,16 +239,16 @@ def verify(
             with closing(outcomes):  # whatever happens here, the workers end
                 for outcome in outcomes:
                     if figures is not None and outcome.evidence.checks:
-                        save(outcome.evidence, figures)
+                        drawn(outcome.evidence, figures)
                     kept.add(*outcome)
             evidence_store.still_there()
-            _say(evidence_store.words)
+            say(evidence_store.words)
         kept.summary()
         if missing := kept.missing():
             print(f"There is no result of {', '.join(f'{c} on seed {s}' for c, s in missing)}.", file=sys.stderr)
     except KeyboardInterrupt:
         done = f"{kept.done} of {kept.total} results are kept in {path}." if kept else "Nothing was started."
-        print(f"\nInterrupted. {done} The same command goes on from there.", file=sys.stderr)
+        print(visible(f"\nInterrupted. {done} The same command goes on from there."), file=sys.stderr)
         # the workers are gone; leave at once, without waiting for threads of libraries
         raise typer.Exit(130) from None
     raise typer.Exit(0 if kept.as_expected else 1)
@@ -256,14 +290,14 @@ def ledger_write(
                     entries[outcome.evidence.claim].add(outcome.evidence)
                     kept.add(*outcome)
             evidence_store.still_there()
-            _say(evidence_store.words)
+            say(evidence_store.words)
         made = {id: entry.line() for id, entry in entries.items()}
         known = {id: line for id, line in book.read(place).items() if id in claims() and id not in made}
         book.write(place, [*known.values(), *filter(None, made.values())])
         kept.ledger(place, made, [p for entry in entries.values() for p in entry.problems])
     except KeyboardInterrupt:
         done = f"{kept.done} of {kept.total} results are kept in {path}." if kept else "Nothing was started."
-        print(f"\nInterrupted. {done} The same command goes on from there.", file=sys.stderr)
+        print(visible(f"\nInterrupted. {done} The same command goes on from there."), file=sys.stderr)
         raise typer.Exit(130) from None
     raise typer.Exit(0 if kept.as_expected and all(made.values()) else 1)
 
@@ -292,10 +326,11 @@ File = Annotated[Path | None, typer.Argument(help="The evidence file; yours unle
 @store.command("check")
 def store_check(path: File = None) -> None:
     """Read every row, and set aside those that are not what was written."""
-    with _opened(path) as opened:
+    with existing_store(path) as opened:
         sound = sum(1 for _ in opened)
-        _say(opened.words)
-        print(f"{sound} row of {opened.path} is sound." if sound == 1 else f"{sound} rows of {opened.path} are sound.")
+        say(opened.words)
+        rows = f"{sound} row of {opened.path} is" if sound == 1 else f"{sound} rows of {opened.path} are"
+        print(visible(f"{rows} sound."))
     raise typer.Exit(1 if opened.words else 0)
 
 
@@ -304,10 +339,10 @@ def store_export(path: File = None) -> None:
     """Print all evidence, a line of JSON per row."""
     from corollary.evidence import to_json
 
-    with _opened(path) as opened:
+    with existing_store(path) as opened:
         for evidence in opened:
             print(to_json(evidence))
-        _say(opened.words)
+        say(opened.words)
 
 
 @app.command()
@@ -335,47 +370,3 @@ def coverage(
         row_list(covered)
     else:
         coverage_table(summary(covered))
-
-
-def _opened(path: Path | None):
-    """A store that is there already."""
-    from corollary.evidence import StoreError
-    from corollary.evidence._store import Store, default_path
-
-    path = path or default_path()
-    if not path.exists():
-        raise StoreError(f"There is no evidence file {path}.")
-    return Store(path)
-
-
-def _say(words: list[str]) -> None:
-    for word in words:
-        print(visible(f"corollary: {word}"), file=sys.stderr)
-
-
-def _pairs(option: str, texts: list[str]) -> dict[str, str]:
-    from corollary.evidence import ParameterError
-
-    pairs = {}
-    for text in texts:
-        name, equals, value = (part.strip() for part in text.partition("="))
-        if not (name and equals and value):
-            raise ParameterError(f"{option} takes name=value, got {text!r}.")
-        if pairs.setdefault(name, value) != value:
-            raise ParameterError(f"{option} gives {name} two values, {pairs[name]} and {value}.")
-    return pairs
-
-
-def _know(own: list[str] | None) -> None:
-    """Let claims of the user's own be found, by us and by the workers."""
-    if own:
-        os.environ["COROLLARY_CLAIMS"] = ",".join([*filter(None, [os.environ.get("COROLLARY_CLAIMS")]), *own])
-
-
-def _make_directory(path: Path) -> None:
-    from corollary.evidence import UserError
-
-    try:
-        path.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise UserError(f"The directory {path} cannot be made: {error.strerror}.") from None

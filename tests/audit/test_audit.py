@@ -3,11 +3,14 @@
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import numpy as np
+import psutil
 import pytest
 
 from corollary.audit import audit
@@ -79,16 +82,47 @@ def command(*arguments, cwd):
         (["mine.py:fails"], "fails failed: ZeroDivisionError"),
         (["mine.py:other"], "must return a corollary.Subject"),
         (["--budget", "huge"], "--budget must be one of quick, full"),
-        (["--out", "no/such/place.html"], "is not a directory"),
+        (["--out", "no/such/place.html"], "no/such/place.html cannot be written: No such file or directory"),
+        (["--out", "a" * 300], "cannot be written: File name too long"),
+        (["--out", "."], "cannot be written: Is a directory"),
+        (["--learning-rate", "0.1", "--test", "t.npz"], "--test and --learning-rate would describe an ONNX file"),
+        (["mine.py:other", "--batch-size", "3"], "a function makes its subject with them itself"),
+        (["mine.py:exits"], "mine.py:exits failed: SystemExit: 4."),
     ],
 )
 def test_bad_input_is_one_sentence_and_status_2(tmp_path, arguments, sentence):
     np.savez(tmp_path / "train.npz", x=np.ones((4, 2), np.float32), y=np.ones((4, 1), np.float32))
     np.savez(tmp_path / "pickled.npz", x=np.array([{}], dtype=object), y=np.ones(1))
     (tmp_path / "broken.onnx").write_bytes(b"not a network")
-    (tmp_path / "mine.py").write_text("def fails():\n    1 / 0\n\n\ndef other():\n    return 3\n", encoding="utf-8")
+    mine = "def fails():\n    1 / 0\n\n\ndef other():\n    return 3\n\n\ndef exits():\n    raise SystemExit(4)\n"
+    (tmp_path / "mine.py").write_text(mine, encoding="utf-8")
     done = command(*arguments, cwd=tmp_path)
     assert done.returncode == 2, done.stderr
+    assert not (tmp_path / "report.html").exists()
     assert sentence in done.stderr
     assert "Traceback" not in done.stderr
     assert len(done.stderr.strip().splitlines()) == 1
+
+
+def test_what_a_function_prints_is_not_among_the_results(tmp_path):
+    (tmp_path / "mine.py").write_text("print('at import')\n\n\ndef f():\n    print('in it')\n", encoding="utf-8")
+    done = command("mine.py:f", "--json", cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.splitlines()[:2] == ["at import", "in it"]
+
+
+def test_ctrl_c_ends_an_audit_with_all_that_it_started(tmp_path):
+    code = "import os, time\n\n\ndef f():\n    open('pid', 'w').write(f'{os.getpid()}\\n')\n    time.sleep(1000)\n"
+    (tmp_path / "mine.py").write_text(code, encoding="utf-8")
+    words = [sys.executable, "-m", "corollary", "audit", "mine.py:f"]
+    process = subprocess.Popen(words, cwd=tmp_path, stderr=subprocess.PIPE, text=True, start_new_session=True)
+    try:
+        while not (tmp_path / "pid").exists() or "\n" not in (tmp_path / "pid").read_text():
+            time.sleep(0.05)
+        os.killpg(process.pid, signal.SIGINT)
+        _, said = process.communicate()
+    finally:
+        process.kill()
+    assert (process.returncode, said) == (130, "\nInterrupted. There is no report.\n")
+    assert not psutil.pid_exists(int((tmp_path / "pid").read_text()))
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["mine.py", "pid"]

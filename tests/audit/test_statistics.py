@@ -75,6 +75,21 @@ def of_nnx(stale):
     return Network.from_flax(module, X[0])
 
 
+def of_onnx(stale):
+    onnx = pytest.importorskip("onnx")
+    draw = np.random.default_rng(1)
+    w, v = draw.normal(size=(D, 6)).astype(np.float32), draw.normal(size=(6, 3)).astype(np.float32)
+    seen = (X / 3 if stale else X) @ w
+    tensors = {"w": w, "v": v, "one": np.ones(6), "zero": np.zeros(6), "m": seen.mean(0), "s": seen.var(0)}
+    graph = onnx.parser.parse_graph(
+        "g (float[n, 4] x) => (float[n, 3] y) { a = MatMul(x, w) b = BatchNormalization(a, one, zero, m, s) "
+        "c = Relu(b) y = MatMul(c, v) }"
+    )
+    graph.initializer.extend(onnx.numpy_helper.from_array(t.astype(np.float32), name) for name, t in tensors.items())
+    model = onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 17)], ir_version=8)
+    return Network.from_onnx(model, X[0])
+
+
 def of_ours(stale):
     model = NormalisedMLP((D, 6, 3), key=jax.random.key(0))
     params, static = eqx.partition(model, eqx.is_inexact_array)
@@ -93,6 +108,7 @@ DOORS = {
     "equinox by batches": lambda stale: of_equinox("batch", stale),
     "linen": of_linen,
     "nnx": of_nnx,
+    "onnx": of_onnx,
     "ours": of_ours,
 }
 

@@ -150,7 +150,8 @@ def test_the_worker_measures_what_run_measures(claims, trace, store):
 def test_the_limit_of_time(claims, trace, store, monkeypatch):
     """By a clock that the test sets: it stands still, and jumps past the limit once the checks are there."""
     clock = SimpleNamespace(now=0.0, checks=0)
-    monkeypatch.setattr("corollary.evidence._process.time", SimpleNamespace(monotonic=lambda: clock.now))
+    for module in ("_process", "_child"):
+        monkeypatch.setattr(f"corollary.evidence.{module}.time", SimpleNamespace(monotonic=lambda: clock.now))
 
     def on_event(task, kind):
         clock.checks = clock.checks + 1 if kind == "check" else 0

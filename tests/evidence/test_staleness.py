@@ -147,6 +147,33 @@ def test_methods_that_decorate_and_classes_that_hear_of_their_subclasses(tmp_pat
     assert "child:Child" in reached(sources, "h.use:other")
 
 
+DOORS = """
+    def onnx(): return 1
+    def torch(): return onnx()
+    class Network:
+        @classmethod
+        def from_onnx(cls): return onnx()
+        @classmethod
+        def from_torch(cls): return torch()
+    class Wider(Network): pass
+    """
+
+
+@pytest.mark.parametrize(
+    ("use", "expected"),
+    [
+        ("def start(): return Network()", set()),
+        ("def start(): return Network.from_onnx()", {"doors:onnx"}),
+        ("def start(): return Wider.from_torch()", {"doors:Wider", "doors:torch", "doors:onnx"}),
+        ("def make(kind): return kind.from_onnx()\ndef start(): return make(Network)", {"use:make", "doors:onnx"}),
+        ("def start(): return getattr(Network, 'from_torch')()", {"doors:torch", "doors:onnx"}),
+    ],
+)
+def test_a_class_method_counts_where_it_is_named(tmp_path, use, expected):
+    sources = house(tmp_path, doors=DOORS, use=f"from h.doors import Network, Wider\n{use}")
+    assert reached(sources) == {"doors:Network", *expected}
+
+
 def test_stars_effects_and_names_from_nowhere(tmp_path):
     sources = house(
         tmp_path,

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from sklearn.neighbors import KNeighborsRegressor
 
-from corollary.generalization import nadaraya_watson, nearest_neighbour, piecewise_linear, singular_kernel
+from corollary.generalization import broken_line, nadaraya_watson, nearest_neighbour, singular_kernel
 
 RNG = np.random.default_rng(1)
 X, Y, NEW = RNG.normal(size=(15, 2)), RNG.normal(size=15), RNG.normal(size=(6, 2))
@@ -29,7 +29,7 @@ def test_a_kernel_without_a_singularity_averages_and_nothing_in_reach_is_nan():
 
 def test_broken_line_against_numpy():
     order = np.argsort(X[:, 0])
-    f = piecewise_linear(X[:, 0], Y)
+    f = broken_line(X[:, 0], Y)
     np.testing.assert_allclose(f(np.linspace(-3, 3, 50)), np.interp(np.linspace(-3, 3, 50), X[order, 0], Y[order]))
 
 

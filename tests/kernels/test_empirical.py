@@ -338,7 +338,7 @@ def scanned_layers():
         x, _ = lax.scan(jax.checkpoint(lambda h, w: (jnp.tanh(h @ w), None)), x, params["layers"])
         return x @ params["v"]
 
-    return apply, params, normal(1, 5, 4), normal(2, 3, 4), 1, 1
+    return apply, params, normal(1, 5, 4), normal(2, 3, 4), 4, 0
 
 
 def branching():
@@ -645,3 +645,43 @@ def test_bad_input(function, change, kind, sentence):
     with pytest.raises(kind) as error:
         function(**(dict(network=network) | given))
     assert sentence in str(error.value)
+
+
+def test_passes_of_a_few_examples_whose_features_are_held(monkeypatch):
+    """What a pass makes is large, what is kept of it small: the network is run once for every example."""
+    from corollary.kernels import _blocks
+
+    x = normal(1, 20, 4)
+
+    def apply(p, x):
+        return jnp.tanh(jnp.tanh(x @ p["w"].T)[:, :, None] * jnp.arange(1.0, 200.0)).sum((1, 2))
+
+    params = {"w": normal(0, 3, 4)}
+    whole = empirical_ntk(of(apply, params), x)
+    monkeypatch.setattr(_blocks, "workspace", lambda: 60_000)
+    seen = []
+    original = _blocks.block_sizes
+    monkeypatch.setattr(_blocks, "block_sizes", lambda *a: seen.append(original(*a)) or seen[-1])
+    np.testing.assert_allclose(empirical_ntk(of(lambda p, x: apply(p, x), params), x), whole, rtol=1e-12)
+    assert seen[0].held
+    assert seen[0].passes < 20
+
+
+def test_the_leaner_form_where_features_do_not_fit(monkeypatch):
+    """Many positions ask for Jacobians, which are large here; factors of all examples fit."""
+    from corollary.kernels import _blocks
+
+    x, params = normal(1, 12, 8, 30), {"w": normal(0, 30, 30)}
+
+    def apply(p, x):
+        return jnp.sum(jnp.tanh(x @ p["w"]) ** 2, axis=(1, 2))
+
+    whole = empirical_ntk(of(apply, params), x)
+    monkeypatch.setattr(_blocks, "workspace", lambda: 110_000)
+    seen = []
+    original = _blocks.chosen
+    monkeypatch.setattr(_blocks, "chosen", lambda *a: seen.append(original(*a)) or seen[-1])
+    np.testing.assert_allclose(empirical_ntk(of(lambda p, x: apply(p, x), params), x), whole, rtol=1e-12)
+    tangents, blocks = seen[0]
+    assert blocks.held
+    assert tangents.weights[0].gram

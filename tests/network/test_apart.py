@@ -6,8 +6,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from corollary._text import first_line
 from corollary.network import BatchLoss, Network
-from corollary.network.apart import first_line, kind, output_of, require_apart, require_mean
+from corollary.network.apart import kind, output_of, require_apart, require_mean
 from corollary.network.loss import resolved
 
 X = np.random.default_rng(0).normal(size=(9, 3))

@@ -1,4 +1,5 @@
-"""The traced program of one example: calls inlined, dead steps removed, and evaluated with perturbations put in.
+"""The traced program of one example: calls inlined, loops over layers written out, dead steps removed, and evaluated
+with perturbations put in.
 
 Values live in numbered slots, because one inner program may be inlined several times. Functions with derivative rules
 of their own (`custom_jvp`, `custom_vjp`) stay whole, since the rule and not the body is their derivative.
@@ -8,9 +9,14 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import jax
+import jax.numpy as jnp
+from jax import lax
 from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn, Literal
 
-from corollary._engine.jaxpr import body_of, run_equation
+from corollary._engine.jaxpr import body_of, loop_of, run_equation
+
+# a program grows with what is written out; longer loops (over the time steps of a sequence, say) stay loops
+LONGEST = 256
 
 
 class Step(NamedTuple):
@@ -46,11 +52,12 @@ class Program:
 def trace(function, leaves, inputs) -> Program:
     """The program of `function(leaves, inputs)` for lists of arrays or shapes, its result one array."""
     closed = jax.make_jaxpr(function)(leaves, inputs)
-    build = _Builder()
+    build, k = _Builder(), len(leaves)
     slots = [build.slot(v.aval) for v in closed.jaxpr.invars]
+    build.of_leaves.update(slots[:k])
+    build.of_inputs.update(slots[k:])
     (output,) = build.inline(closed.jaxpr, closed.consts, slots)
     steps = _alive(build.steps, output)
-    k = len(leaves)
     return Program(tuple(slots[:k]), tuple(slots[k:]), output, steps, build.constants, tuple(build.avals))
 
 
@@ -95,6 +102,7 @@ def only_reverse(function, *arguments) -> bool:
 class _Builder:
     def __init__(self):
         self.avals, self.steps, self.constants = [], [], {}
+        self.of_leaves, self.of_inputs = set(), set()
 
     def slot(self, aval) -> int:
         self.avals.append(aval)
@@ -118,11 +126,39 @@ class _Builder:
             body = body_of(eqn)
             if body is not None:
                 outs = self.inline(*body, ins)
+            elif eqn.primitive.name == "scan" and self.over_layers(eqn, ins):
+                outs = self.layers(eqn, ins)
             else:
                 outs = tuple(self.slot(v.aval) for v in eqn.outvars)
                 self.steps.append(Step(eqn, ins, outs))
+                for known in (self.of_leaves, self.of_inputs):
+                    known.update(outs if known.intersection(ins) else ())
             env |= dict(zip(eqn.outvars, outs, strict=True))
         return [read(v) for v in jaxpr.outvars]
+
+    def over_layers(self, eqn, ins) -> bool:
+        """Whether a loop takes parameters slice by slice, and nothing of the example."""
+        slices = set(loop_of(eqn, ins).xs)
+        ours = bool(slices & self.of_leaves) and not slices & self.of_inputs
+        return ours and eqn.params["length"] <= LONGEST
+
+    def layers(self, eqn, ins):
+        """The loop written out, so that every layer's use of its own parameters can be seen."""
+        body, length = eqn.params["jaxpr"], eqn.params["length"]
+        consts, carry, xs = loop_of(eqn, ins)
+        made = {}
+        for i in reversed(range(length)) if eqn.params["reverse"] else range(length):
+            one = [self.traced(lambda a, i=i: lax.index_in_dim(a, i, keepdims=False), x) for x in xs]
+            out = self.inline(body.jaxpr, body.consts, [*consts, *carry, *one])
+            carry, made[i] = out[: len(carry)], out[len(carry) :]
+        columns = zip(*(made[i] for i in range(length)), strict=True)
+        return [*carry, *(self.traced(lambda *a: jnp.stack(a), *column) for column in columns)]
+
+    def traced(self, function, *slots) -> int:
+        """The slot of a function's value at these slots."""
+        shapes = [jax.ShapeDtypeStruct(self.avals[s].shape, self.avals[s].dtype) for s in slots]
+        closed = jax.make_jaxpr(function)(*shapes)
+        return self.inline(closed.jaxpr, closed.consts, list(slots))[0]
 
 
 def _alive(steps, output) -> tuple[Step, ...]:

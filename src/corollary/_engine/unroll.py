@@ -4,11 +4,9 @@ import jax
 import jax.numpy as jnp
 
 from corollary._engine.jaxpr import evaluate, loop_of, rewritten, run_equation
-from corollary._engine.program import _bodies
+from corollary._engine.program import LONGEST, _bodies
 
 PRODUCTS = ("dot_general", "conv_general_dilated")
-# a program grows with what is written out; longer loops (over the time steps of a sequence, say) stay loops
-LONGEST = 256
 
 
 def unrolled(function):

@@ -5,10 +5,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from corollary._text import first_line
 from corollary.audit._cost import Cost
 from corollary.audit._data import count, spelled
 from corollary.audit._errors import SubjectError
-from corollary.network.apart import first_line
 
 FEW = 8
 # at most so many numbers on the way from inputs to outputs, of which few are alive at a time, and examples in one batch

@@ -93,7 +93,9 @@ def curvature(subject, budget, key) -> Curvature:
 def kernel(subject, budget, key) -> tuple[int, np.ndarray | None]:
     """How many examples a tangent kernel takes, and of which outputs: None for all of them."""
     row = int(np.prod(subject.outputs("train").shape[1:]))
-    passes = budget.work / (GRADIENT * forward(subject))
+    # of the training and the test examples, at the start and at the end
+    kernels = (1 + (subject.test is not None)) * (1 + (subject.initial_params is not None))
+    passes = budget.work / (kernels * GRADIENT * forward(subject))
     usual = max(KERNEL_EXAMPLES, budget.kernel * OUTPUTS // max(row, OUTPUTS))
     if usual * row <= passes:
         return usual, None
@@ -102,7 +104,8 @@ def kernel(subject, budget, key) -> tuple[int, np.ndarray | None]:
     few = int(max(1, passes // KERNEL_EXAMPLES))
     if few >= row:
         return KERNEL_EXAMPLES, None
-    return KERNEL_EXAMPLES, np.sort(np.asarray(jax.random.permutation(key, row)[:few]))
+    examples = int(min(KERNEL_EXAMPLES, max(FEWEST, passes)))
+    return examples, np.sort(np.asarray(jax.random.permutation(key, row)[:few]))
 
 
 def looked_at(subject, data) -> tuple[int, int]:

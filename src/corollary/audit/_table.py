@@ -4,6 +4,7 @@ import re
 from os import PathLike
 
 import numpy as np
+import psutil
 
 from corollary.audit._errors import SubjectError
 
@@ -12,12 +13,17 @@ TARGET, WEIGHTS = "y", "weights"
 MOST = 2**33
 
 
-def require_room(path: PathLike, size: int) -> None:
-    """One sentence for data that would fill the memory."""
-    if size > MOST:
+def require_room(path: str | PathLike, size: int, memory_limit: float | None = None) -> None:
+    """One sentence for data that would fill the memory, or what of a limit (in bytes) is left to this process."""
+    most, more = MOST, ""
+    if memory_limit is not None:
+        # they are held as they were read, and in the precision of the network
+        most = min(most, max(0.0, memory_limit - psutil.Process().memory_info().rss) / 2)
+        more = ", or a greater --memory-limit" if most < MOST else ""
+    if size > most:
         raise SubjectError(
-            f"{path} holds {size / 2**30:.1f} GiB, more than the {MOST // 2**30} GiB that are read: give a part of "
-            "the data, some thousand examples drawn at random."
+            f"{path} holds {size / 2**30:.1f} GiB, more than the {most / 2**30:.2g} GiB that are read: give a part of "
+            f"the data, some thousand examples drawn at random{more}."
         )
 
 

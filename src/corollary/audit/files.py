@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import os
 import warnings
 from collections.abc import Mapping, Sequence
 from os import PathLike
@@ -18,28 +20,33 @@ GREY, COLOUR = ("1", "L"), ("P", "RGB")
 
 
 def read_data(
-    path: str | PathLike, *, inputs: Mapping[str, str] | None = None, classes: Sequence[str] | None = None
+    path: str | PathLike,
+    *,
+    inputs: Mapping[str, str] | None = None,
+    classes: Sequence[str] | None = None,
+    memory_limit: float | None = None,
 ) -> tuple:
     """`(x, y)` or `(x, y, weights)` from an NPZ, CSV or Parquet file, or from a folder of images; else one sentence.
 
     Arrays or columns are called `y` (or `y0`, `y1`, ... in tables), `weights` and `x`; in a table without `x` all other
     columns are the input. `inputs` says which array feeds which input of a network with several. A folder has a
     subfolder for each class with PNG images of one size: `x` is (n, channels, height, width) from 0 to 1, and classes
-    are numbered in the order of their names, or of `classes`.
+    are numbered in the order of their names, or of `classes`. What would take more than about half of `memory_limit`
+    (bytes) is not read.
     """
     path = Path(path)
-    if path.is_dir():
+    if os.path.isdir(path):
         if inputs is not None:
             raise SubjectError(f"{path} is a folder of images, which are one input: leave out --input.")
-        return read_images(path, class_names(path) if classes is None else classes)
+        return read_images(path, class_names(path) if classes is None else classes, memory_limit)
     readers = {".npz": read_npz, ".csv": _csv, ".parquet": _parquet}
-    if not path.exists():
+    if not os.path.exists(path):
         raise SubjectError(f"{path} is not a file.")
     if path.suffix.lower() not in readers:
         raise SubjectError(
             f"data are an .npz, .csv or .parquet file or a folder with a subfolder of PNG images per class, got {path}."
         )
-    return readers[path.suffix.lower()](path, inputs)
+    return readers[path.suffix.lower()](path, inputs, memory_limit=memory_limit)
 
 
 def class_names(path: str | PathLike) -> list[str]:
@@ -47,8 +54,8 @@ def class_names(path: str | PathLike) -> list[str]:
     return sorted(p.name for p in Path(path).iterdir() if p.is_dir() and not p.name.startswith("."))
 
 
-def _csv(path, inputs):
-    require_room(path, path.stat().st_size)
+def _csv(path, inputs, memory_limit):
+    require_room(path, 4 * path.stat().st_size, memory_limit)  # two characters may be a number of eight bytes
     try:
         with open(path, encoding="utf-8-sig") as file:
             line = file.readline().strip()
@@ -71,7 +78,7 @@ def _csv(path, inputs):
     return chosen(path, dict(zip(names, rows.T, strict=True)), inputs, stacked=True)
 
 
-def _parquet(path, inputs):
+def _parquet(path, inputs, memory_limit):
     try:
         import pyarrow as pa
         from pyarrow import parquet
@@ -80,7 +87,10 @@ def _parquet(path, inputs):
     try:
         file = parquet.ParquetFile(path)
         groups = [file.metadata.row_group(i) for i in range(file.metadata.num_row_groups)]
-        require_room(path, sum(group.total_byte_size for group in groups))
+        columns = [group.column(i) for group in groups for i in range(group.num_columns)]
+        # what is repeated may be stored once, so that the size of the file says nothing
+        size = sum(max(column.total_uncompressed_size, 8 * column.num_values) for column in columns)
+        require_room(path, size, memory_limit)
         table = file.read()
     except (pa.ArrowException, OSError):
         raise SubjectError(f"{path} is not a readable Parquet file: write it again.") from None
@@ -105,7 +115,9 @@ def _column(path, name, column) -> np.ndarray:
     return np.asarray(column.to_numpy(zero_copy_only=False))
 
 
-def read_images(path: str | PathLike, classes: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
+def read_images(
+    path: str | PathLike, classes: Sequence[str], memory_limit: float | None = None
+) -> tuple[np.ndarray, np.ndarray]:
     """Images (n, channels, height, width) from 0 to 1, and the number of the class of each, its place in `classes`."""
     try:
         from PIL import Image, UnidentifiedImageError
@@ -128,7 +140,7 @@ def read_images(path: str | PathLike, classes: Sequence[str]) -> tuple[np.ndarra
                 channels = 1 if image.mode in GREY else 3
                 if images is None:
                     kind = channels, image.height, image.width
-                    require_room(path, 4 * len(files) * int(np.prod(kind)))
+                    require_room(path, 4 * len(files) * math.prod(kind), memory_limit)
                     images = np.empty((len(files), *kind), np.float32)
                 if (channels, image.height, image.width) != kind:
                     raise SubjectError(

@@ -1,24 +1,24 @@
 """What the command line names, as a subject: an ONNX file with its data, a function in a Python file, or the digits."""
 
 import importlib.util
+import os
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import jax
 
+from corollary._text import first_line
+from corollary.audit._asked import Asked, function_in, require
 from corollary.audit._errors import SubjectError, sentences
+from corollary.audit._table import require_room
 from corollary.audit.files import class_names, read_data
 from corollary.audit.subject import Subject
 from corollary.network import LOSSES, Network
-from corollary.network.apart import first_line
-
-NEEDS = "an ONNX file needs its training data: --train FILE, an .npz, .csv or .parquet file or a folder of images."
-DESCRIBE = "--train, --loss, --input, --output, --parameters and --initial describe an ONNX file: name the file first."
 
 
 def load(
-    what: str | None,
+    network: str | None,
     train=None,
     test=None,
     loss: str | None = None,
@@ -27,42 +27,36 @@ def load(
     output: str | None = None,
     parameters: Sequence[str] | None = None,
     initial=None,
-    **known,
+    learning_rate: float | None = None,
+    batch_size: int | None = None,
+    memory_limit: float | None = None,
 ) -> Subject:
     """The subject: the digits for None, what `file.py:function` returns, or an ONNX file with its data and its loss.
 
     Of an ONNX file: `inputs` says which array of the data feeds which input, `output` names an output, `parameters`
-    what is trained, and `initial` is the file of the network that training started from.
+    what is trained, and `initial` is the file of the network that training started from. With a `memory_limit` in bytes
+    what would not fit is not read.
     """
-    described = (train, test, loss, inputs, output, parameters, initial)
-    if what is None:
-        if any(value is not None for value in described):
-            raise SubjectError(DESCRIBE)
+    require(Asked(network, train, test, loss, inputs, output, parameters, initial, learning_rate, batch_size))
+    if network is None:
         from corollary.audit.digits import digits_subject
 
         return digits_subject()
-    name, colon, function = what.rpartition(":")
-    if colon and name.endswith(".py"):
-        if any(value is not None for value in described):
-            raise SubjectError(f"{DESCRIBE[: DESCRIBE.index(':')]}: a function makes its subject with them itself.")
-        return _made(Path(name), function)
-    if not what.endswith(".onnx"):
-        raise SubjectError(f"a network is an .onnx file or file.py:function, got {what!r}.")
-    for file in (what, initial):
-        if file is not None and not Path(file).is_file():
-            raise SubjectError(f"{file} is not a file.")
-    if train is None:
-        raise SubjectError(NEEDS)
+    if made := function_in(network):
+        return _made(Path(made[0]), made[1])
     if loss is None:
         raise SubjectError(f"an ONNX file needs its loss: --loss NAME, one of {', '.join(LOSSES)}.")
+    for file in filter(None, (network, initial)):
+        require_room(file, os.path.getsize(file), memory_limit)
     # the classes of the test images have the numbers of the training images
-    classes = class_names(train) if Path(train).is_dir() else None
-    data = [None if path is None else read_data(path, inputs=inputs, classes=classes) for path in (train, test)]
+    classes = class_names(train) if os.path.isdir(train) else None
+    options = {"inputs": inputs, "classes": classes, "memory_limit": memory_limit}
+    data = [None if path is None else read_data(path, **options) for path in (train, test)]
     example = jax.tree.map(lambda a: a[0], data[0][0])
     with sentences():
-        network = _onnx(what, loss, example, output, parameters)
+        read = _onnx(network, loss, example, output, parameters)
         start = None if initial is None else _onnx(str(initial), loss, example, output, parameters)
-        subject = Subject(network, loss, *data, initial=start, **known)
+        subject = Subject(read, loss, *data, initial=start, learning_rate=learning_rate, batch_size=batch_size)
     if classes is not None:
         numbered = ", ".join(f"{name} {i}" for i, name in enumerate(classes))
         subject.notes += (f"the classes are the folders, in the order of their names: {numbered}.",)
@@ -86,8 +80,6 @@ def _onnx(path, loss, example, output, parameters) -> Network:
 
 def _made(path: Path, function: str) -> Subject:
     """Run a function of a Python file of the user's own."""
-    if not path.is_file():
-        raise SubjectError(f"{path} is not a file.")
     spec = importlib.util.spec_from_file_location(path.stem, path)
     module = importlib.util.module_from_spec(spec)
     sys.path.insert(0, str(path.parent.resolve()))  # it may import its neighbours
@@ -98,7 +90,9 @@ def _made(path: Path, function: str) -> Subject:
         subject = getattr(module, function)()
     except SubjectError:
         raise
-    except Exception as error:
+    except MemoryError:
+        raise
+    except (Exception, SystemExit) as error:
         raise SubjectError(f"{path}:{function} failed: {first_line(error)}.") from error
     finally:
         sys.path.pop(0)

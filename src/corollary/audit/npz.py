@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from os import PathLike
 from pathlib import Path
@@ -12,22 +13,29 @@ from corollary.audit._errors import SubjectError
 from corollary.audit._table import TARGET, WEIGHTS, chosen, require_room
 
 
-def read_npz(path: str | PathLike, inputs: Mapping[str, str] | None = None) -> tuple:
+def read_npz(
+    path: str | PathLike, inputs: Mapping[str, str] | None = None, *, memory_limit: float | None = None
+) -> tuple:
     """`(x, y)` or `(x, y, weights)` from the arrays of these names in an NPZ file; one sentence if that fails.
 
     Without an array `x` every other array is an input of its own name, and `x` a dictionary of them. `inputs` says
-    which array feeds which input: `{"ids": "input_ids"}`.
+    which array feeds which input: `{"ids": "input_ids"}`. Sizes are looked at before anything is read, and held to
+    `memory_limit` (bytes) if that is given.
     """
     path = Path(path)
-    if not path.is_file():
+    if not os.path.isfile(path):
         raise SubjectError(f"{path} is not a file.")
     try:
-        loaded = np.load(path, allow_pickle=False)
+        with open(path, "rb") as file:
+            alone = file.read(len(np.lib.format.MAGIC_PREFIX)) == np.lib.format.MAGIC_PREFIX
+        loaded = None if alone else np.load(path, allow_pickle=False)
+    except MemoryError:
+        raise
     except Exception:  # of zipfile, zlib and NumPy, each with its own
         raise SubjectError(
             f"{path} is not a readable NPZ file: write one with numpy.savez({path.name!r}, x=x, y=y)."
         ) from None
-    if not isinstance(loaded, np.lib.npyio.NpzFile):
+    if alone:
         raise SubjectError(f"{path} holds a single array: save x and y in one file with numpy.savez.")
     with loaded:
         names = list(loaded.files)
@@ -38,7 +46,7 @@ def read_npz(path: str | PathLike, inputs: Mapping[str, str] | None = None) -> t
                 f"{path} must hold the arrays x and y: it lacks {' and '.join(missing)} and holds {held}."
             )
         wanted = _wanted(names, inputs)
-        require_room(path, sum(_bytes(path, loaded, name) for name in wanted if name in names))
+        require_room(path, sum(_bytes(path, loaded, name) for name in wanted if name in names), memory_limit)
         return chosen(path, {name: _array(path, loaded, name) for name in wanted if name in names}, inputs)
 
 
@@ -55,9 +63,11 @@ def _bytes(path, loaded, name) -> int:
     """The size of an array by its header, which is read alone."""
     try:
         with loaded.zip.open(f"{name}.npy") as file:
-            version = np.lib.format.read_magic(file)
-            read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
-            shape, _, dtype = read(file)
+            if np.lib.format.read_magic(file) != (1, 0):  # of arrays of numbers; others may have a header of gigabytes
+                raise ValueError
+            shape, _, dtype = np.lib.format.read_array_header_1_0(file)
+    except MemoryError:
+        raise
     except Exception:
         raise SubjectError(f"{name} in {path} is damaged: write the file again.") from None
     if dtype.hasobject:
@@ -72,5 +82,7 @@ def _bytes(path, loaded, name) -> int:
 def _array(path, loaded, name) -> np.ndarray:
     try:
         return loaded[name]
+    except MemoryError:
+        raise
     except Exception:
         raise SubjectError(f"{name} in {path} is damaged: write the file again.") from None

@@ -12,33 +12,9 @@ import jax
 
 from corollary import __version__
 from corollary._validate import one_of
+from corollary.audit._budget import BUDGETS, SECTIONS
 from corollary.audit.finding import Finding, Section
 from corollary.audit.subject import Subject
-
-#: Modules with a `TITLE` and `findings(subject, budget, key)`, an iterator of findings. A new section is a new file.
-SECTIONS = ("trainability", "regime", "minimum", "noise")
-
-
-@dataclass(frozen=True)
-class Budget:
-    """How much may be spent.
-
-    Examples for passes over the data, examples for kernels, products of one Lanczos run, the floating-point operations
-    that each of these may take, and the numbers that may be held at once. `_plan` makes of them what a network gets.
-    """
-
-    name: str
-    examples: int
-    kernel: int
-    products: int
-    work: float
-    memory: int = 2**29
-
-
-BUDGETS = {
-    "quick": Budget("quick", examples=2048, kernel=256, products=120, work=1.5e12),
-    "full": Budget("full", examples=16384, kernel=1024, products=1000, work=1e15, memory=2**31),
-}
 
 
 @dataclass(frozen=True)
@@ -91,7 +67,8 @@ def _section(module, subject, budget, key) -> Section:
         for finding in module.findings(subject, budget, key):
             found.append(finding)
     except Exception as error:  # a network may break in ways nobody thought of: the other sections must not suffer
-        first = str(error).strip().splitlines()
+        said = "there is not enough memory for it (MemoryError)" if isinstance(error, MemoryError) else str(error)
+        first = said.strip().splitlines()
         failed = f"This section stopped: {first[0] if first else type(error).__name__}"
     return Section(module.TITLE, tuple(found), failed, time.perf_counter() - began)
 

@@ -20,12 +20,13 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, ArrayLike, Float, Int, Num, PyTree
 
+from corollary._text import first_line
 from corollary._types import LossLike, NetworkLike
 from corollary._validate import one_of, positive, real, whole
 from corollary.audit import _checks, _data, _losses
 from corollary.audit._cost import cost
 from corollary.audit._errors import SubjectError, sentences
-from corollary.network.apart import first_line, require_apart
+from corollary.network.apart import require_apart
 from corollary.network.loss import ExampleLoss, of_examples
 from corollary.network.losses import IGNORED
 from corollary.network.parts import matched, require_network, split

@@ -10,6 +10,7 @@ import importlib.util
 import os
 import sys
 from collections.abc import Iterable
+from contextlib import redirect_stdout
 from functools import cache
 from pathlib import Path
 from types import MappingProxyType
@@ -18,7 +19,7 @@ from typing import Annotated, Literal
 from corollary.evidence import _parameters
 from corollary.evidence._claim import _REGISTRY, PACKAGE, Claim, id_of, presets_of
 from corollary.evidence._code import sources
-from corollary.evidence._errors import UnknownClaim, UserError
+from corollary.evidence._errors import UnknownClaim, UserError, described
 
 #: what the annotation of a parameter may say
 _WORDS = {name: getattr(_parameters, name) for name in ("Size", "Count", "Positive", "Probability", "Real", "Range")}
@@ -32,9 +33,13 @@ def claims() -> dict[str, Claim]:
     """All claims by id: those of the package, and those of the modules and files that `COROLLARY_CLAIMS` names."""
     for name in filter(None, map(str.strip, os.environ.get("COROLLARY_CLAIMS", "").split(","))):
         try:
-            load(name)
-        except ImportError as error:
-            raise UserError(f"COROLLARY_CLAIMS names {name}, which cannot be imported: {error}.") from None
+            with redirect_stdout(sys.stderr):  # what it prints must not get between the lines that the command prints
+                load(name)
+        except UserError:
+            raise
+        except (Exception, SystemExit) as error:  # whatever stands in it
+            why = str(error) if isinstance(error, ImportError) else described(error)
+            raise UserError(f"COROLLARY_CLAIMS names {name}, which cannot be imported: {why.rstrip('.')}.") from None
     return dict(sorted((_package() | _REGISTRY).items()))
 
 

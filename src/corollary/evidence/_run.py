@@ -14,6 +14,7 @@ from corollary.evidence._check import Check, Figure
 from corollary.evidence._claim import Claim
 from corollary.evidence._code import code_version, sources
 from corollary.evidence._device import device_kind
+from corollary.evidence._errors import described
 from corollary.evidence._evidence import Evidence, verdict, versions
 from corollary.evidence._staleness._tracer import Tracer
 
@@ -78,15 +79,6 @@ def measure(
     made = evidence_of(claim, seed, scale, values, tuple(checks), tuple(figures), error, seconds, started)
     calls = tuple(sorted(map(":".join, tracer.called))) if tracer else None
     return replace(made, device=jax.default_backend(), calls=calls)
-
-
-def described(problem: BaseException) -> str:
-    """The kind of an exception and what it says, also if it cannot say it."""
-    try:
-        said = str(problem)
-    except BaseException:  # of its own making: it must not take the run with it
-        said = "(it cannot say what)"
-    return f"{type(problem).__name__}: {said}"
 
 
 def _place(problem: BaseException, claim: Claim) -> str:

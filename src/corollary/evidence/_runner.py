@@ -5,17 +5,17 @@ from collections.abc import Callable, Iterable, Iterator
 from multiprocessing import connection
 from typing import NamedTuple
 
+from corollary.evidence._child import SHARE, TICK, TOO_LARGE, physical_memory, uninterrupted
 from corollary.evidence._claim import Claim
 from corollary.evidence._code import code_version
 from corollary.evidence._device import device_kind
 from corollary.evidence._errors import ParameterError, UserError
 from corollary.evidence._evidence import Evidence, versions
 from corollary.evidence._index import FILES
-from corollary.evidence._process import TOO_LARGE, Worker, physical_memory, uninterrupted
+from corollary.evidence._process import Worker
 from corollary.evidence._store import Store
 from corollary.evidence._task import Task
 
-TICK = 0.5  # seconds between two looks at the workers' time and memory
 START_TRIES = 3
 MOST_TASKS = 1_000_000
 
@@ -82,7 +82,7 @@ def verify(
         if value is not None and not value > 0:
             raise UserError(f"{name} must be positive, got {value!r}.")
     if memory_limit is None and (total := physical_memory()) is not None:
-        memory_limit = 0.8 * total / jobs
+        memory_limit = SHARE * total / jobs
     return _verify(deque(tasks), store, jobs, fresh, time_limit, memory_limit, on_event)
 
 

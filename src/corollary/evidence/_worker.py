@@ -7,32 +7,25 @@ changed in this process, and at last "end" with the evidence as JSON, or "error"
 
 import hashlib
 import json
-import multiprocessing
 import os
 import platform
 import socket
 import sys
-import threading
 import warnings
 from dataclasses import asdict
-from multiprocessing.connection import wait
 from pathlib import Path
 
 from corollary.evidence._check import Check
 from corollary.evidence._claim import _REGISTRY, Claim
 from corollary.evidence._code import code_version, sources
+from corollary.evidence._errors import described
 from corollary.evidence._evidence import _plain, to_json
 from corollary.evidence._index import load
 from corollary.evidence._leaks import leaked, state
 from corollary.evidence._lines import send
-from corollary.evidence._run import described, measure
+from corollary.evidence._run import measure
 from corollary.evidence._staleness._cache import directory
 from corollary.evidence._task import Task
-from corollary.evidence._tree import MARK, end_tree
-
-#: Set where the user has not. XLA's log says nothing that the evidence does not, except for a fatal error; several
-#: workers on one accelerator must not each reserve most of its memory at the start.
-ENVIRONMENT = {"TF_CPP_MIN_LOG_LEVEL": "3", "XLA_PYTHON_CLIENT_PREALLOCATE": "false"}
 
 #: Tasks after which a worker lets go of its compiled programs: each holds pages of memory, of which a process may have
 #: some 65,000. What it needs again is in the compilation cache.
@@ -41,10 +34,6 @@ BREATH = 50
 
 def work(end: socket.socket) -> None:
     """Serve tasks until the other end closes."""
-    threading.Thread(target=_die_with_parent, args=(os.environ.get(MARK, ""),), daemon=True).start()
-    os.dup2(2, 1)  # what a claim prints must not get between the lines that the command prints
-    for name, value in ENVIRONMENT.items():
-        os.environ.setdefault(name, value)
     sources().digest  # noqa: B018 - a look at the sources as they are now, when they are about to be imported
     cache_compilations()
     pid = os.getpid()
@@ -89,13 +78,6 @@ def _serve(end: socket.socket, pid: int, deal: str, task: Task) -> None:
     for name in leaked(before, state(), claim.module):
         say("leak", name)
     say("end", to_json(found))
-
-
-def _die_with_parent(mark: str) -> None:
-    """A parent that is killed cannot end its workers; they notice, and end what they have started."""
-    wait([multiprocessing.parent_process().sentinel])
-    end_tree(os.getpid(), mark)
-    os._exit(1)
 
 
 def cache_compilations() -> None:

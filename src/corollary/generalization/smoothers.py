@@ -59,8 +59,8 @@ def nadaraya_watson(
 
 
 @implements("B13.16")
-class PiecewiseLinear(eqx.Module):
-    """The broken line through points that are sorted, constant outside them; made by `piecewise_linear`."""
+class BrokenLine(eqx.Module):
+    """The broken line through points that are sorted, constant outside them; made by `broken_line`."""
 
     points: jax.Array
     values: jax.Array
@@ -70,12 +70,12 @@ class PiecewiseLinear(eqx.Module):
 
 
 @implements("B13.16")
-def piecewise_linear(x: Float[ArrayLike, "n"], y: Float[ArrayLike, "n"]) -> PiecewiseLinear:
+def broken_line(x: Float[ArrayLike, "n"], y: Float[ArrayLike, "n"]) -> BrokenLine:
     """The broken line through the points, in whatever order they come; constant before the first and after the last."""
     dims = {}
     x, y = real("x", x, "n", dims), real("y", y, "n", dims)
     order = jnp.argsort(x)
-    return PiecewiseLinear(x[order], y[order])
+    return BrokenLine(x[order], y[order])
 
 
 @implements("B13.14")

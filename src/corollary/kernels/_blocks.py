@@ -9,45 +9,64 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+import psutil
 from jax import lax
 
 from corollary._engine.cpu_ready import cpu_ready
 from corollary.kernels._tangents import Tangents, forward_contract
+from corollary.network.batches import each
 
 BLOCK = 2048
 
 
 def workspace() -> int:
-    """Bytes to work with: an eighth of an accelerator's memory, 1 GiB where the device does not tell."""
+    """Bytes to work with: an eighth of the device's memory; of the machine's, at most 4 GiB, where it has none."""
     stats = jax.local_devices()[0].memory_stats() or {}
-    return stats.get("bytes_limit", 2**33) // 8
+    return stats["bytes_limit"] // 8 if "bytes_limit" in stats else min(psutil.virtual_memory().total // 8, 2**32)
 
 
 class Blocks(NamedTuple):
-    """Examples per block, outputs per pass, and whether the features of all examples are held at once."""
+    """Examples per block, and of these per pass; outputs per pass; whether the features of all examples are held."""
 
     examples: int
+    passes: int
     outputs: int
     held: bool
 
 
-def block_sizes(tangents: Tangents, n1: int, n2: int, batch: int | None) -> Blocks:
-    """What fits into the workspace."""
-    per_example, per_pair = tangents.bytes()
-    room, n, outputs = workspace(), max(n1, n2), tangents.outputs
+def block_sizes(tangents: Tangents, n1: int, n2: int | None, batch: int | None) -> Blocks:
+    """What fits into the workspace; n2 None where both sides are one set."""
+    made, kept, per_pair = tangents.bytes()
+    room, n, outputs, every = workspace(), max(n1, n2 or 0), tangents.outputs, n1 + (n2 or 0)
     pairs = max(1, int((room / max(per_pair, 1)) ** 0.5))
-    held = batch is None and (n1 + n2) * per_example <= room and not tangents.forward
-    if held:
+    at_once = room // (2 * (made + kept))
+    # what a pass makes is gone after it: where that is most of it, a block takes several passes in half of the room
+    passes = max(1, room // (2 * made), at_once)
+    if batch is None and not tangents.forward and every * kept <= room // 2:
         # blocks only serve to leave out one triangle of a symmetric matrix
         fit = min(pairs, n if n <= BLOCK else BLOCK)
-    else:
-        fit = max(1, min(room // (2 * per_example), pairs))
-        if tangents.traced and fit < min(n, 16):
-            # small blocks repeat too much work: fewer outputs at a time make larger ones
-            outputs = max(1, outputs * fit // 16)
-            fit = min(16, fit * tangents.outputs // outputs)
-    wanted = min(n, batch or fit)
-    return Blocks(-(-n // -(-n // wanted)), outputs, held)
+        return Blocks(_even(n, fit), passes, outputs, True)
+    fit = max(1, min(max(at_once, room // (4 * max(kept, 1))), pairs))
+    if tangents.traced and fit < min(n, 16):
+        # small blocks repeat too much work: fewer outputs at a time make larger ones
+        outputs = max(1, outputs * fit // 16)
+        fit = min(16, fit * tangents.outputs // outputs)
+    return Blocks(_even(n, batch or fit), passes, outputs, False)
+
+
+def chosen(tangents: Tangents, n1: int, n2: int | None, batch: int | None) -> tuple[Tangents, Blocks]:
+    """The plan and its blocks; the leaner form where the quicker one would make features again and again."""
+    blocks = block_sizes(tangents, n1, n2, batch)
+    if batch is not None or blocks.held:
+        return tangents, blocks
+    lean = tangents.leaner()
+    larger = block_sizes(lean, n1, n2, batch)
+    return (lean, larger) if larger.held or larger.examples >= 2 * blocks.examples else (tangents, blocks)
+
+
+def _even(n: int, most: int) -> int:
+    """The size of equal blocks of at most so many examples."""
+    return -(-n // -(-n // min(n, most)))
 
 
 def kernel_matrix(tangents: Tangents, leaves, x1, x2, batch: int | None):
@@ -58,8 +77,8 @@ def kernel_matrix(tangents: Tangents, leaves, x1, x2, batch: int | None):
     k = () if tangents.traced else (tangents.outputs,) * 2
     if not tangents.weights and not tangents.whole:
         return jnp.zeros((n1, n2, *k), tangents.dtype)
-    block, outputs, held = block_sizes(tangents, n1, n2, batch)
-    features, contract = _steps(tangents, leaves, outputs)
+    tangents, (block, passes, outputs, held) = chosen(tangents, n1, None if same else n2, batch)
+    features, contract = _steps(tangents, leaves, outputs, passes)
     if held or block >= max(n1, n2):
         f = features(x1)
         g = f if same else features(x2)
@@ -93,8 +112,8 @@ def kernel_matrix(tangents: Tangents, leaves, x1, x2, batch: int | None):
     return lax.scan(row, result, starts1)[0]
 
 
-def _steps(tangents, leaves, outputs):
-    """Features of a block and the contraction of two, with this many outputs at a time."""
+def _steps(tangents, leaves, outputs, passes):
+    """Features of a block and the contraction of two, with this many outputs and examples per pass at a time."""
     k = tangents.outputs
     shape = tangents.program.shape(tangents.program.output)
     dtype = tangents.program.avals[tangents.program.output].dtype
@@ -102,11 +121,12 @@ def _steps(tangents, leaves, outputs):
         return (lambda x: x), cpu_ready(lambda a, b: forward_contract(tangents, leaves, a, b))
     if outputs == k:
         basis = jnp.eye(k, dtype=dtype).reshape(k, *shape)
-        return cpu_ready(lambda x: tangents.features(leaves, x, basis)), cpu_ready(tangents.contract)
+        made = cpu_ready(lambda x: tangents.features(leaves, x, basis))
+        return (lambda x: each(made, x, passes)), cpu_ready(tangents.contract)
 
     @cpu_ready
     def ready(a, b, basis):
-        return tangents.contract(*(tangents.features(leaves, x, basis) for x in (a, b)))
+        return tangents.contract(*(each(lambda x: tangents.features(leaves, x, basis), x, passes) for x in (a, b)))
 
     def contract(a, b):
         def some(total, start):

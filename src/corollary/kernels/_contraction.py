@@ -6,7 +6,7 @@ the Gram form, which never makes a Jacobian; or the sum over $p$ is carried out 
 product afterwards. Few positions and large weights ask for the first, many positions and small weights for the second.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 
 import jax
@@ -53,14 +53,24 @@ def plan_weight(program: Program, uses, n1: int, n2: int | None, outputs: int, t
     return Weight(tuple(uses), shape, counted, bias or gram <= jacobian)
 
 
-def floats(weight: Weight, outputs: int) -> int:
-    """How many numbers per example are held for a weight while its tile is computed."""
+def factor_floats(weight: Weight, outputs: int) -> int:
+    """How many numbers per example the factors of a weight's Jacobian have."""
     groups, rows, columns = weight.shape
-    held = 0
+    made = 0
     for (turned, lookup), p in weight.positions.items():
         inside, outside = (columns, rows) if turned else (rows, columns)
-        held += groups * p * ((0 if lookup else inside) + outputs * outside)
-    return held + (0 if weight.gram else outputs * _size(weight))
+        made += groups * p * ((0 if lookup else inside) + outputs * outside)
+    return made
+
+
+def kept_floats(weight: Weight, outputs: int) -> int:
+    """How many numbers per example its features have: factors, or the Jacobian."""
+    return factor_floats(weight, outputs) if weight.gram else outputs * _size(weight)
+
+
+def leaner(weight: Weight, outputs: int) -> Weight:
+    """In the form with fewer numbers per example."""
+    return replace(weight, gram=factor_floats(weight, outputs) <= outputs * _size(weight))
 
 
 def pair_floats(weight: Weight, outputs: int, trace: bool) -> int:

@@ -4,7 +4,7 @@ One reverse pass per example and output gives the derivatives by everything that
 result of each use of a matched weight, and by each leaf that is differentiated as a whole.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import jax
 import jax.numpy as jnp
@@ -29,15 +29,20 @@ class Tangents:
     forward: bool
     dtype: np.dtype
 
-    def bytes(self) -> tuple[int, int]:
-        """Workspace per example with all outputs, and per pair of examples."""
+    def bytes(self) -> tuple[int, int, int]:
+        """What a pass with all outputs makes of an example, what is kept of it, and workspace per pair of examples."""
         program, k = self.program, self.outputs
         own = depends(program, program.inputs)
         sizes = [program.size(s) for step in program.steps for s in step.outs if s in own] or [0]
-        held = sum(contraction.floats(w, k) for w in self.weights) + k * sum(map(program.size, self.whole))
+        made = sum(sizes) + 2 * k * max(sizes) + sum(contraction.factor_floats(w, k) for w in self.weights)
+        kept = sum(contraction.kept_floats(w, k) for w in self.weights) + k * sum(map(program.size, self.whole))
         pair = max([contraction.pair_floats(w, k, self.traced) for w in self.weights], default=0)
         item = self.dtype.itemsize
-        return item * (sum(sizes) + 2 * k * max(sizes) + held), item * (pair + (1 if self.traced else k**2))
+        return item * made, item * kept, item * (pair + (1 if self.traced else k**2))
+
+    def leaner(self) -> "Tangents":
+        """The same with every weight in the form that keeps less of an example, whatever it costs."""
+        return replace(self, weights=tuple(contraction.leaner(w, self.outputs) for w in self.weights))
 
     def features(self, leaves, inputs, basis):
         """For the examples in the first axis of `inputs` and the output cotangents `basis`."""

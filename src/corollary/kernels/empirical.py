@@ -42,8 +42,8 @@ def empirical_ntk(
     axis. Derivatives are taken by the network's parameters, or by those that `trainable` selects. `x2` None stands for
     `x1`. The result is (n1, n2), or, with `trace=False`, (n1, n2, k, k) for all pairs of outputs.
 
-    The matrix is computed in blocks of `batch_size` examples (chosen to need about 1 GiB, or an eighth of an
-    accelerator's memory, beside the result) and, outside `jit`, its rows are distributed over `devices` (default: all
+    The matrix is computed in blocks of `batch_size` examples (chosen to need an eighth of the device's memory
+    beside the result) and, outside `jit`, its rows are distributed over `devices` (default: all
     local ones). The first call for given shapes compiles; networks that differ in their numbers alone share it.
 
     >>> empirical_ntk(network, x).shape

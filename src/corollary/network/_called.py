@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from corollary.network.apart import first_line
+from corollary._text import first_line
 
 
 def called(function, x, **mode):

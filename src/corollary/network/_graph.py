@@ -103,6 +103,12 @@ def take_off_probabilities(model, output=None) -> str | None:
     return " and ".join(taken)
 
 
+def gives_probabilities(model, output) -> bool:
+    """Whether an output is computed by a softmax or sigmoid, which round to a part of 1, however small it is."""
+    last = _producer(model, output)
+    return last is not None and last.op_type in ("Softmax", "Sigmoid")
+
+
 def _producer(model, value):
     return next((node for node in model.graph.node if value in node.output), None)
 

@@ -13,7 +13,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from corollary.network.apart import first_line
+from corollary._text import first_line
 from corollary.network.network import Network
 
 
@@ -73,7 +73,8 @@ def _function(graph, entries, one, shape):
 
 def _recomputed(graph, entries, one, shape):
     """The outputs of a batch, batch normalisation by its own statistics; None if the module has none of that."""
-    from corollary.network._aten.layers import EXAMPLES, by_the_batch
+    from corollary._engine.operators.normalisation import EXAMPLES
+    from corollary.network._aten.layers import by_the_batch
 
     graph = by_the_batch(graph)
     if graph is None:

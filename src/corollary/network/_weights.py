@@ -54,9 +54,11 @@ def stored(graph: Graph, taken: frozenset = frozenset()) -> Graph:
             node, held = _linear(node)
             tensors |= held
             nodes.append(node)
-        else:
+        elif any(isinstance(value, Graph) for value in node.attributes.values()):
             node, held = _lifted(node, taken | tensors.keys())
             tensors |= held
+            nodes.append(node)
+        else:
             nodes.append(node)
     return graph._replace(nodes=tuple(nodes), tensors=tensors)
 

@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from corollary._text import first_line
 from corollary._validate import concrete
 from corollary.network.network import Network
 
@@ -70,13 +71,6 @@ def require_mean(loss, network, few, *, apart: bool = True) -> None:
             "batch statistics. Freeze the statistics (inference mode); curvature can also be taken with every batch's "
             "own (statistics='recomputed')."
         )
-
-
-def first_line(error: Exception) -> str:
-    """The beginning of another library's message: the rest is advice to its own developers."""
-    text = next((line.strip().rstrip(".") for line in str(error).splitlines() if line.strip()), "")
-    text = text if len(text) <= 200 else text[:197] + "..."
-    return f"{type(error).__name__}: {text}" if text else type(error).__name__
 
 
 def kind(out) -> str:

@@ -6,30 +6,31 @@ from collections import ChainMap, Counter
 from dataclasses import replace
 from typing import NamedTuple
 
-from corollary.network.apart import first_line
-from corollary.onnx import _functions
+from corollary._text import first_line
+from corollary.onnx import _functions, _operators, _sizes  # noqa: F401 - the operators enter themselves into the table
 from corollary.onnx._model import Model
-from corollary.onnx._operators import FAMILIES  # noqa: F401 - they enter themselves into the table
 from corollary.onnx._table import Graph, Node, OnnxError, Reference, find
 
 
 class Context(NamedTuple):
-    """What holds everywhere in a graph: the model's functions, and the attributes of the function that is running."""
+    """What holds everywhere in a graph: the model's functions, the attributes of the one that is running, handlers."""
 
     functions: dict
     attributes: dict
+    instead: dict
 
 
-def function_of(model: Model, outputs: tuple[str, ...] | None = None):
+def function_of(model: Model, outputs: tuple[str, ...] | None = None, instead: dict | None = None):
     """`graph(tensors, inputs)`, the list of the outputs: any values of the graph by name, its own by default.
 
-    `tensors` replaces initialisers of the same name, for instance by arrays that are differentiated.
+    `tensors` replaces initialisers of the same name, for instance by arrays that are differentiated; `instead` has
+    handlers of operators of ONNX by name that replace those of the table.
     """
     graph = model.graph
     outputs = graph.outputs if outputs is None else outputs
     nodes = needed(graph.nodes, outputs)
     refuse_missing(nodes, model.functions)
-    context = Context(model.functions, {})
+    context = Context(model.functions, {}, instead or {})
 
     def run(tensors, inputs):
         values = ChainMap({}, inputs, tensors, graph.tensors)
@@ -72,14 +73,18 @@ def call(node: Node, inputs, values, context) -> tuple:
     node = replace(node, attributes=attributes, subgraph=subgraph)
     function = context.functions.get((node.domain, node.op, ""))
     handler = None if function else find(node.domain, node.op, node.version)
+    handler = handler if node.domain or node.op not in context.instead else context.instead[node.op]
     try:
         if handler is not None:
+            _sizes.require_room(node, handler, inputs)
             result = handler(node, *inputs)
-            return result if isinstance(result, tuple) else (result,)
+            outputs = result if isinstance(result, tuple) else (result,)
+            _sizes.held(node, inputs, outputs)
+            return outputs
         body = _functions.local(function) if function else _functions.of_schema(node, inputs)
         attributes = {**body.attributes, **node.attributes}
         inner = ChainMap(dict(zip(body.inputs, [*inputs, *[None] * len(body.inputs)], strict=False)))
-        evaluate(body.nodes, inner, Context(context.functions, attributes))
+        evaluate(body.nodes, inner, context._replace(attributes=attributes))
         return tuple(inner.get(name) for name in body.outputs)  # a body may leave out what is not asked for
     except OnnxError:
         raise
@@ -89,7 +94,7 @@ def call(node: Node, inputs, values, context) -> tuple:
 
 def evaluated(node: Node, inputs) -> tuple:
     """The outputs of one node by itself."""
-    return call(node, inputs, ChainMap(), Context({}, {}))
+    return call(node, inputs, ChainMap(), Context({}, {}, {}))
 
 
 def resolved(attributes: dict, of_function: dict) -> dict:
@@ -125,15 +130,22 @@ def refuse_missing(nodes, functions) -> None:
         raise OnnxError(f"the ONNX graph has operators that are not supported: {names}.")
 
 
-def missing_of(nodes, functions):
+def every(nodes, functions):
+    """The nodes, those of graphs inside them, and in place of a model's own functions the nodes of these."""
     for node in nodes:
         for value in node.attributes.values():
             if isinstance(value, Graph):
-                yield from missing_of(value.nodes, functions)
+                yield from every(value.nodes, functions)
         local = functions.get((node.domain, node.op, ""))
-        if local is not None:
-            yield from missing_of(_functions.local(local).nodes, functions)
-        elif find(node.domain, node.op, node.version) is None:
+        if local is None:
+            yield node
+        else:
+            yield from every(_functions.local(local).nodes, functions)
+
+
+def missing_of(nodes, functions):
+    for node in every(nodes, functions):
+        if find(node.domain, node.op, node.version) is None:
             body = _functions.known_body(node)
             if body is None:
                 yield node.op if not node.domain else f"{node.domain}.{node.op}"

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import os
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
-from corollary.network.apart import first_line
+from corollary._text import first_line
 from corollary.onnx._table import Graph, Node, OnnxError, Reference
 
 VERSIONS = (6, 28)  # of ONNX's own operator set
-QUANTISED = ("QuantizeLinear", "DequantizeLinear", "DynamicQuantizeLinear", "MatMulInteger", "ConvInteger")
+QUANTISED = (
+    *("QuantizeLinear", "DequantizeLinear", "DynamicQuantizeLinear", "MatMulInteger", "ConvInteger"),
+    "DynamicQuantizeLSTM",
+)
 
 
 class Model(NamedTuple):
@@ -34,7 +39,7 @@ def load(source):
     if isinstance(source, bytes | bytearray):
         return _parsed("what was given", lambda: onnx.load_model_from_string(bytes(source)), onnx)
     path = Path(source)
-    if not path.is_file():
+    if not os.path.isfile(path):
         raise OnnxError(f"{path} is not a file.")
     model = _parsed(str(path), lambda: onnx.load(path, load_external_data=False), onnx)
     missing = sorted({name for name in _external(model) if not (path.parent / name).is_file()})
@@ -142,8 +147,7 @@ def read_node(proto, versions) -> Node:
     """A NodeProto with its attributes as Python values, those left out at ONNX's default."""
     domain = _domain(proto.domain)
     version = versions.get(domain, 1)
-    attributes = defaults(domain, proto.op_type, version)
-    attributes |= {a.name: attribute(a, versions) for a in proto.attribute}
+    attributes = defaults(domain, proto.op_type, version) | {a.name: attribute(a, versions) for a in proto.attribute}
     return Node(proto.op_type, domain, version, proto.name, tuple(proto.input), tuple(proto.output), attributes)
 
 
@@ -157,7 +161,9 @@ def schema_of(domain: str, op: str, version: int):
         return None
 
 
+@cache
 def defaults(domain: str, op: str, version: int) -> dict:
+    """The attributes that are left out, as ONNX's definition has them; the dictionary is not to be changed."""
     schema = schema_of(domain, op, version)
     given = schema.attributes.items() if schema else ()
     return {name: attribute(a.default_value, {}) for name, a in given if a.default_value.type}

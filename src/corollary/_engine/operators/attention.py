@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
@@ -17,7 +18,9 @@ def attend(query, key, value, mask=None, *, causal=False, offset=0, scale=None, 
     `causal` lets query i see the keys up to i + `offset`. A query that sees no key gets zeros.
     """
     key, value = (_repeated(a, query.shape[-3]) if a.ndim > 2 else a for a in (key, value))
-    return probabilities(masked(scores(query, key, scale, softcap), mask, causal, offset)) @ value
+    found = masked(scores(query, key, scale, softcap), mask, causal, offset)
+    sees_one = mask is None and (not causal or offset >= 0)
+    return (jax.nn.softmax(found) if sees_one else probabilities(found)) @ value
 
 
 def scores(query, key, scale=None, softcap=None):

@@ -1,4 +1,4 @@
-"""Normalisation: by stored statistics, or by those of each example over groups of channels or over the last axes."""
+"""Normalisation: by statistics of channels, or by those of each example over groups of them or over the last axes."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from jax import lax
 
 from corollary._engine.operators.convolution import per_channel
 
+EXAMPLES = "examples"  # the axis of a batch that a network is mapped over, where examples see each other
+
 
 def batch_norm(x, mean, variance, scale=None, bias=None, eps=1e-5):
     """Normalisation of each channel by statistics that were stored in training."""
@@ -14,6 +16,13 @@ def batch_norm(x, mean, variance, scale=None, bias=None, eps=1e-5):
     factor = factor if scale is None else factor * scale
     y = (x - per_channel(mean, x.ndim)) * per_channel(factor, x.ndim)
     return y if bias is None else y + per_channel(bias, x.ndim)
+
+
+def batch_statistics(x, axes):
+    """Mean and variance over `axes`, and over all examples of the axis `EXAMPLES` that the program is mapped over."""
+    mean = lax.pmean(jnp.mean(x, axes, keepdims=True), EXAMPLES)
+    variance = lax.pmean(jnp.mean(jnp.square(x - mean), axes), EXAMPLES)
+    return jnp.squeeze(mean, axes), variance
 
 
 def group_norm(x, groups, scale=None, bias=None, eps=1e-5):

@@ -20,11 +20,11 @@ from corollary.evidence import (
 )
 from corollary.generalization import (
     Planted,
+    broken_line,
     interpolating_polynomial,
     nadaraya_watson,
     nearest_neighbour,
     overfitting,
-    piecewise_linear,
     singular_kernel,
 )
 
@@ -42,8 +42,8 @@ def _average(data, key):
     return nadaraya_watson(*data, singular_kernel(0.4, 0.5 * data[0].shape[0] ** -0.2))
 
 
-def _broken_line(data, key):
-    return piecewise_linear(*data)
+def _line(data, key):
+    return broken_line(*data)
 
 
 def _neighbour(data, key):
@@ -72,7 +72,7 @@ def three_kinds(key, *, sigma: Positive = 0.5, runs: Count = 60, n: Size = 300):
     sizes = (100, 200, 400, 800)
     common = {"truth": _wave, "inputs": _inside, "runs": runs, "tests": 200}
     benign = overfitting(_average, draw, sizes, key=keys[0], **common)
-    line = overfitting(_broken_line, draw, sizes, key=keys[1], **common)
+    line = overfitting(_line, draw, sizes, key=keys[1], **common)
     neighbour = overfitting(_neighbour, draw, sizes, key=keys[2], **common)
     wild = overfitting(_polynomial, draw, (8, 12, 16, 24, 32), key=keys[3], **common)
 
@@ -87,7 +87,7 @@ def three_kinds(key, *, sigma: Positive = 0.5, runs: Count = 60, n: Size = 300):
             x_key, noise_key = jax.random.split(key)
             x, noise = jnp.sort(jax.random.uniform(x_key, (n,))), jax.random.normal(noise_key, (n,))
             middle = lambda k: (jnp.arange(k) + 0.5) / k  # noqa: E731
-            return price(piecewise_linear(x, noise), x, middle(8)), price(nearest_neighbour(x, noise), x, middle(2))
+            return price(broken_line(x, noise), x, middle(8)), price(nearest_neighbour(x, noise), x, middle(2))
 
         return jax.lax.map(one, keys)
 

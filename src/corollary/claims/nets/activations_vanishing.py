@@ -171,7 +171,7 @@ def lower_layers(key, *, networks: Size = 8, most: Annotated[int, Range(6, 40)] 
 
 
 @claim(rows=("M08.08",))
-def saturation(key, *, points: Size = 400, networks: Size = 32):
+def saturation(key, *, points: Size = 400, networks: Size = 2048):
     r"""The slope of the logistic function vanishes exponentially, so that large inputs stop the gradient.
 
     $S'(z)=S(z)(1-S(z))=\frac{e^{-|z|}}{(1+e^{-|z|})^2}$, so $\frac14e^{-|z|}\le S'(z)\le e^{-|z|}$, and the upper bound
@@ -179,7 +179,8 @@ def saturation(key, *, points: Size = 400, networks: Size = 32):
     to nothing, while ever more units are saturated. A rectified unit has slope one however large its input.
     """
     z = jnp.linspace(-30.0, 30.0, points)
-    scales = 2.0 ** jnp.arange(3, 12)
+    # at the largest scale some fifty of all the units are not saturated: enough for a mean to be known to a sixth
+    scales = 2.0 ** jnp.arange(3, 11)
 
     @jax.jit
     def measure(key):

@@ -30,20 +30,34 @@ class Closures:
         self._below: dict[str, list[str]] = {}  # package -> its direct modules
         for module in tables:
             self._below.setdefault(module.rpartition(".")[0], []).append(module)
-        self.edges = cache(self._edges)
+        self.edges, self.constructor = cache(self._edges), cache(self._constructor)
         self._effects_seen = cache(self._find_effects)
         self._registered: dict[Unit, set[Unit]] = {}
         self._registered = self._find_registered()
         self.edges.cache_clear()
+        self.constructor.cache_clear()
 
     def closure(self, roots: Iterable[Unit]) -> set[Unit]:
-        """Every unit that the roots reach, themselves included."""
-        seen, open_ = set(), list(roots)
+        """Every unit that the roots reach, themselves included.
+
+        A class method of a class that is reached counts where something that is reached names it.
+        """
+        seen: set[Unit] = set()
+        named: set[str] = set()
+        waiting: set[tuple[Unit, str]] = set()
+        open_ = list(roots)
         while open_:
             unit = open_.pop()
             if unit not in seen:
                 seen.add(unit)
                 open_ += self.edges(unit)[0] - seen
+                record = None if unit[1] == "*" else self._record(unit)
+                named.update(record["attributes"] if record else ())
+                waiting.update((unit, name) for name in (record["constructors"] if record else ()))
+            if not open_:
+                ready = {(owner, name) for owner, name in waiting if name in named}
+                waiting -= ready
+                open_ += set().union(*(self.constructor(*each) for each in ready)) - seen
         return seen
 
     def version(self, roots: Iterable[Unit]) -> str:
@@ -73,11 +87,20 @@ class Closures:
         found: set[Unit] = set(self._registered.get(unit, ())) | self._effects_seen(module)
         data = self.tables[module].get("data")
         foreign: set[str] = {f"data={data}"} if data else set()
-        for chain in self._record(unit)["reads"]:
+        record = self._record(unit)
+        for chain in record["reads"]:
             units, others = self._resolve(module, chain)
             found |= units
             foreign |= others
+        for chain in {chain for reads in record["constructors"].values() for chain in reads}:
+            foreign |= self._resolve(module, chain)[1]
         return frozenset(found - {unit, *_MARKS}), " ".join(sorted(foreign))
+
+    def _constructor(self, unit: Unit, name: str) -> frozenset[Unit]:
+        """The units that a class method reads."""
+        chains = self._record(unit)["constructors"][name]
+        found = set().union(*(self._resolve(unit[0], chain)[0] for chain in chains))
+        return frozenset(found - {unit, *_MARKS})
 
     def _everything(self, module: str) -> set[Unit]:
         """A module as a value: all its names, all it imports, and all modules of a package."""

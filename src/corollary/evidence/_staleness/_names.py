@@ -19,11 +19,17 @@ _CHANGES |= {"register", "remove", "setdefault", "update"}
 
 
 class Reader(ast.NodeVisitor):
-    """Collects what statements read (`reads`), and the names of the module that they change (`changes`)."""
+    """Collects what statements read (`reads`), and the names of the module that they change (`changes`).
+
+    What a `@classmethod` of a class reads stands apart, in `constructors`, under its name: unlike other methods it runs
+    only where somebody names it, and all names after a dot are in `attributes`.
+    """
 
     def __init__(self, package: str):
         self.package = package  # against which relative imports are read
         self.reads: set[str] = set()
+        self.constructors: dict[str, set[str]] = {}
+        self.attributes: set[str] = set()
         self.changes: set[str] = set()
         self.scopes: list[dict[str, str | None]] = []  # name -> where a local import takes it from, None for a value
 
@@ -56,6 +62,7 @@ class Reader(ast.NodeVisitor):
             self.changes.add(found)  # declared global, for it would be local otherwise
 
     def visit_Attribute(self, node: ast.Attribute) -> None:
+        self.attributes |= {n.attr for n in ast.walk(node) if isinstance(n, ast.Attribute)}
         found = self.chain(node)
         if found is not None:
             self.reads.add(found)
@@ -74,6 +81,8 @@ class Reader(ast.NodeVisitor):
         self.generic_visit(node)
 
     def visit_Call(self, node: ast.Call) -> None:
+        if isinstance(node.func, ast.Name) and node.func.id == "getattr":
+            self.attributes |= {a.value for a in node.args if isinstance(a, ast.Constant) and isinstance(a.value, str)}
         if isinstance(node.func, ast.Attribute) and node.func.attr in _CHANGES:
             changed = node.func.value
             while isinstance(changed, ast.Subscript | ast.Call):  # table[key].append, table.setdefault(key, []).append
@@ -121,10 +130,13 @@ class Reader(ast.NodeVisitor):
             self.visit(part)
         own = {name: MAYBE if source is None else source for name, source in bound(node.body, self.package).items()}
         for statement in node.body:
-            inner = isinstance(statement, Function)
+            inner, reads = isinstance(statement, Function), self.reads
+            if inner and not self.scopes and any(_is_classmethod(d) for d in statement.decorator_list):
+                self.reads = self.constructors.setdefault(statement.name, set())
             self.scopes.append({} if inner else own)
             self.visit(statement)
             self.scopes.pop()
+            self.reads = reads
 
     def _comprehension(self, node) -> None:
         self.visit(node.generators[0].iter)  # in the scope around
@@ -142,6 +154,10 @@ class Reader(ast.NodeVisitor):
         self.scopes.pop()
 
     visit_ListComp = visit_SetComp = visit_DictComp = visit_GeneratorExp = _comprehension
+
+
+def _is_classmethod(decorator: ast.expr) -> bool:
+    return isinstance(decorator, ast.Name) and decorator.id == "classmethod"
 
 
 def bound(body: list, package: str) -> dict[str, str | None]:

@@ -57,7 +57,8 @@ def _record(statements: list[ast.stmt], home: str) -> dict:
     """What the statements of one name say: a digest, the chains they read and change, and the lines they stand on.
 
     `calls` are the functions that run when the module is imported: decorators, and the calls in a value. `alias` is the
-    chain that the name stands for, `hook` whether a class hears of its subclasses.
+    chain that the name stands for, `hook` whether a class hears of its subclasses. `constructors` are what the class
+    methods of a class read, `attributes` all names after a dot.
     """
     reader = Reader(home)
     calls: set[str] = set()
@@ -83,6 +84,8 @@ def _record(statements: list[ast.stmt], home: str) -> dict:
         "kind": kind,
         "digest": digest(statements),
         "reads": sorted(reader.reads),
+        "constructors": {name: sorted(reads) for name, reads in reader.constructors.items()},
+        "attributes": sorted(reader.attributes),
         "changes": sorted(reader.changes),
         "calls": sorted(calls),
         "lines": [_lines(s) for s in statements],

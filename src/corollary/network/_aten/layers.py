@@ -139,14 +139,9 @@ def batch_norm_of_itself(input, weight, bias, training, momentum, eps):
     return normalisation.batch_norm(input, mean, variance, weight, bias, eps), mean, lax.rsqrt(variance + eps)
 
 
-EXAMPLES = "examples"  # the axis of a batch that a graph is mapped over, where examples see each other
-
-
 def batch_norm_by_the_batch(input, weight, bias, running_mean, running_var, momentum, eps):
     """The same layer by the statistics of all examples that it is mapped over, as it is in training."""
-    axes = (0, *range(2, input.ndim))
-    mean = lax.pmean(jnp.mean(input, axes), EXAMPLES)
-    variance = lax.pmean(jnp.mean(jnp.square(input - convolution.per_channel(mean, input.ndim)), axes), EXAMPLES)
+    mean, variance = normalisation.batch_statistics(input, (0, *range(2, input.ndim)))
     out = normalisation.batch_norm(input, mean, variance, weight, bias, eps)
     none = jnp.zeros(0, input.dtype)
     return out, none, none

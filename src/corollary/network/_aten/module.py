@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from corollary._text import first_line
 from corollary.network._aten.export import named
-from corollary.network.apart import first_line
 
 FEW = 3
 
@@ -93,7 +93,7 @@ class Calls(NamedTuple):
 
 def tried(torch, module, one: dict) -> Calls:
     """The module called on a few examples: the one given, with its entries moved on if it takes that, or as it is."""
-    moved = {place: np.stack([np.roll(a, k * max(a.size // FEW, 1)) for k in range(FEW)]) for place, a in one.items()}
+    moved = {place: np.stack([_moved(a, k) for k in range(FEW)]) for place, a in one.items()}
     same = {place: np.stack([a] * FEW) for place, a in one.items()}
     for batch in (moved, same):
         try:
@@ -110,6 +110,13 @@ def tried(torch, module, one: dict) -> Calls:
     except Exception:
         together = None
     return Calls(batch, together, {name: [a[name] for a in apart] for name in apart[0]})
+
+
+def _moved(a, k: int):
+    """Another example like `a`: its entries moved on, or shifted if they are all the same number."""
+    if a.dtype.kind == "f" and (a == a.flat[:1]).all():
+        return (a + k / 2).astype(a.dtype)
+    return np.roll(a, k * max(a.size // FEW, 1))
 
 
 def _outputs(torch, module, batch) -> dict:

@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from corollary.onnx._table import NotStatic, known, operator, static
+from corollary.onnx._table import NotStatic, affordable, known, operator, static
 
 
 @operator("RoiAlign")
@@ -23,6 +23,7 @@ def _roi_align(node, x, rois, batch, shift):
     """Regions as images of one size, each pixel the mean (or maximum) over points inside it."""
     x, rois = jnp.asarray(x), rois * node["spatial_scale"] - shift
     out = node["output_height"], node["output_width"]
+    affordable((*rois.shape[:1], x.shape[1], *(size * max(node["sampling_ratio"], 1) for size in out)), "RoiAlign")
 
     def one(roi, image, counts):
         left, top, right, bottom = roi

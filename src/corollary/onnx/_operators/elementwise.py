@@ -62,7 +62,8 @@ def div(node, x, y):
     x, y = aligned(node, x, y)
     xp = namespace(x, y)
     if is_float(x):
-        return xp.divide(x, y)
+        with np.errstate(divide="ignore", invalid="ignore"):  # a graph may choose another value where y is 0
+            return xp.divide(x, y)
     if xp is jnp:
         return jax.lax.div(*jnp.broadcast_arrays(x, y))
     y = y.astype(x.dtype)

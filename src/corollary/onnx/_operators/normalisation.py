@@ -22,6 +22,12 @@ def batch_normalization(node, x, scale, bias, mean, variance):
     return normalisation.batch_norm(x, mean, variance, scale, bias, node["epsilon"])
 
 
+def by_the_batch(node, x, scale, bias, *stored):
+    """Batch normalisation by the statistics of all examples that a graph is mapped over, as it is in training."""
+    axes = (0,) if node["spatial"] == 0 else (0, *range(2, x.ndim))
+    return batch_normalization(node, x, scale, bias, *normalisation.batch_statistics(x, axes))
+
+
 @operator("InstanceNormalization")
 def instance_normalization(node, x, scale, bias):
     return normalisation.instance_norm(x, scale, bias, node["epsilon"])

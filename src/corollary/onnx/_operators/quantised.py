@@ -12,6 +12,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from corollary.onnx._model import defaults
+from corollary.onnx._operators import recurrent
 from corollary.onnx._operators.casting import small
 from corollary.onnx._table import find, floating, namespace, operator
 
@@ -130,3 +132,19 @@ def qlinear_conv(node, x, x_scale, x_zero, w, w_scale, w_zero, y_scale, y_zero, 
     bias = None if bias is None else floating(bias) * x_scale.reshape(()) * w_scale.reshape(-1)
     y = convolution(node, x, dequantise(w, per_output(w_scale, w), per_output(w_zero, w)), bias)
     return quantise(y, y_scale.reshape(()), y_zero.reshape(()), y_zero.dtype)
+
+
+@operator("DynamicQuantizeLSTM", domain="com.microsoft")
+def dynamic_quantize_lstm(
+    node, x, w, r, bias=None, lengths=None, start=None, cell=None, peepholes=None, *scales_and_zeros
+):
+    """An LSTM of quantised weights, transposed; its inputs and states are not rounded here, as onnxruntime does."""
+
+    def weights(value, scale, zero):
+        scale, zero = (floating(a).reshape(value.shape[0], 1, -1) for a in (scale, zero))
+        return dequantise(value, scale, zero).swapaxes(1, 2)
+
+    w_scale, w_zero, r_scale, r_zero = scales_and_zeros
+    node = replace(node, op="LSTM", attributes={**defaults("", "LSTM", 14), **node.attributes})
+    w, r = weights(w, w_scale, w_zero), weights(r, r_scale, r_zero)
+    return recurrent.lstm(node, x, w, r, bias, lengths, start, cell, peepholes)

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from corollary._engine.operators import interpolation, sampling
-from corollary.onnx._table import integers, operator, static
+from corollary.onnx._table import affordable, integers, operator, static
 
 
 @operator("Upsample", since=7)
@@ -28,7 +28,9 @@ def resize_by_scales(node, x, scales):
 
 def _scaled(node, x, scales):
     """As it was before version 11: coordinates are divided by the scale, and the nearest one is the one before."""
-    for axis, scale in enumerate(float(s) for s in np.ravel(scales)):
+    scales = [float(s) for s in np.ravel(scales)]
+    affordable([math.floor(n * scale) for n, scale in zip(x.shape, scales, strict=False)], node.op)
+    for axis, scale in enumerate(scales):
         size = math.floor(x.shape[axis] * scale)
         if node["mode"] == "nearest":
             at = interpolation.coordinates("asymmetric", x.shape[axis], size, scale, dtype=np.float32)
@@ -48,7 +50,10 @@ def resize(node, x, roi=None, scales=None, sizes=None):
         ends = np.ravel(static(roi, "the region of Resize")).astype(float)
         rois = list(zip(ends[: len(axes)], ends[len(axes) :], strict=True))
     outside = np.zeros((1,) * x.ndim, bool)
-    for axis, part, (scale, size) in zip(axes, rois, _targets(node, x, axes, rois, scales, sizes), strict=True):
+    targets = _targets(node, x, axes, rois, scales, sizes)
+    lengths = dict(zip(axes, (size for _, size in targets), strict=True))
+    affordable([lengths.get(axis, n) for axis, n in enumerate(x.shape)], "Resize")
+    for axis, part, (scale, size) in zip(axes, rois, targets, strict=True):
         length = x.shape[axis]
         if size == length and scale == 1 and mode != "tf_crop_and_resize":
             continue
@@ -98,4 +103,5 @@ def grid_sample(node, x, grid):
 
 @operator("AffineGrid")
 def affine_grid(node, theta, size):
-    return sampling.affine_grid(theta, integers(size, "the size of AffineGrid")[2:], bool(node["align_corners"]))
+    size = affordable(integers(size, "the size of AffineGrid"), "AffineGrid")
+    return sampling.affine_grid(theta, size[2:], bool(node["align_corners"]))

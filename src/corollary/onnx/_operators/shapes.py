@@ -145,12 +145,15 @@ def center_crop_pad(node, x, shape):
             pairs[axis] = (more // 2, more - more // 2)
         else:
             slices[axis] = slice(-more // 2, -more // 2 + length)
+    affordable([max(n, a + n + b) for n, (a, b) in zip(x.shape, pairs, strict=True)], "CenterCropPad")
     return namespace(x).pad(x[tuple(slices)], pairs)
 
 
 @operator("Tile")
 def tile(node, x, repeats):
-    return namespace(x).tile(x, integers(repeats, "the repeats of Tile"))
+    repeats = integers(repeats, "the repeats of Tile")
+    affordable([n * times for n, times in zip(x.shape, repeats, strict=True)], "Tile")
+    return namespace(x).tile(x, repeats)
 
 
 @operator("Expand")
@@ -169,6 +172,8 @@ def constant_of_shape(node, shape):
 @operator("Range")
 def arange(node, start, limit, delta):
     start, limit, delta = (static(v, "the bounds of Range").reshape(()) for v in (start, limit, delta))
+    if not delta or not all(map(np.isfinite, (start, limit, delta))):
+        raise OnnxError(f"Range from {start} to {limit} in steps of {delta} has no end.")
     count = max(int(np.ceil((limit - start) / delta)), 0)
     affordable((count,), "Range")
     return (start + np.arange(count) * delta).astype(start.dtype)

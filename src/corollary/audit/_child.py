@@ -1,0 +1,47 @@
+"""The process that an audit of the command line runs in.
+
+It is told what is asked for, and speaks in messages: "step" with a title at the start of each step; at last "report"
+with the page and with the findings as JSON, or "refused" or "failed" with a sentence.
+"""
+
+import json
+import socket
+from collections.abc import Callable
+
+from corollary.audit._asked import Asked
+from corollary.audit._compile import settle
+from corollary.evidence._errors import UserError, described
+from corollary.evidence._lines import send
+
+MOST = 500  # characters of what others say
+
+
+def work(end: socket.socket) -> None:
+    """Answer the one question that comes."""
+    (fields,) = json.loads(end.makefile("rb").readline())
+    asked = Asked(**fields)
+    settle(asked.network)
+    try:
+        send(end, *answer(asked, lambda title: send(end, "step", title)))
+    except OSError:  # the other end is gone
+        return
+
+
+def answer(asked: Asked, progress: Callable[[str], None]) -> tuple[str, ...]:
+    """The last message: what was found, or a sentence on why there is nothing."""
+    try:
+        from corollary.audit.load import load
+        from corollary.audit.report import html
+        from corollary.audit.run import audit
+
+        progress("Reading the network" if asked.network else "Training a network on the digits")
+        fields = asked._asdict()
+        budget = fields.pop("budget")
+        report = audit(load(**fields), budget=budget, progress=progress)
+        return "report", html(report), json.dumps(report.as_dict(), default=str)
+    except UserError as error:
+        return "refused", str(error)
+    except MemoryError:
+        return "failed", "There is not enough memory for this (MemoryError)."
+    except BaseException as error:  # of a user's own code, or of a network that nobody thought of
+        return "failed", f"The audit stopped: {described(error).splitlines()[0][:MOST]}"
