@@ -99,6 +99,43 @@ def test_a_loop_of_a_known_number_of_steps(steps):
     assert ("scan" in str(jax.make_jaxpr(lambda x: run(x)[0])(X))) == (steps > 8)
 
 
+@pytest.mark.parametrize("steps", [0, 3, 12])
+def test_a_loop_that_counts_its_own_steps(steps):
+    """As recurrent layers are exported: the end is known while tracing, and a long loop is one scan."""
+    net = model(
+        "(float[2,3] x, int64 n) => (float[2,3] y, float[k,2,3] all) { z = Constant <value_int = 0> () t = Less(z, n) "
+        "last, y, all = Loop (, t, z, x) <body = b (int64 i, bool go, int64 k, float[2,3] s) => "
+        "(bool on, int64 next, float[2,3] u, float[2,3] v) { one = Constant <value_int = 1> () next = Add(k, one) "
+        "on = Less(next, n) f = Cast <to = 1> (k) w = Add(s, f) h = Constant <value_float = 0.5> () "
+        "u = Mul(w, h) v = Identity(u) }> }"
+    )
+    state, states = X, []
+    for i in range(steps):
+        state = (state + i) / 2
+        states.append(state)
+
+    def run(x):
+        return corollary.onnx.run(net, {"x": x, "n": np.asarray(steps)})
+
+    y, collected = jax.jit(run)(X)
+    np.testing.assert_allclose(y, state, rtol=1e-6)
+    np.testing.assert_allclose(collected, np.stack(states) if steps else np.zeros((0, 2, 3)), rtol=1e-6)
+    assert ("scan" in str(jax.make_jaxpr(lambda x: run(x)[0])(X))) == (steps > 8)
+
+
+@pytest.mark.parametrize("condition", ["", "t"])
+def test_a_loop_without_an_end_is_refused(condition):
+    net = model(
+        "(float[2,3] x) => (float[2,3] y) { t = Constant <value = bool {1}> () "
+        f"y = Loop (, {condition}, x) <body = b (int64 i, bool go, float[2,3] s) => (bool on, float[2,3] u) "
+        "{ on = Identity(go) u = Add(s, s) }> }"
+    )
+    with pytest.raises(
+        ValueError, match="a Loop of the ONNX graph has no number of steps, and no condition that ends it"
+    ):
+        corollary.onnx.run(net, {"x": X})
+
+
 def test_a_loop_that_ends_when_its_values_say_so():
     net = model(
         "(float[2,3] x, float limit) => (float[2,3] y) { n = Constant <value_int = 1000> () "

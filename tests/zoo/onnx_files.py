@@ -132,6 +132,10 @@ def hebrew():
     return {"input_1": RNG.integers(1, 40, (EXAMPLES, 12)).astype(np.float32)}
 
 
+def noise(name, *shape):
+    return lambda: {name: RNG.normal(size=(EXAMPLES, *shape)).astype(np.float32)}
+
+
 OCR = "rapidocr_onnxruntime/models"
 VOICE = "silero_vad/data/silero_vad"
 FILES = [
@@ -164,4 +168,7 @@ FILES = [
         "p2o.pd_op.add.4.0",
         "cross_entropy",
     ),
+    File("speechmos/dnsmos_models/sig.onnx", noise("input_1", 901, 161), "Identity:0", "squared"),
+    File("livekit/wakeword/resources/embedding_model.onnx", noise("input_1", 76, 32, 1), "conv2d_19", "squared"),
+    File("nudenet/320n.onnx", noise("images", 3, 64, 64), "output0", "squared"),
 ]

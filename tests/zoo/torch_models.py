@@ -65,7 +65,6 @@ TIMM = {
     "mixer_s32_224": (64, {"img_size": 64}),
     "resmlp_12_224": (32, {"img_size": 32}),
     "gmlp_ti16_224": (32, {"img_size": 32}),
-    "convmixer_768_32": (32, {}),
     "cait_xxs24_224": (32, {"img_size": 32, "depth": 4}),
     "xcit_nano_12_p16_224": (32, {"img_size": 32}),
     "pvt_v2_b0": (32, {}),

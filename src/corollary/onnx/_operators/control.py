@@ -39,8 +39,8 @@ def loop(node, count, condition, *state):
 
     if known(count) and (condition is None or known(condition)):
         steps = None if count is None else int(np.asarray(count).reshape(()))
-        if steps is not None and steps > WRITTEN_OUT:
-            compiled = scanned(node, step, steps, condition, state)
+        if steps is None or steps > WRITTEN_OUT:
+            compiled = scanned(step, steps, condition, state)
             if compiled is not None:
                 return compiled
         try:
@@ -73,8 +73,8 @@ def settled(again):
     return again
 
 
-def scanned(node, step, steps, condition, state):
-    """The loop as a scan; None if it may end early, changes shapes, or needs its counter while it is traced."""
+def scanned(step, steps, condition, state):
+    """The loop as a scan; None if it is short, changes shapes, or needs values of its steps while it is traced."""
     if any(not hasattr(value, "shape") for value in state) or (condition is not None and not np.asarray(condition)):
         return None
     ends = []
@@ -89,11 +89,35 @@ def scanned(node, step, steps, condition, state):
         after, _ = jax.eval_shape(body, first, jnp.asarray(0))
     except OnnxError:
         return None
-    never_ends = known(ends[0]) and bool(np.asarray(ends[0]).reshape(()))
-    if not never_ends or [(a.shape, a.dtype) for a in after] != [(b.shape, b.dtype) for b in first]:
+    if [(a.shape, a.dtype) for a in after] != [(b.shape, b.dtype) for b in first]:
         return None
+    never_ends = known(ends[0]) and bool(np.asarray(ends[0]).reshape(()))
+    if steps is None and never_ends:
+        raise OnnxError("a Loop of the ONNX graph has no number of steps, and no condition that ends it.")
+    if steps is None or not never_ends:
+        steps = counted(step, steps, condition, state)
+        if steps is None or steps <= WRITTEN_OUT:
+            return None
     state, more = jax.lax.scan(body, first, jnp.arange(steps))
     return (*state, *more)
+
+
+def counted(step, most, condition, state) -> int | None:
+    """The number of steps until a loop ends by itself; None if only a program that runs can tell."""
+    taken = 0
+
+    def follow():
+        nonlocal taken
+        again, values = condition, list(state)
+        while (most is None or taken < most) and (again is None or bool(np.asarray(settled(again)).reshape(()))):
+            again, values, _ = step(np.asarray(taken, np.int64), np.asarray(True), values)
+            taken += 1
+
+    try:
+        jax.eval_shape(follow)
+    except NotStatic:
+        return None
+    return taken
 
 
 def while_loop(step, count, condition, state):
