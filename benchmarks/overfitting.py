@@ -10,12 +10,12 @@ import jax.numpy as jnp
 
 from corollary.generalization import (
     Planted,
+    broken_line,
     chebyshev_nodes,
     interpolating_polynomial,
     nadaraya_watson,
     nearest_neighbour,
     overfitting,
-    piecewise_linear,
     singular_kernel,
 )
 from corollary.linear import min_norm_interpolant
@@ -71,7 +71,7 @@ def average(data, key):
 
 METHODS = {
     "average with a singular kernel": ("benign", average, uniform, wave, inside, SIZES),
-    "broken line": ("tempered", lambda data, key: piecewise_linear(*data), uniform, wave, inside, SIZES),
+    "broken line": ("tempered", lambda data, key: broken_line(*data), uniform, wave, inside, SIZES),
     "nearest neighbour": ("tempered", lambda data, key: nearest_neighbour(*data), uniform, wave, inside, SIZES),
     "polynomial": ("catastrophic", lambda data, key: interpolating_polynomial(*data), uniform, wave, inside, FEW),
     "polynomial at Chebyshev points": (
