@@ -80,7 +80,7 @@ METHODS = {
         at_chebyshev,
         wave,
         arcsine,
-        (40, 60, 80, 120),
+        (20, 40, 80, 160),
     ),
     "least norm, as many features as points": ("catastrophic", linear, as_many, line, normal, (16, 32, 64, LARGEST)),
 }
@@ -114,5 +114,5 @@ def main(seeds: int, runs: int) -> bool:
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seeds", type=int, default=10)
-    parser.add_argument("--runs", type=int, default=64)
+    parser.add_argument("--runs", type=int, default=128)
     raise SystemExit(not main(**vars(parser.parse_args())))

@@ -92,8 +92,8 @@ def lines(draw):
     for _ in range(draw(st.integers(least, 2))):
         words.append(draw(FILES.get(command, IDS)))
     for _ in range(draw(st.integers(0, 3))):
-        option = draw(st.one_of(st.sampled_from([*known, "--json", "--fresh", "--missing", "--help"]), ODD))
-        words += [option, draw(VALUES)] if option in known else [option]
+        option = draw(st.sampled_from([*known, *known, "--json", "--json", "--fresh", "--missing", "--help", None]))
+        words += [draw(ODD)] if option is None else [option, draw(VALUES)] if option in known else [option]
     return [*command.split(" "), *words]
 
 

@@ -124,7 +124,10 @@ def needed(nodes, outputs) -> tuple[Node, ...]:
 
 def refuse_missing(nodes, functions) -> None:
     """One sentence that names all operators that cannot be run, with the number of their uses."""
-    missing = Counter(missing_of(nodes, functions))
+    try:
+        missing = Counter(missing_of(nodes, functions))
+    except RecursionError:
+        raise OnnxError("the functions of the ONNX graph call themselves, or are nested too deeply.") from None
     if missing:
         names = ", ".join(f"{name} ({n} times)" if n > 1 else name for name, n in sorted(missing.items()))
         raise OnnxError(f"the ONNX graph has operators that are not supported: {names}.")

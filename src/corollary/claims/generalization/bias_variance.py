@@ -217,12 +217,10 @@ def trade_off(key, *, n: Size = 25, highest: Size = 12, sigma: Positive = 0.3, r
         f = jnp.sin(2 * jnp.pi * x)
         clean, spread = deviations(x, f, sigma * jax.random.normal(noise_key, (runs, n)), degrees)
         larger = [
-            deviations((jnp.arange(m) + 0.5) / m, jnp.zeros(m), sigma * jax.random.normal(k, (200, m)), np.array([9]))[
-                1
-            ].mean()
+            deviations((jnp.arange(m) + 0.5) / m, jnp.zeros(m), sigma * jax.random.normal(k, (200, m)), np.array([9]))
             for m, k in zip(sizes, jax.random.split(big_key, len(sizes)), strict=True)
         ]
-        return jnp.mean((clean - f) ** 2, 1), spread, jnp.stack(larger, 1)
+        return jnp.mean((clean - f) ** 2, 1), spread, jnp.concatenate([added for _, added in larger], 1)
 
     bias, spread, larger = (np.asarray(v) for v in measure(key))
     # two rounding errors of a mean of squares below 1

@@ -69,7 +69,7 @@ def three_kinds(key, *, sigma: Positive = 0.5, runs: Count = 60, n: Size = 300):
     def draw(key, n):
         return law.sample(n, key=key)
 
-    sizes = (100, 200, 400, 800)
+    sizes = (100, 300, 900, 2700)
     common = {"truth": _wave, "inputs": _inside, "runs": runs, "tests": 200}
     benign = overfitting(_average, draw, sizes, key=keys[0], **common)
     line = overfitting(_line, draw, sizes, key=keys[1], **common)

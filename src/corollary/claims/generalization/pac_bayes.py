@@ -116,9 +116,11 @@ def all_posteriors_at_once(
     yield at_most("supremum over all Q, against the moment of the prior", supremum["sharp"], square)
     yield frequency_at_most("Theorem 69 with 2(a - b)²", square > moment - np.log(delta), delta)
     yield frequency_at_most("Theorem 5.6.1", supremum["classical"] > np.log(2 * n / delta), delta)
-    yield frequency_at_most("(5.8)", supremum["simple"] > np.log(2 / delta), delta)
+    yield frequency_at_most("bound (5.8)", supremum["simple"] > np.log(2 / delta), delta)
     yield frequency_at_most("Theorem 70", supremum["simple"] > np.log(2 * np.sqrt(n) / delta), delta)
-    yield frequency_at_most("(5.10)", _moment(prior, n / 2 * (risks - losses) ** 2) > np.log(2 / delta), delta)
+    yield frequency_at_most(
+        "moment of the prior (5.10)", _moment(prior, n / 2 * (risks - losses) ** 2) > np.log(2 / delta), delta
+    )
     # where the event of the theorem holds, it holds for posteriors that know the sample
     good = square <= moment - np.log(delta)
     yield at_most("expected loss of three Gibbs posteriors", lost[:, good], allowed[:, good])

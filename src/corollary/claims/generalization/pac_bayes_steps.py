@@ -96,21 +96,23 @@ def jensen_and_markov(key, *, atoms: Size = 12, laws: Size = 300):
         x = jax.random.exponential(value_key, (laws, atoms)) ** 2
         epsilon = jnp.geomspace(0.05, 1.0, 20)
 
-        def tail(x):
-            mean = jnp.sum(q * x, 1)
+        def tail(q, x, epsilon):
             # a value that is the level but for rounding counts as reaching it
-            return jnp.sum(q[:, None] * (x[:, None] >= mean[:, None, None] / epsilon[:, None] * (1 + 1e-12)), -1)
+            return jnp.sum(q * (x >= jnp.sum(q * x) / epsilon * (1 - 1e-12)))
 
+        def tails(x):
+            return jax.vmap(lambda q, x: jax.vmap(lambda e: tail(q, x, e))(epsilon))(q, x)
+
+        # on 0 and 1/ε with the mean 1
+        attained = jax.vmap(lambda e: tail(jnp.stack([1 - e, e]), jnp.stack([0.0, 1 / e]), e))(epsilon)
         signed = x - 0.9 * jnp.sum(q * x, 1, keepdims=True)
-        return convex, sides(lambda a, b: jnp.sqrt(a * b)), tail(x), tail(signed), epsilon
+        return convex, sides(lambda a, b: jnp.sqrt(a * b)), tails(x), tails(signed), attained, epsilon
 
-    convex, (above, below), tail, signed, epsilon = measure(law_key, risk_key, value_key)
+    convex, (above, below), tail, signed, attained, epsilon = measure(law_key, risk_key, value_key)
     for name, (inner, outer) in zip(("kl", "square"), convex, strict=True):
         yield at_most(f"{name} of the means, against the mean", inner, outer)
     allowed = np.broadcast_to(epsilon, tail.shape)
     yield at_most("probability of a value beyond the mean over ε", tail, allowed)
-    two = np.array([0.05, 0.2, 0.5])  # on {0, 1/ε} with mass ε at 1/ε, whose mean is 1
-    attained = [float(np.sum(np.array([1 - e, e]) * (np.array([0, 1 / e]) >= 1 / e))) for e in two]
-    yield equal("law on two points", attained, two)
+    yield equal("law on two points", attained, epsilon, x=epsilon, along="ε")
     yield control("the function is convex: here √(ab)", at_most("of the means", above, below))
     yield control("X is not negative", at_most("probability of a value beyond the mean over ε", signed, allowed))
