@@ -70,7 +70,7 @@ takes.__annotations__ = {
         ({"k": 1.5}, "k must be an integer, got float."),
         ({"f": 3}, "f must be a function, got int."),
         ({"key": 3}, "key must be a key such as jax.random.key(0), got int."),
-        ({"tree": "word"}, "tree must be a pytree of arrays, got str."),
+        ({"tree": "word"}, "tree must be a pytree of arrays that are not empty, got str."),
         ({"of": 3}, "of must be of type Fraction, got int."),
         ({"x": np.ones((1, 1)), "anything": "word"}, "takes cannot take these shapes: x (1, 1)."),
     ],

@@ -14,7 +14,7 @@ import inspect
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from types import FunctionType, TracebackType
+from types import FunctionType, ModuleType, TracebackType
 
 from lazy_loader import attach_stub
 
@@ -34,6 +34,10 @@ def attach(package: str, file: str) -> tuple[Callable, Callable, list[str]]:
             found = guarded(found)
             found.__module__ = package  # where it is found again, also by pickle
             vars(sys.modules[package])[name] = found
+        elif isinstance(found, ModuleType) and not hasattr(found, "__path__"):  # a file that is offered whole
+            for own, value in [*vars(found).items()]:
+                if isinstance(value, FunctionType) and value.__module__ == found.__name__ and not own.startswith("_"):
+                    setattr(found, own, guarded(value))
         return found
 
     return load_guarded, names, every

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import functools
+import builtins
 import inspect
 import re
-from collections.abc import Callable
-from typing import Any
+import traceback
+from collections.abc import Callable, Sequence
+from typing import Any, Literal, get_args, get_origin
 
 import jax
 import jax.numpy as jnp
@@ -30,11 +31,30 @@ def _is_key(value: Any) -> bool:
 
 def _is_tree(value: Any) -> bool:
     leaves = jax.tree.leaves(value)
-    return bool(leaves) and not any(isinstance(leaf, str | bytes) for leaf in leaves)
+    return bool(leaves) and not any(isinstance(leaf, str | bytes) or np.size(leaf) == 0 for leaf in leaves)
 
 
-#: What is no array: how an annotation begins, what to call it, and how to tell.
+def _is_data(value: Any) -> bool:
+    leaves = jax.tree.leaves(value)
+    return bool(leaves) and all(np.ndim(leaf) for leaf in leaves)
+
+
+def _is_dtype(value: Any) -> bool:
+    try:
+        return jnp.dtype(value) is not None
+    except TypeError:
+        return False
+
+
+def _is_choice(value: Any) -> bool:
+    return all(isinstance(leaf, bool) or callable(leaf) for leaf in jax.tree.leaves(value))
+
+
+#: What is no array: how an annotation begins, or an argument that means the same everywhere; what to call it, and how
+#: to tell.
 _OTHERS: tuple[tuple[str, str, Callable[[Any], bool]], ...] = (
+    ("data", "arrays with the examples along their first axis", _is_data),
+    ("trainable", "a function of an array, or a pytree of booleans", _is_choice),
     ("None", "None", lambda value: value is None),
     ("int", "an integer", lambda value: isinstance(value, int | np.integer) or getattr(value, "shape", None) == ()),
     ("bool", "True or False", lambda value: isinstance(value, bool | np.bool)),
@@ -42,7 +62,9 @@ _OTHERS: tuple[tuple[str, str, Callable[[Any], bool]], ...] = (
     ("Callable", "a function", callable),
     ("NetworkLike", "a network, which is called with one example", callable),
     ("LossLike", "the name of a loss, or a function of an output and a target", _is_loss),
-    ("PyTree", "a pytree of arrays", _is_tree),
+    ("PyTree", "a pytree of arrays that are not empty", _is_tree),
+    ("DTypeLike", "a dtype", _is_dtype),
+    ("DTypeLikeInexact", "a dtype", _is_dtype),
     ("PRNGKeyArray", "a key such as jax.random.key(0)", _is_key),
 )
 
@@ -61,10 +83,17 @@ def diagnosis(function: Callable, args: tuple, kwargs: dict, error: Exception) -
         problems = [_problem(name, value, text, dims, function.__globals__) for text in declared[name]]
         if None not in problems:
             return problems[0]
-    if any(callable(leaf) for leaf in jax.tree.leaves(list(given.values()))):  # it may be that which failed
+    if _in_a_function_of(given, error):
         return None
-    arrays = {name: jnp.asarray(value) for name, value in given.items() if any(map(_array, declared[name]))}
-    return _together(function.__name__, given, arrays)
+    arrays = {name: jnp.asarray(v) for name, v in given.items() if v is not None and _taken(v, declared[name])}
+    return _together(function.__name__, given, arrays, error)
+
+
+def _in_a_function_of(given: dict[str, Any], error: Exception) -> bool:
+    """Whether a function among the arguments failed itself: then the fault lies where it is written."""
+    functions = [leaf for leaf in jax.tree.leaves(list(given.values())) if callable(leaf)]
+    files = {getattr(f, "__module__", None) or type(f).__module__ for f in functions}
+    return any(frame.f_globals.get("__name__") in files for frame, _ in traceback.walk_tb(error.__traceback__))
 
 
 def _alternatives(annotation: Any) -> list[str]:
@@ -77,18 +106,27 @@ def _array(text: str) -> tuple[str, str] | None:
     return (found[1], found[2]) if found else _ARRAYS.get(text)
 
 
+def _taken(value: Any, texts: list[str]) -> bool:
+    """Whether a value is taken as an array; without an annotation numbers are."""
+    return any(map(_array, texts)) or (texts == [""] and isinstance(value, int | float | np.ndarray | jax.Array))
+
+
 def _problem(name: str, value: Any, text: str, dims: dict[str, int], names: dict[str, Any]) -> Exception | None:
     """Why `value` is not what `text` says, if it is not; binds the names of its axes in `dims` if it is."""
     if found := _array(text):
         return _wrong_array(name, value, *found, dims)
     plain = text.partition("[")[0]
     for start, words, fits in _OTHERS:
-        if plain == start:
+        if start in (plain, name):
             return None if fits(value) else TypeError(f"{name} must be {words}, got {type(value).__name__}.")
-    kind = functools.reduce(
-        lambda at, part: getattr(at, part, None), plain.split(".")[1:], names.get(plain.split(".")[0])
-    )
-    if isinstance(kind, type) and not _is_a(value, kind):
+    first, *rest = plain.split(".")
+    kind = names.get(first, getattr(builtins, first, None))
+    for part in rest:
+        kind = getattr(kind, part, None)
+    if get_origin(kind) is Literal and not (isinstance(value, str) and value in get_args(kind)):
+        return ValueError(f"{name} must be one of {', '.join(map(repr, get_args(kind)))}.")
+    letters = isinstance(value, str) and kind is Sequence and "str" not in text  # a sequence, but none of numbers
+    if isinstance(kind, type) and (letters or not _is_a(value, kind)):
         return TypeError(f"{name} must be of type {kind.__name__}, got {type(value).__name__}.")
     return None
 
@@ -119,7 +157,7 @@ def _wrong_array(name: str, value: Any, kind: str, axes: str, dims: dict[str, in
     return None
 
 
-def _together(function: str, given: dict[str, Any], arrays: dict[str, jax.Array]) -> Exception | None:
+def _together(function: str, given: dict[str, Any], arrays: dict[str, jax.Array], error: Exception) -> Exception | None:
     """What may be wrong with arrays each of which is what its annotation says."""
     half = [name for name, array in arrays.items() if array.dtype in (jnp.float16, jnp.bfloat16)]
     if half:
@@ -131,7 +169,7 @@ def _together(function: str, given: dict[str, Any], arrays: dict[str, jax.Array]
             return problem
         except TypeError:  # complex, where that is meant
             pass
-    if any(array.ndim for array in arrays.values()):
+    if any(array.ndim for array in arrays.values()) or (arrays and isinstance(error, IndexError)):  # an axis is missing
         shapes = ", ".join(f"{name} {array.shape}" for name, array in arrays.items())
         return ValueError(f"{function} cannot take these shapes: {shapes}.")
     return None

@@ -79,7 +79,7 @@ def outside(claim: Claim, calls: Iterable[str]) -> list[str]:
     known = sources(claim.module.partition(".")[0])
     closure = known.closures.closure(known.roots_of(claim.module, claim.name))
     found = {tuple(unit.split(":")) for unit in calls} - closure
-    return sorted(":".join(unit) for unit in found if unit[0] != BOUNDARY)
+    return sorted(":".join(unit) for unit in found if unit[0] not in BOUNDARY)
 
 
 def default_directory() -> Path:
