@@ -80,7 +80,7 @@ METHODS = {
         at_chebyshev,
         wave,
         arcsine,
-        (20, 40, 80, 160),
+        (40, 100, 250, 640),
     ),
     "least norm, as many features as points": ("catastrophic", linear, as_many, line, normal, (16, 32, 64, LARGEST)),
 }
