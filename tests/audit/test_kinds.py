@@ -8,7 +8,7 @@ import pytest
 
 from corollary import Network, Subject
 from corollary.audit import SubjectError, audit
-from corollary.audit.run import BUDGETS, Budget
+from corollary.audit._budget import BUDGETS, Budget
 
 RNG = np.random.default_rng(0)
 N, T, V, D = 24, 5, 7, 4

@@ -8,8 +8,8 @@ import pytest
 
 from corollary import Network, Subject
 from corollary.audit import _data, _plan, audit
+from corollary.audit._budget import BUDGETS, Budget
 from corollary.audit._cost import cost
-from corollary.audit.run import BUDGETS, Budget
 
 RNG = np.random.default_rng(0)
 N, D, K = 64, 6, 10

@@ -7,8 +7,8 @@ import pytest
 from made import made
 from scipy import stats
 
+from corollary.audit._budget import BUDGETS, Budget
 from corollary.audit._sample import jackknife
-from corollary.audit.run import BUDGETS, Budget
 from corollary.audit.sections import regime
 from corollary.evidence import Figure, claims
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from corollary import Network, Subject
-from corollary.audit.run import Budget
+from corollary.audit._budget import Budget
 from corollary.audit.sections import _statistics
 from corollary.nets.normalisation import NormalisedMLP
 

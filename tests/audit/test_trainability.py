@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from made import made
 
+from corollary.audit._budget import BUDGETS, Budget
 from corollary.audit.finding import MARKS
-from corollary.audit.run import BUDGETS, Budget
 from corollary.audit.sections import trainability
 from corollary.evidence import claims
 

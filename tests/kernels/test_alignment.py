@@ -38,6 +38,13 @@ def test_drift_is_relative_to_the_first():
     assert float(kernel_drift(K, 3 * K)) == pytest.approx(2, rel=1e-12)
 
 
+def test_the_gradient_of_the_drift_is_zero_where_nothing_moved_and_that_of_the_norm_elsewhere():
+    for slope in jax.grad(kernel_drift, argnums=(0, 1))(jnp.asarray(K), jnp.asarray(K)):
+        assert not np.asarray(slope).any()
+    moved = (L - K) / (np.linalg.norm(L - K) * np.linalg.norm(K))
+    np.testing.assert_allclose(jax.grad(kernel_drift, argnums=1)(jnp.asarray(K), jnp.asarray(L)), moved, rtol=1e-10)
+
+
 def test_label_alignment_is_the_normalised_dependence_of_features_and_labels():
     labels = np.eye(3)[np.arange(9) % 3]
     for y in (labels, labels[:, 0]):

@@ -94,6 +94,14 @@ def test_thresholds_in_several_dimensions():
     np.testing.assert_allclose(critical_step(x[:, :1]), critical_step(x[:, 0]), rtol=1e-14)
 
 
+@pytest.mark.parametrize("width", [1, 2])
+def test_half_precision_does_not_overflow(width):
+    x = np.linspace(-600, 600, 8).reshape(-1, width).astype(np.float16)  # squares beyond 65504
+    for name, found in (("step", critical_step(x)), ("factor", contraction_factor(x, np.float16(0.5)))):
+        want = critical_step(x.astype(float)) if name == "step" else contraction_factor(x.astype(float), 0.5)
+        np.testing.assert_allclose(found, want, rtol=1e-5)
+
+
 @pytest.mark.parametrize(("factor", "converges"), [(0.5, True), (0.99, True), (1.01, False), (1.5, False)])
 def test_the_threshold_is_sharp(factor, converges):
     step = factor * critical_step(X)

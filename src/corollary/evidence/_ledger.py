@@ -15,6 +15,7 @@ from corollary.evidence._claim import PACKAGE, Claim
 from corollary.evidence._code import code_version, sources
 from corollary.evidence._errors import UserError
 from corollary.evidence._evidence import Evidence
+from corollary.evidence._staleness._closure import BOUNDARY
 
 SEEDS = range(10)
 LETTERS = {"holds": "h", "refuted": "r", "fails": "f", "error": "e"}
@@ -77,7 +78,8 @@ def outside(claim: Claim, calls: Iterable[str]) -> list[str]:
     """The definitions among `calls` that the closure of the claim does not have: there should be none."""
     known = sources(claim.module.partition(".")[0])
     closure = known.closures.closure(known.roots_of(claim.module, claim.name))
-    return sorted(unit for unit in calls if tuple(unit.split(":")) not in closure)
+    found = {tuple(unit.split(":")) for unit in calls} - closure
+    return sorted(":".join(unit) for unit in found if unit[0] not in BOUNDARY)
 
 
 def default_directory() -> Path:

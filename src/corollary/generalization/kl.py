@@ -41,7 +41,7 @@ def kl_inverse(q: Float[ArrayLike, "..."], c: Float[ArrayLike, "..."], *, side: 
     both arguments; the slope in $c$ is infinite at $c=0$, that in $q$ at $q=0$ (upper) and $q=1$ (lower).
 
     >>> round(float(kl_inverse(0.028, 0.094, side="upper")), 3)
-    0.162
+    0.161
     """
     one_of("side", side, ("upper", "lower"))
     q, c = _probability("q", q), within("c", real("c", c, finite=False), 0.0)

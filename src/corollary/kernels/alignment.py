@@ -41,11 +41,17 @@ def kernel_alignment(k1: Float[ArrayLike, "n n"], k2: Float[ArrayLike, "n n"]) -
 
 
 def kernel_drift(k1: Float[ArrayLike, "n n"], k2: Float[ArrayLike, "n n"]) -> Float[Array, ""]:
-    r"""$\|K_2-K_1\|_F/\|K_1\|_F$: how far a kernel went from `k1`, (n, n), relative to its size."""
+    r"""$\|K_2-K_1\|_F/\|K_1\|_F$: how far a kernel went from `k1`, (n, n), relative to its size.
+
+    Where both are equal it has a kink: `grad` gives the subgradient 0 there.
+    """
     k1, k2 = _pair(k1, k2)
     _not_zero("k1", k1)
     size = jnp.abs(k1).max()
-    return jnp.linalg.norm((k2 - k1) / size) / jnp.linalg.norm(k1 / size)
+    square = jnp.sum(((k2 - k1) / size) ** 2)
+    # the root of another number where it is zero: 0 times the infinite slope there would be NaN
+    moved = jnp.where(square > 0, jnp.sqrt(jnp.where(square > 0, square, 1)), 0)
+    return moved / jnp.linalg.norm(k1 / size)
 
 
 def label_alignment(k: Float[ArrayLike, "n n"], y: Float[ArrayLike, "..."]) -> Float[Array, ""]:

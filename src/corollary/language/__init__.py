@@ -8,6 +8,6 @@ tokeniser.decode(found.tokens)
 ```
 """
 
-from lazy_loader import attach_stub
+from corollary._boundary import attach
 
-__getattr__, __dir__, __all__ = attach_stub(__name__, __file__)
+__getattr__, __dir__, __all__ = attach(__name__, __file__)

@@ -1,5 +1,5 @@
 """Linear models: neurons and perceptrons, least squares, logistic and softmax regression."""
 
-from lazy_loader import attach_stub
+from corollary._boundary import attach
 
-__getattr__, __dir__, __all__ = attach_stub(__name__, __file__)
+__getattr__, __dir__, __all__ = attach(__name__, __file__)

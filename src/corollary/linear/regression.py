@@ -122,7 +122,10 @@ def ols_1d(x: Float[ArrayLike, "n"], y: Float[ArrayLike, "n"]) -> Float[Array, "
 
 @implements("M02.08")
 def critical_step(x: Float[ArrayLike, "n *d"]) -> Float[Array, ""]:
-    r"""$1/\lambda_+$: below it gradient descent on $\Lambda$ converges from every start, above it almost none."""
+    r"""$1/\lambda_+$: below it gradient descent on $\Lambda$ converges from every start, above it almost none.
+
+    In float32 where `x` has half precision.
+    """
     return 1 / _spectrum(x)[-1]
 
 
@@ -135,9 +138,12 @@ def safe_step(x: Float[ArrayLike, "n *d"]) -> Float[Array, ""]:
 
 @implements("M02.08")
 def contraction_factor(x: Float[ArrayLike, "n *d"], step: Scalar) -> Float[Array, ""]:
-    r"""$\rho(\eta)=\max_i|1-2\eta\lambda_i|$, by which each step multiplies the distance to the minimiser at worst."""
+    r"""$\rho(\eta)=\max_i|1-2\eta\lambda_i|$, by which each step multiplies the distance to the minimiser at worst.
+
+    In float32 where `x` has half precision.
+    """
     step = positive("step", real("step", step, ""))
-    return jnp.max(jnp.abs(1 - 2 * step * _spectrum(x)))
+    return jnp.max(jnp.abs(1 - step * (2 * _spectrum(x))))
 
 
 @implements("M02.06")
@@ -208,4 +214,5 @@ def _problem(theta, x, y, name="theta"):
 
 def _spectrum(x):
     x = features(x, {})
+    x = x.astype(jnp.promote_types(x.dtype, jnp.float32))  # half precision ends at 65504, squares of 256
     return moment_eigenvalues(x[:, 0]) if x.shape[1] == 1 else jnp.linalg.eigvalsh(moment_matrix(x))

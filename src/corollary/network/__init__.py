@@ -3,6 +3,6 @@
 A network is a callable pytree of one example. `Network` makes one of anything that is not an Equinox module already.
 """
 
-from lazy_loader import attach_stub
+from corollary._boundary import attach
 
-__getattr__, __dir__, __all__ = attach_stub(__name__, __file__)
+__getattr__, __dir__, __all__ = attach(__name__, __file__)

@@ -15,8 +15,15 @@ from corollary.evidence._staleness._syntax import MARKS
 
 Unit = tuple[str, str]
 
-#: Not followed: they only record where a definition belongs, and know every one of them.
-_MARKS = (("corollary.evidence._claim", "claim"), ("corollary.catalog._registry", "implements"))
+#: Passed on the way into a room. It hands on what it gets and can only refuse it: no evidence depends on it.
+BOUNDARY = ("corollary._boundary", "corollary._diagnosis")
+
+#: Not followed: they only record where a definition belongs, and know every one of them, or are that boundary.
+_MARKS = (
+    ("corollary.evidence._claim", "claim"),
+    ("corollary.catalog._registry", "implements"),
+    ("corollary._boundary", "guarded"),
+)
 
 #: What every claim runs through, whatever it names: its float64 scope and its key, and what its checks amount to.
 FRAME = (("corollary.evidence._run", "items"), ("corollary.evidence._evidence", "verdict"))

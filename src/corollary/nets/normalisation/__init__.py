@@ -1,5 +1,5 @@
 """Normalised layers: over a batch, and over the units of a layer."""
 
-from lazy_loader import attach_stub
+from corollary._boundary import attach
 
-__getattr__, __dir__, __all__ = attach_stub(__name__, __file__)
+__getattr__, __dir__, __all__ = attach(__name__, __file__)

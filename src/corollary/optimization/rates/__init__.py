@@ -8,6 +8,6 @@ A promise is on the value less the minimum, of `stationary`, `nonconvex` and Ada
 the distance to the minimiser, or on its square, say so in their names: `…_distance`, `…_squared_distance`.
 """
 
-from lazy_loader import attach_stub
+from corollary._boundary import attach
 
-__getattr__, __dir__, __all__ = attach_stub(__name__, __file__)
+__getattr__, __dir__, __all__ = attach(__name__, __file__)
