@@ -205,7 +205,7 @@ def _given(fit, value):
 
 
 def _folds(splitter, data, n):
-    if hasattr(splitter, "split"):
+    if hasattr(splitter, "split") and not isinstance(splitter, str):
         x, y = (np.asarray(jax.tree.leaves(part)[0]) for part in data)
         pairs = splitter.split(x, y)
     elif isinstance(splitter, list | tuple):
