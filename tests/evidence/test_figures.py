@@ -161,3 +161,12 @@ def test_the_evidence_of_a_claim_with_a_figure_of_its_own(tmp_path):
     assert paths[0].read_bytes().startswith(b"\x89PNG")
     assert "of its own" in paths[1].read_text()
     assert "http" not in paths[1].read_text().replace("http://www.w3.org", "")
+
+
+def test_control_characters_are_written_out_in_pictures():
+    from corollary.evidence import Figure
+    from corollary.evidence._figures import svg
+
+    spec = {"title": "red \x1b[31m \uffff", "data": {"values": [{"a": 1}]}, "mark": "point"}
+    made = svg(Figure("f", spec))
+    assert "red \\x1b[31m \\uffff" in made

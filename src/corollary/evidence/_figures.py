@@ -22,6 +22,7 @@ from corollary._charts import (
     position_scale,
     scale,
 )
+from corollary._text import visible
 from corollary.evidence._check import Check, Figure
 from corollary.evidence._evidence import Evidence
 
@@ -66,7 +67,7 @@ def svg(figure: Figure) -> str:
     import vl_convert
 
     spec = {k: v for k, v in figure.spec.items() if k not in ("$schema", "config")}
-    return vl_convert.vegalite_to_svg(_themed(spec))
+    return vl_convert.vegalite_to_svg(_written_out(_themed(spec)))
 
 
 def save(evidence: Evidence, directory: Path | str, *, formats: tuple[str, ...] = ("png", "svg")) -> list[Path]:
@@ -75,7 +76,7 @@ def save(evidence: Evidence, directory: Path | str, *, formats: tuple[str, ...] 
 
     directory = Path(directory)
     directory.mkdir(parents=True, exist_ok=True)
-    spec, written = draw(evidence), []
+    spec, written = _written_out(draw(evidence)), []
     for suffix in formats:
         path = directory / f"{evidence.claim}-seed{evidence.seed}.{suffix}"
         if suffix == "png":
@@ -84,6 +85,15 @@ def save(evidence: Evidence, directory: Path | str, *, formats: tuple[str, ...] 
             path.write_text(vl_convert.vegalite_to_svg(spec), encoding="utf-8")
         written.append(path)
     return written
+
+
+def _written_out(spec: Any) -> Any:
+    """A specification whose texts hold no control characters: at one of them vl-convert aborts the whole process."""
+    if isinstance(spec, str):
+        return visible(spec).replace("\ufffe", r"\ufffe").replace("\uffff", r"\uffff")
+    if isinstance(spec, dict):
+        return {_written_out(key): _written_out(value) for key, value in spec.items()}
+    return [_written_out(each) for each in spec] if isinstance(spec, list | tuple) else spec
 
 
 def _draw_check(check: Check) -> dict:
