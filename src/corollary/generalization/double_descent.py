@@ -36,7 +36,7 @@ def least_squares_risk(
     $A\frac np(1-\frac np)+C\frac n{p-n-1}$ for $p\ge n+2$, infinite between. The variance of the squared error
     itself is infinite if $|p-n|<4$: averages over samples are then of no use.
 
-    >>> least_squares_risk(32, [16, 32, 64], jnp.full(128, 128**-0.5), 0.5).risk.round(3).tolist()
+    >>> [round(float(r), 3) for r in least_squares_risk(32, [16, 32, 64], jnp.full(128, 128**-0.5), 0.5).risk]
     [2.325, inf, 1.774]
     """
     n, signal = whole("n", n), real("signal", signal, "d")
