@@ -117,7 +117,7 @@ def cover_bound_as_printed(
     r"""If parameters within ρ have losses within γ, no gap is beyond γ + 2√(k ln(2/ρ)/n).
 
     As printed, for every sample. A loss that is the same fair coin for all parameters has $\gamma=0$ for every $\rho$:
-    with $k=1$ and $\rho=1.9$ the printed bound is exceeded on a fifth of the samples. With the term $\ln(1/\delta)$ it
+    with $k=1$ and $\rho=1.9$ the printed bound is exceeded. With the term $\ln(1/\delta)$ it
     is exceeded no more often than it may.
     """
     coins = jax.random.bernoulli(key, 0.5, (draws, n))
