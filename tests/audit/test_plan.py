@@ -58,7 +58,7 @@ def test_less_work_means_fewer_products_then_fewer_examples_then_fewer_outputs()
     patient = Budget("patient", examples=2048, kernel=256, products=120, work=6 * forward * 8 * 12 / 4)
     assert len(_plan.curvature(one, patient, jax.random.key(0)).data[1]) == 8
     examples, outputs = _plan.kernel(one, least, jax.random.key(0))
-    assert (examples, len(outputs)) == (16, 1)
+    assert (examples, len(outputs)) == (8, 1)
     some = Budget("some", examples=2048, kernel=256, products=120, work=3 * forward * 16 * 4)
     assert len(_plan.kernel(one, some, jax.random.key(0))[1]) == 4
 
@@ -73,7 +73,7 @@ def test_an_audit_with_next_to_nothing_says_what_it_looked_at(monkeypatch):
     assert "8 of 64" in said["signal by layer"]
     assert "2 of 64 examples" in said["sharpness against 2/η"]
     assert "16 of 64 examples" in said["noise scale"]
-    assert "16 of 64 examples, 1 of 10 outputs" in said["regime"]
+    assert "8 of 64 examples, 1 of 10 outputs" in said["regime"]
     assert "mean over 1 of 10 outputs" in said["condition of the tangent kernel"]
     assert "taken of 1 of 10 outputs" in found["regression with the final kernel"].sentence
     assert "4 steps" in said["flat directions"]
