@@ -11,6 +11,7 @@ numbers of more than 64 bits alone are refused at once: a loop would count for e
 import dis
 import functools
 import inspect
+import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -34,13 +35,29 @@ def attach(package: str, file: str) -> tuple[Callable, Callable, list[str]]:
             found = guarded(found)
             found.__module__ = package  # where it is found again, also by pickle
             vars(sys.modules[package])[name] = found
-        elif isinstance(found, ModuleType) and not hasattr(found, "__path__"):  # a file that is offered whole
-            for own, value in [*vars(found).items()]:
-                if isinstance(value, FunctionType) and value.__module__ == found.__name__ and not own.startswith("_"):
-                    setattr(found, own, guarded(value))
         return found
 
+    whole = set(re.findall(r"^from \. import (\w+)", Path(file).with_suffix(".pyi").read_text(), re.MULTILINE))
+    if whole:
+        sys.modules[package].__class__ = _offering(whole, type(sys.modules[package]))
     return load_guarded, names, every
+
+
+def _offering(whole: set[str], base: type) -> type:
+    """The class of a package that offers files whole: their functions are guarded as soon as they are imported.
+
+    lazy_loader may have given the package a class of its own, `base`.
+    """
+
+    class Package(base):
+        def __setattr__(self, name: str, value):
+            if name in whole and isinstance(value, ModuleType) and not hasattr(value, "__path__"):
+                for own, found in [*vars(value).items()]:
+                    if isinstance(found, FunctionType) and found.__module__ == value.__name__ and own[0] != "_":
+                        setattr(value, own, guarded(found))
+            super().__setattr__(name, value)
+
+    return Package
 
 
 def guarded(function: FunctionType) -> FunctionType:

@@ -62,7 +62,8 @@ def test_more_coefficients_than_points_interpolate_with_the_least_norm():
 
 def test_interpolation_against_scipy():
     p = interpolating_polynomial(X, Y)
-    np.testing.assert_allclose(p(NEW), BarycentricInterpolator(X, Y)(NEW), rtol=1e-8)
+    # outside the points sums of terms up to 1e8 times the labels are taken: rounding is 1e-8 of that in either
+    np.testing.assert_allclose(p(NEW), BarycentricInterpolator(X, Y)(NEW), rtol=1e-6)
     np.testing.assert_array_equal(p(X), Y)
     np.testing.assert_allclose(polynomial_fit(X, Y, 11)(NEW), p(NEW), rtol=1e-6)
 

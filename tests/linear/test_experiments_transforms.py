@@ -1,5 +1,7 @@
 """jit, vmap and grad go through everything that takes arrays."""
 
+import inspect
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -17,7 +19,7 @@ PLACES = {
 }  # fmt: skip
 VALUES = {name: getattr(room, name) for room in PLACES for name in room.__all__}
 FILES = {f"{room.__name__}.{file}" for room, files in PLACES.items() for file in files}
-NAMES = {name for name, value in VALUES.items() if getattr(value, "__module__", None) in FILES}
+NAMES = {n for n, value in VALUES.items() if getattr(inspect.unwrap(value), "__module__", None) in FILES}
 
 X1 = np.random.default_rng(0).normal(size=12)
 X2 = np.random.default_rng(1).normal(size=(12, 2))
