@@ -124,10 +124,11 @@ def audit(
 ) -> None:
     """What the theory says about a trained network: will it train, what did it find, and so on, as a report."""
     from corollary._console import audit_lines, audit_progress
+    from corollary._memory import physical_memory
     from corollary.audit._asked import Asked, require
     from corollary.audit._budget import BUDGETS, SECTIONS
     from corollary.audit._limited import limited
-    from corollary.evidence._child import SHARE, physical_memory
+    from corollary.evidence._child import SHARE
 
     total = physical_memory()
     most = memory_limit * 1e9 if memory_limit else total and SHARE * total

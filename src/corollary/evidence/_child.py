@@ -8,7 +8,6 @@ import time
 import uuid
 from contextlib import contextmanager
 from multiprocessing import resource_tracker
-from pathlib import Path
 from time import sleep
 
 from corollary.evidence._lines import Lines
@@ -99,18 +98,6 @@ def uninterrupted():
         yield
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
-
-
-def physical_memory() -> int | None:
-    """Bytes of memory that this machine, or the container we are in, has."""
-    try:
-        total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    except (AttributeError, ValueError, OSError):
-        return None
-    try:
-        return min(total, int(Path("/sys/fs/cgroup/memory.max").read_text()))
-    except (OSError, ValueError):  # no such file, or "max"
-        return total
 
 
 def gigabytes(size: float) -> str:

@@ -5,7 +5,8 @@ from collections.abc import Callable, Iterable, Iterator
 from multiprocessing import connection
 from typing import NamedTuple
 
-from corollary.evidence._child import SHARE, TICK, TOO_LARGE, physical_memory, uninterrupted
+from corollary._memory import physical_memory
+from corollary.evidence._child import SHARE, TICK, TOO_LARGE, uninterrupted
 from corollary.evidence._claim import Claim
 from corollary.evidence._code import code_version
 from corollary.evidence._device import device_kind

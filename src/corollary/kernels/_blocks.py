@@ -9,10 +9,10 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-import psutil
 from jax import lax
 
 from corollary._engine.cpu_ready import cpu_ready
+from corollary._memory import physical_memory
 from corollary.kernels._tangents import Tangents, forward_contract
 from corollary.network.batches import each
 
@@ -22,7 +22,7 @@ BLOCK = 2048
 def workspace() -> int:
     """Bytes to work with: an eighth of the device's memory; of the machine's, at most 4 GiB, where it has none."""
     stats = jax.local_devices()[0].memory_stats() or {}
-    return stats["bytes_limit"] // 8 if "bytes_limit" in stats else min(psutil.virtual_memory().total // 8, 2**32)
+    return stats["bytes_limit"] // 8 if "bytes_limit" in stats else min((physical_memory() or 2**33) // 8, 2**32)
 
 
 class Blocks(NamedTuple):

@@ -20,18 +20,14 @@ from corollary.evidence import (
 )
 from corollary.foundations import FiniteLaw, ridge
 from corollary.generalization import bias_variance, ols_variance, polynomial_fit
+from corollary.linear import labelings
 
 PENALTIES = np.array([0.0, 0.03, 0.1, 0.3, 1.0, 3.0])
 
 
-def _signs(n):
-    """All vectors of n signs, in the rows."""
-    return 1.0 - 2.0 * (jnp.arange(2**n)[:, None] // 2 ** jnp.arange(n) % 2)
-
-
 def _fits(phi, truth, sigma, penalties):
     """The weights of ridge regression for every noise of n signs times σ, (penalties, 2^n, p), and the labels."""
-    y = phi @ truth + sigma * _signs(phi.shape[0])
+    y = phi @ truth + sigma * labelings(phi.shape[0])
     return jax.vmap(lambda c: jax.vmap(lambda v: ridge(phi, v, c))(y))(penalties), y
 
 

@@ -22,12 +22,7 @@ from corollary.evidence import (
 )
 from corollary.generalization import first_features_fit, least_squares_risk, ols_variance
 from corollary.kernels import RandomFeatures
-from corollary.linear import descent_from_zero, min_norm_interpolant
-
-
-def _signs(n):
-    """All vectors of n signs, in the rows."""
-    return 1.0 - 2.0 * (jnp.arange(2**n)[:, None] // 2 ** jnp.arange(n) % 2)
+from corollary.linear import descent_from_zero, labelings, min_norm_interpolant
 
 
 @claim(rows=("B13.07", "B13.08"))
@@ -49,7 +44,7 @@ def variance_of_least_squares(key, *, n: Size = 10, p: Size = 4, sigma: Positive
         phi, truth = jax.random.normal(keys[0], (n, p)), jax.random.normal(keys[1], (p,))
         root = jax.random.normal(keys[2], (p, p))
         covariance = root @ root.T
-        signs = sigma * _signs(n)
+        signs = sigma * labelings(n)
         uneven = jnp.sqrt(2 * jax.random.uniform(keys[3], (n,)))
         pairs = jnp.concatenate([signs[:, : n // 2]] * 2, 1)  # each noise twice
 

@@ -154,7 +154,7 @@ def penalty_chooses(key, *, n: Size = 30, degree: Size = 25, sigma: Positive = 0
 
 @claim(rows=("M11.02", "M11.03"))
 def training_fit(key, *, n: Size = 15, sets: Count = 2500):
-    r"""Training errors never rise with the degree, errors on new data do from the true degree on.
+    r"""Training errors never rise with the degree; errors on new data are least at the true one.
 
     Least squares of degree $D$ at $n=15$ points with $x\sim\mathcal N(0,10^2)$ and $y=\frac12x^2-6x+20+\xi$,
     $\xi\sim\mathcal N(0,1)$. The training error does not rise with $D$, because the families are nested; its mean is
