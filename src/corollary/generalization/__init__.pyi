@@ -83,6 +83,8 @@ from .smoothers import broken_line as broken_line
 from .smoothers import nadaraya_watson as nadaraya_watson
 from .smoothers import nearest_neighbour as nearest_neighbour
 from .smoothers import singular_kernel as singular_kernel
+from .uniform_convergence import NagarajanKolter as NagarajanKolter
+from .uniform_convergence import junk_needed as junk_needed
 from .validation import CrossValidation as CrossValidation
 from .validation import LeaveOneOut as LeaveOneOut
 from .validation import ValidationCurve as ValidationCurve
