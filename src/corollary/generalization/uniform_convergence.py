@@ -19,10 +19,10 @@ from corollary.catalog import implements
 
 @implements("T05.20")
 class NagarajanKolter(eqx.Module):
-    r"""$y=\pm1$ with equal chances, $x=(yu,z)$ with $\|u\|^2=1/m$ and $z\sim\mathcal N(0,\frac cDI)$, $z\in\mathbb R^D$.
+    r"""$y=\pm1$ with equal chances and $x=(yu,z)$ with $\|u\|^2=1/m$, $z\sim\mathcal N(0,\frac cDI)$ in $\mathbb R^D$.
 
-    $u\in\mathbb R^K$ has equal entries, `noise` is $c$ and `m` the number of points that one trains on. A classifier is a
-    vector $w$ of $K+D$ numbers, and errs where $y\,w\cdot x\le0$.
+    $u\in\mathbb R^K$ has equal entries, `noise` is $c$ and `m` the number of points that one trains on. A classifier is
+    a vector $w$ of $K+D$ numbers, and errs where $y\,w\cdot x\le0$.
 
     >>> law = NagarajanKolter(50, 900, 3, 1.0)
     >>> x, y = law.sample(50, key=key)

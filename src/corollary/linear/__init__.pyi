@@ -23,9 +23,9 @@ from .logistic import logistic_function as logistic_function
 from .logistic import logistic_prime as logistic_prime
 from .logistic import logit as logit
 from .logistic import odds as odds
-from .logistic import quantise as quantise
 from .logistic import slope_intercept as slope_intercept
 from .logistic import transition_interval as transition_interval
+from .logistic import vote as vote
 from .logistic_regression import LogisticRegression as LogisticRegression
 from .logistic_regression import fit_gradient_descent as fit_gradient_descent
 from .logistic_regression import fit_newton as fit_newton

@@ -49,8 +49,8 @@ def small_test_error(
 
     $y=\pm1$, $x=(yu,z)$, $\|u\|^2=1/m$, $z\sim\mathcal N(0,\frac cDI_D)$. One step of length 1 from 0 up
     $\sum_iy_i\,w\cdot x_i$ on $m$ points gives $w_1=mu$ and $w_2=\sum_iy_iz_i$, $E\|w\|^2=(1+c)m$. Given the sample the
-    test error is $\Phi(-m\|u\|^2\sqrt D/(\sqrt c\|w_2\|))$, and it is at most $\delta$ if $D\ge2c^2m\ln(1/\delta)$. With
-    noise that is four times as strong as that $D$ allows for, it is not.
+    test error is $\Phi(-m\|u\|^2\sqrt D/(\sqrt c\|w_2\|))$, and it is at most $\delta$ if $D\ge2c^2m\ln(1/\delta)$.
+    With noise that is four times as strong as that $D$ allows for, it is not.
     """
     law_keys = jax.random.split(key, 6)
     few = _law(m, K, 1.0, m)  # so little junk that errors on new points are counted quickly
@@ -63,7 +63,9 @@ def small_test_error(
     yield estimate("errors on new points less the exact test error", difference, 0.0, wrong=0.02)
     deltas = np.array([0.3, 0.1, DELTA])
     laws = [_law(m, K, 1.0, junk_needed(m, delta)) for delta in deltas]
-    errors = [np.asarray(law.test_error(_trained(law, k, draws)[2])) for law, k in zip(laws, law_keys[2:5], strict=True)]
+    errors = [
+        np.asarray(law.test_error(_trained(law, k, draws)[2])) for law, k in zip(laws, law_keys[2:5], strict=True)
+    ]
     yield at_most("test error of every sample, for three δ", np.stack(errors), deltas[:, None])
     loud = _law(m, K, 4.0, junk_needed(m, DELTA))
     yield control(
@@ -110,9 +112,9 @@ def flipped_classifier(
     Reverse the junk of all points of a sample: the flipped sample is as likely, and one step on it gives the trained
     classifier with its junk reversed. Its test error is the same, at most $\delta$ with $D=2c^2m\ln(1/\delta)$. On
     the sample its scores are about $1-c$ with deviation $c\sqrt{m/D}$: with noise $c=1$ it errs on half of the sample,
-    with $c=2$ on all but a point in a thousand, with $c=4$ on all of it. Any $\epsilon$ for which the training errors
-    of all such classifiers are within $\epsilon$ of their test errors is therefore ½ or 1, while the trained one has no
-    training error and a test error below $\delta$. Without the junk coordinates it does not err at all.
+    with $c=2$ on all but a few points in a thousand, with $c=4$ on all of it. Any $\epsilon$ for which the training
+    errors of all such classifiers are within $\epsilon$ of their test errors is therefore ½ or 1, while the trained one
+    has no training error and a test error below $\delta$. Without the junk coordinates it does not err at all.
     """
     noises = (1.0, 2.0, 4.0)
     laws = [_law(m, K, c, junk_needed(m, DELTA, c)) for c in noises]
@@ -130,10 +132,10 @@ def flipped_classifier(
     yield equal("one step on the flipped sample less the flipped classifier", apart, 0.0, atol=1e-12)
     yield at_most("test error of the flipped classifier", np.stack(new), DELTA)
     yield equal("training error of the trained classifier", np.stack(own), 0.0)
-    predicted = [_chance_of_an_error(law) for law in laws]
-    for i, wrong in ((0, 0.6), (1, 0.98)):
-        name = f"errors of the flipped classifier on the sample, noise {noises[i]:g}"
-        yield estimate(name, shares[i], predicted[i], wrong=wrong)
+    half = _chance_of_an_error(laws[0])
+    yield estimate("errors of the flipped classifier on the sample, noise 1", shares[0], half, wrong=1.0)
+    # each point is right with probability Φ(-√(2 ln 1/δ)) < 0.002: of 1,800 a dozen would be many
+    yield at_least("errors of the flipped classifier on all samples, noise 2", shares[1].mean(), 0.98)
     yield equal("errors of the flipped classifier on the sample, noise 4", shares[2], 1.0)
     yield control(
         "the classifiers have junk coordinates: here without",
@@ -142,9 +144,7 @@ def flipped_classifier(
 
 
 @claim(rows=("T05.22",), erratum="With unit noise the scores of the two classifiers do not differ in sign.")
-def signs_are_different(
-    key, *, m: Annotated[int, Range(20, 100)] = 30, draws: Annotated[int, Range(40, 1000)] = 60
-):
+def signs_are_different(key, *, m: Annotated[int, Range(20, 100)] = 30, draws: Annotated[int, Range(40, 1000)] = 60):
     r"""On its sample the flipped classifier has scores of the other sign than the trained one.
 
     As printed, for unit noise, because the two scores of a point differ by 2. They are about 2 and about 0: the
@@ -155,5 +155,5 @@ def signs_are_different(
     x, y, w = _trained(law, key, draws)
     scores = [np.asarray(y * jnp.einsum("snd,sd->sn", x, v)) for v in (w, law.flipped(w))]
     yield estimate("difference of the two scores", (scores[0] - scores[1]).mean(1), 2.0, wrong=1.8)
-    yield estimate("share of negative scores", (scores[1] < 0).mean(1), _chance_of_an_error(law), wrong=0.6)
+    yield estimate("share of negative scores", (scores[1] < 0).mean(1), _chance_of_an_error(law), wrong=1.0)
     yield printed(at_most("scores of the flipped classifier on its sample", scores[1], 0.0))
