@@ -221,9 +221,10 @@ def float_nats(params: PyTree) -> float:
 
 def on_grid(values: Array, levels: int) -> Array:
     """The nearest of `levels` numbers that are equally spaced between plus and minus the largest modulus."""
-    largest, top = jnp.max(jnp.abs(values)), levels - 1
-    index = jnp.round((values / jnp.where(largest > 0, largest, 1) + 1) * (top / 2))
-    return largest * ((2 * index - top) / top)  # the middle one of an odd number is exactly 0
+    wide = values.astype(jnp.promote_types(values.dtype, jnp.float32))  # where all levels up to the most are exact
+    largest, top = jnp.max(jnp.abs(wide)), levels - 1
+    index = jnp.round((wide / jnp.where(largest > 0, largest, 1) + 1) * (top / 2))
+    return (largest * ((2 * index - top) / top)).astype(values.dtype)  # the middle one of an odd number is exactly 0
 
 
 def unravel_mask(flat: Array, params: PyTree) -> PyTree:

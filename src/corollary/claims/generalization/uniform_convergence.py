@@ -8,8 +8,9 @@ import jax.numpy as jnp
 import numpy as np
 import scipy  # its stats load slowly, so only when a claim runs
 
+from corollary import Network
 from corollary.evidence import Range, Size, at_least, at_most, claim, control, equal, estimate, printed
-from corollary.generalization import NagarajanKolter, junk_needed
+from corollary.generalization import NagarajanKolter, junk_needed, prune
 
 DELTA = 0.01
 
@@ -157,3 +158,36 @@ def signs_are_different(key, *, m: Annotated[int, Range(20, 100)] = 30, draws: A
     yield estimate("difference of the two scores", (scores[0] - scores[1]).mean(1), 2.0, wrong=1.8)
     yield estimate("share of negative scores", (scores[1] < 0).mean(1), _chance_of_an_error(law), wrong=1.0)
     yield printed(at_most("scores of the flipped classifier on its sample", scores[1], 0.0))
+
+
+@claim(rows=("T05.23",))
+def pruned_classifier(
+    key, *, m: Annotated[int, Range(20, 100)] = 30, K: Size = 2, draws: Annotated[int, Range(40, 1000)] = 60
+):
+    r"""Pruned to its largest coordinates, a classifier of one step errs nowhere, and neither does its twin.
+
+    With noise $c=2$ and $D=2c^2m\ln(1/\delta)$ the $K$ largest coordinates of one step are those of the signal, which
+    have the size $\sqrt{m/K}$, against a deviation of $\sqrt{mc/D}$ in the junk. Kept alone, they are a multiple of the
+    ideal classifier, for the trained one and for the one with its junk reversed: all training and test errors are 0,
+    so that they are the same for all classifiers of the pruned kind. With half of the junk kept the twin still errs.
+    """
+    law = _law(m, K, 2.0, junk_needed(m, DELTA, 2.0))
+
+    @partial(jax.jit, static_argnums=3)
+    def errors(w, x, y, keep):
+        both = jnp.stack([w, law.flipped(w)], 1)
+
+        def one(w):
+            return prune(Network(lambda w, x: w @ x, w), keep).network.params
+
+        pruned = jax.vmap(jax.vmap(one))(both)
+        return pruned, jax.vmap(law.training_error)(pruned, (x, y)), law.test_error(pruned)
+
+    x, y, w = _trained(law, key, draws)
+    pruned, inside, outside = (np.asarray(a) for a in errors(w, x, y, K))
+    ideal = np.append(np.full(K, np.sqrt(m / K)), np.zeros(law.D))
+    yield equal("what is left of the trained and of the flipped one", pruned, np.broadcast_to(ideal, pruned.shape))
+    yield equal("training errors", inside, 0.0)
+    yield equal("test errors", outside, 0.0)
+    _, half, _ = errors(w, x, y, K + law.D // 2)
+    yield control("only the largest are kept: here half of the junk too", equal("training errors", half, 0.0))
