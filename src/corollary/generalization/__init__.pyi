@@ -37,8 +37,6 @@ from .double_descent import first_features_fit as first_features_fit
 from .double_descent import least_squares_risk as least_squares_risk
 from .double_descent import ols_variance as ols_variance
 from .gaussians import kl_gaussian as kl_gaussian
-from .kl import kl_bernoulli as kl_bernoulli
-from .kl import kl_inverse as kl_inverse
 from .linear_compression import Projected as Projected
 from .linear_compression import Sparse as Sparse
 from .linear_compression import keep_probabilities as keep_probabilities
