@@ -96,8 +96,9 @@ def test_with_levels_the_factors_are_rounded_too():
     assert bound.value > bound.terms["training error"]
 
 
-def test_nothing_is_truncated_where_nothing_may_move():
-    network, data = planted()
+@pytest.mark.parametrize("noise", [1e-2, 0.0])
+def test_nothing_is_truncated_where_nothing_may_move(noise):
+    network, data = planted(noise)
     found = truncate(network, 1e-300, data)
     assert compression_error(network, found.network, data[0]) == 0
     assert found.description.parameters == 8 * 10 + 100 + 30 + 23

@@ -162,7 +162,7 @@ def _written(leaf, factors, delta, levels):
     product = (rounded(u * root) * stays) @ (rounded(root[:, None] * vt) * stays[:, None])
     rank = jnp.sum(stays, dtype=size.dtype)
     numbers = rank * (u.shape[0] + vt.shape[1])
-    shorter = numbers < size
+    shorter = (numbers < size) & (delta > 0)  # at 0 nothing moves at all, not even by rounding
     array = jnp.where(shorter, product.reshape(leaf.shape), rounded(leaf))
     # whether it is factored is one bit more
-    return array, jnp.minimum(numbers, size), jnp.log(2.0) + jnp.where(shorter, whole_number_nats(rank + 1), 0.0)
+    return array, jnp.where(shorter, numbers, size), jnp.log(2.0) + jnp.where(shorter, whole_number_nats(rank + 1), 0.0)
