@@ -1,7 +1,5 @@
 """Outputs of a network on a data set, and the margins by which they give the right class."""
 
-from functools import partial
-
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -19,9 +17,9 @@ def outputs_of(network, x, batch_size: int):
     return _outputs(network, x, batch_size)
 
 
-@partial(eqx.filter_jit)
+@eqx.filter_jit
 def _outputs(network, x, batch_size):
-    return each(jax.vmap(network), x, batch_size)
+    return each(lambda batch: jax.vmap(network)(batch), x, batch_size)
 
 
 def margins_of(outputs, y):

@@ -115,7 +115,11 @@ class _Found(NamedTuple):
 def _search(parts, x, margin, levels, batch_size) -> _Found:
     leaves, form = jax.tree.flatten(parts.params)
     factored = [_factors(leaf) for leaf in leaves]
-    before = each(jax.vmap(parts.join()), x, batch_size)
+
+    def outputs(network):
+        return each(lambda batch: jax.vmap(network)(batch), x, batch_size)
+
+    before = outputs(parts.join())
 
     def at(index):
         delta = jnp.asarray(LEVELS, margin.dtype)[index]
@@ -123,7 +127,7 @@ def _search(parts, x, margin, levels, batch_size) -> _Found:
         return parts.join(form.unflatten([p[0] for p in pieces])), pieces
 
     def moved(index):
-        return jnp.max(jnp.abs(each(jax.vmap(at(index)[0]), x, batch_size) - before))
+        return jnp.max(jnp.abs(outputs(at(index)[0]) - before))
 
     def halve(_, ends):
         low, high = ends  # `high` is near enough, or the last one
