@@ -11,7 +11,7 @@ from scipy import special
 from corollary import Network
 from corollary.generalization import compression_bound, compression_error, only_kept, prune, quantise
 from corollary.generalization.compression import log_binomial, on_grid, whole_number_nats
-from corollary.nets import MLP, relu
+from corollary.nets import MLP, relu, train
 
 KEY = jax.random.key(0)
 
@@ -156,6 +156,18 @@ def test_retraining_moves_only_what_is_kept():
     optimiser = optax.chain(optax.adam(0.1), only_kept(kept))
     updates, _ = optimiser.update({"a": jnp.ones(3)}, optimiser.init(params), params)
     np.testing.assert_array_equal(updates["a"] != 0, kept["a"])
+
+
+def test_a_pruned_network_is_trained_by_the_house():
+    rng = np.random.default_rng(3)
+    data = rng.normal(size=(30, 3)), rng.integers(0, 2, 30)
+    small = prune(net(), 9)
+    run = train(small.network, "cross_entropy", data, optax.chain(optax.adam(0.05), only_kept(small.kept)), steps=20)
+    stays = numbers(small.kept).astype(bool)
+    np.testing.assert_array_equal(numbers(run.network)[~stays], 0)
+    assert (numbers(run.network)[stays] != numbers(small.network)[stays]).any()
+    assert run.losses[-1] < run.losses[0]
+    assert quantise(run.network, 8, kept=small.kept).description.parameters == 9
 
 
 def test_under_jit_and_vmap():
