@@ -124,16 +124,16 @@ def vote_at_one_half(key, *, features: Annotated[int, Range(4, 12)] = 8):
             error_probability(joint, chosen),
             tied,
             low,
-            vote,
+            chosen,
             bayes_classifier(joint),
             mass @ jnp.minimum(p, 1 - p),
         )
 
-    errors, voted, tied, low, vote, bayes, formula = (np.asarray(a) for a in measure(key))
+    errors, voted, tied, low, chosen, bayes, formula = (np.asarray(a) for a in measure(key))
     yield at_least("error probability of every rule, above that of the vote", errors, voted, rtol=1e-12)
     yield equal("error probability of the vote", voted, formula, rtol=1e-12)
     yield equal("error with the tie decided the other way", tied, voted, rtol=1e-12)
-    yield equal("the vote and the most probable label", vote, bayes, rtol=0, atol=0)
+    yield equal("the vote and the most probable label", chosen, bayes, rtol=0, atol=0)
     yield control(
         "the vote is on other probabilities than the true ones",
         at_least("error probability of every rule, above that of the vote", errors, low, rtol=1e-12),
