@@ -14,6 +14,7 @@ from corollary.foundations import (
     error_probability,
     mean_squared_error,
 )
+from corollary.linear import vote
 
 
 @claim(rows=("M01.17", "M01.18"))
