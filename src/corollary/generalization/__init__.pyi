@@ -42,8 +42,8 @@ from .measures import Distance as Distance
 from .measures import Stability as Stability
 from .measures import ZeroLossSet as ZeroLossSet
 from .measures import distance_from as distance_from
+from .measures import loss_stability as loss_stability
 from .measures import margins as margins
-from .measures import stability as stability
 from .measures import zero_loss_dimension as zero_loss_dimension
 from .neurons import norm_bounded_complexity as norm_bounded_complexity
 from .neurons import relu_unit_supremum as relu_unit_supremum

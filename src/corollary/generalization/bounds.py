@@ -20,7 +20,7 @@ from corollary.generalization.bound import Bound, confidence, finite_class, samp
 from corollary.generalization.dimension import relu_vc_upper, vc
 from corollary.generalization.margin_bounds import measured, norm_from, spectral_from
 from corollary.network.batches import count, pair
-from corollary.network.loss import BatchLoss
+from corollary.network.loss import of_examples
 from corollary.network.losses import LOSSES
 from corollary.network.parts import require_network, split
 
@@ -214,8 +214,7 @@ def _gap(looked: Looked, loss, test) -> MeasuredGap:
 
 def _classified(name, loss, data) -> tuple:
     """Data whose targets are labels; one sentence otherwise."""
-    if isinstance(loss, BatchLoss):
-        raise TypeError("bounds needs a loss of one output and one target, of which it counts the errors by itself.")
+    of_examples(loss, who="bounds")
     x, y = pair(name, data)
     seen = np.asarray(y) if isinstance(y, jax.Array | np.ndarray) else None
     if seen is None or (seen.dtype.kind == "f" and not np.isin(seen, (-1, 0, 1)).all()):

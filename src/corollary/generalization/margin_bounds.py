@@ -75,8 +75,9 @@ def spectral_margin_bound(
     longest of the sample), with $\rho=R\prod_i\|A_i\|_2/\gamma$ rounded up to a power of 2, $\hat L_\gamma$ the share
     of margins that are $\gamma$ = `margin` or less, and $c=1$ for one output, $\sqrt2$ for several.
     $q=\sum_ir_i(h_{i-1}+h_i)$ counts the numbers of the matrices after singular values below $\|A_i\|_2/(3cd\rho)$
-    are left out, $r_i$ of them remaining; a matrix is taken whole where that is cheaper. The choice of ranks and of the margin is paid.
-    `form="printed"` has the $q\le18hd^2c^2\rho^2\sum_i\|A_i\|_F^2/\|A_i\|_2^2$ of Theorem 5.5.6, $h$ the largest width.
+    are left out, $r_i$ of them remaining; a matrix is taken whole where that is cheaper. The choice of ranks and of the
+    margin is paid. `form="printed"` has the $q\le18hd^2c^2\rho^2\sum_i\|A_i\|_F^2/\|A_i\|_2^2$ of Theorem 5.5.6, $h$
+    the largest width.
 
     Why: matrices of rank $r$ and norm 1 have a cover of $(1+4/\varepsilon)^{r(h+h')}$, with $\varepsilon=
     1/(6cd\rho)$; truncation and cover together move a margin by $\gamma/2$ at most, for all inputs, so that the bound

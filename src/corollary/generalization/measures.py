@@ -81,7 +81,7 @@ class Stability(NamedTuple):
 
 
 @implements("T05.07")
-def stability(
+def loss_stability(
     network: NetworkLike,
     loss: LossLike,
     data: PyTree,
@@ -98,11 +98,11 @@ def stability(
     up the gradient, down it, and a random one. What is found is a lower bound of $\gamma$: no search proves that there
     is nothing larger.
 
-    >>> bool(stability(network, "squared", data, 0.1, key=key).gamma > 0)
+    >>> bool(loss_stability(network, "squared", data, 0.1, key=key).gamma > 0)
     True
     """
     require_network(network)
-    loss, parts, data = of_examples(loss, who="stability"), split(network, trainable), pair("data", data)
+    loss, parts, data = of_examples(loss, who="loss_stability"), split(network, trainable), pair("data", data)
     radius = positive("radius", real("radius", radius, ""))
     require_apart(parts.join(), data[0])
     found = _steepest(parts, loss.function, data, radius, key, whole("steps", steps), whole("batch_size", batch_size))
@@ -147,11 +147,11 @@ def _steepest(parts, loss, data, radius, key, steps, batch_size):
 
 
 class ZeroLossSet(NamedTuple):
-    """The parameters near a point that fit the same data: the dimension of their set, and what it was found from."""
+    """The parameters near a point that fit the same data: the dimension of their set, `size` less the `rank`."""
 
     dimension: jax.Array
     rank: jax.Array
-    parameters: int
+    size: int
 
     __repr__ = shown
 
@@ -167,7 +167,7 @@ def zero_loss_dimension(
     its target by more than `tolerance` times the largest target.
 
     >>> fitted = jax.vmap(network)(x)
-    >>> zero_loss_dimension(network, (x, fitted)).parameters
+    >>> zero_loss_dimension(network, (x, fitted)).size
     21
     """
     require_network(network)

@@ -143,30 +143,44 @@ def example_of(network, shape):
 
 def upper_norm(product: Product):
     """A bound on the norm of a product from above, without an iteration."""
+    if product.signal.isometric:
+        return _by_formula(product)
+    if is_few(math.prod(product.signal.shape), product.eqn.outvars[0].aval.size):
+        return _of_moved(product, jax.random.key(0)).upper
+    return _moved_above(product)
+
+
+def _by_formula(product: Product):
+    """From above, for the map from what the weight multiplies."""
     if product.eqn.primitive.name == "dot_general":
-        upper = matrix_size(matrices_of(product), jax.random.key(0)).upper
-    else:
-        upper = convolution_above(product.weight, *_convolution(product))
-    return upper * _spread(product)
+        return matrix_size(matrices_of(product), jax.random.key(0)).upper
+    if product.operand == 0:  # the kernel is what depends on the input
+        return jnp.linalg.norm(product.weight) * math.sqrt(product.eqn.outvars[0].aval.size)
+    return convolution_above(product.weight, *_convolution(product))
 
 
 def _measured(product: Product, key) -> Size:
-    dense, signal = product.eqn.primitive.name == "dot_general", product.signal
-    if dense and signal.isometric:
+    dense, isometric = product.eqn.primitive.name == "dot_general", product.signal.isometric
+    if dense and isometric:
         return matrix_size(matrices_of(product), key)
-    if not dense and signal.isometric and product.operand == 1:
+    if isometric and product.operand == 1:
         return convolution_size(product.weight, *_convolution(product), key)
-    # entries were repeated or left out before: the map is that of what they were taken from
-    upper = upper_norm(product)
-    inputs, outputs = math.prod(signal.shape), product.eqn.outvars[0].aval.size
-    ones = jnp.ones(signal.shape, signal.dtype)
-    frobenius = jnp.sqrt(jnp.sum(product.with_weight(product.weight**2)(ones)))
-    if not is_few(inputs, outputs):
-        sizes = product.with_weight(jnp.abs(product.weight))
-        rows = sizes(ones)
-        columns = jax.linear_transpose(sizes, ones)(jnp.ones_like(rows))[0]
-        upper = jnp.minimum(upper, jnp.sqrt(jnp.max(rows) * jnp.max(columns)))
-    return map_size(product.linear, signal.shape, signal.dtype, key, upper, frobenius)
+    return _of_moved(product, key)
+
+
+def _of_moved(product: Product, key) -> Size:
+    """Where entries were repeated or left out before, the map is that of what they were taken from."""
+    shape, dtype = product.signal.shape, product.signal.dtype
+    # for inputs that meet an output once at most; what is few is written out
+    frobenius = jnp.sqrt(jnp.sum(product.with_weight(product.weight**2)(jnp.ones(shape, dtype))))
+    return map_size(product.linear, shape, dtype, key, _moved_above(product), frobenius)
+
+
+def _moved_above(product: Product):
+    sizes, ones = product.with_weight(jnp.abs(product.weight)), jnp.ones(product.signal.shape, product.signal.dtype)
+    rows = sizes(ones)
+    columns = jax.linear_transpose(sizes, ones)(jnp.ones_like(rows))[0]
+    return jnp.minimum(_by_formula(product) * _spread(product), jnp.sqrt(jnp.max(rows) * jnp.max(columns)))
 
 
 def _spread(product: Product):
