@@ -95,6 +95,9 @@ from .rademacher import symmetrisation as symmetrisation
 from .rademacher import threshold_supremum as threshold_supremum
 from .random_labels import RandomLabelFit as RandomLabelFit
 from .random_labels import random_label_fit as random_label_fit
+from .sampled_ntk import sampled_ntk_deviation as sampled_ntk_deviation
+from .sampled_ntk import unit_gram_bound as unit_gram_bound
+from .sampled_ntk import unit_grams as unit_grams
 from .smoothers import BrokenLine as BrokenLine
 from .smoothers import NadarayaWatson as NadarayaWatson
 from .smoothers import NearestNeighbour as NearestNeighbour
