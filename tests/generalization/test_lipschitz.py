@@ -102,3 +102,21 @@ def test_a_kink_at_an_example_does_not_mislead():
     network = Network(lambda w, x: w * (x - jax.nn.relu(x) + jax.nn.relu(-x)), jnp.ones(2))
     data = jnp.array([[0.0, 1.0], [1.0, 0.0]])
     assert lipschitz(network, (data, Y[:2]), key=KEY).lower == 0
+
+
+# the ReLU as PyTorch's is read, a leaky one, and one with a jump
+CHOICES = {
+    "relu": (lambda z: jnp.where(z <= 0, 0.0, z), 1.0),
+    "leaky": (lambda z: jnp.where(z > 0, z, -0.2 * z), 1.0),
+    "steep": (lambda z: jnp.where(z < 0, 3 * z, z), 3.0),
+    "shifted": (lambda z: jnp.where(z > 1, z, 1.0), 1.0),
+    "a jump": (lambda z: jnp.where(z > 1, z, 0.0), np.inf),
+    "other entries": (lambda z: jnp.where(z > 0, z[::-1], 0.0), np.inf),
+}
+
+
+@pytest.mark.parametrize("name", CHOICES)
+def test_choices_are_bounded_where_they_are_continuous(name):
+    phi, expected = CHOICES[name]
+    found = lipschitz(Network(lambda w, x: phi(w @ x), jnp.eye(4)), (X, Y), key=KEY)
+    np.testing.assert_allclose(found.upper, expected, rtol=1e-9)

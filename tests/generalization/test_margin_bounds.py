@@ -13,6 +13,7 @@ from corollary.generalization._chain import OtherNetwork, chain_of
 KEY = jax.random.key(0)
 X = np.random.default_rng(0).normal(size=(30, 3))
 Y = (X[:, 0] > 0).astype(int)
+Z = np.random.default_rng(2).normal(size=(2, 5))
 
 
 def plain(params, x):
@@ -31,7 +32,8 @@ def test_a_chain_computes_what_the_network_does():
         lambda p, x: p["v"] @ jnp.maximum((p["w"] @ x.reshape(-1) - p["m"]) * p["s"] / 3.0 + p["b"], 0),
         {"v": jnp.ones((2, 4)), "w": jax.random.normal(KEY, (4, 3)), "m": X[0, 0], "s": jnp.arange(4.0), "b": 0.5},
     )
-    for network in (eqx.nn.MLP(3, 2, 6, 2, key=KEY), batch_norm, eqx.nn.Linear(3, 2, key=KEY)):
+    chosen = Network(lambda p, x: p[1] @ (lambda z: jnp.where(z <= 0, 0.0, z))(p[0] @ x + 1), [*matrices()[:1], Z])
+    for network in (eqx.nn.MLP(3, 2, 6, 2, key=KEY), batch_norm, eqx.nn.Linear(3, 2, key=KEY), chosen):
         chain = chain_of(network, X)
         assert chain.biased
         z = np.concatenate([X, np.ones((30, 1))], 1)
@@ -51,6 +53,7 @@ def test_a_chain_computes_what_the_network_does():
         (lambda w, x: w @ x + x, "add"),
         (lambda w, x: jax.nn.relu(w @ x), "the last operation is no affine layer"),
         (lambda w, x: jnp.maximum(w @ x, 1.0), "max"),
+        (lambda w, x: w @ jnp.where(w @ x < 0, 0.1, w @ x), "a choice between other values"),
     ],
 )
 def test_other_networks_are_told_apart(apply, word):

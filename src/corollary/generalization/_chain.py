@@ -48,6 +48,13 @@ class _Units(NamedTuple):
     active: bool
 
 
+class _Positive(NamedTuple):
+    """Whether units are above zero, or whether they are not."""
+
+    units: _Units
+    above: bool
+
+
 def chain_of(network, x) -> Chain:
     """The matrices of `network` on examples `x`; `OtherNetwork` if it has other operations."""
     parts = split(network)
@@ -81,13 +88,19 @@ def _with_one(w, b):
 
 
 def _run(eqn, values) -> list:
-    places = [i for i, v in enumerate(values) if isinstance(v, _Units)]
+    places = [i for i, v in enumerate(values) if isinstance(v, _Units | _Positive)]
     name, out = eqn.primitive.name, eqn.outvars[0].aval
     if not places:
         return run_equation(eqn, values)
     if (body := inside_of(eqn)) is not None:
         return evaluate(body.jaxpr, body.consts, values, _run)
+    if name == "select_n" and isinstance(values[0], _Positive):
+        return [_rectified(*values)]
     units, size = values[places[0]], eqn.invars[places[0]].aval.size
+    if isinstance(units, _Positive):
+        raise OtherNetwork(f"it has the operation {name} of a comparison")
+    if name in ("le", "lt", "ge", "gt") and not units.active and len(places) == 1 and _zero(values[1 - places[0]]):
+        return [_Positive(units, (name in ("ge", "gt")) == (places[0] == 0))]
     if len(places) == 1 and name in _SAME and out.size == size:
         return [units]
     if len(places) == 1 and name == "dot_general" and units.active:
@@ -101,6 +114,14 @@ def _run(eqn, values) -> list:
     if name == "max" and len(places) == 1 and not units.active and _zero(values[1 - places[0]]):
         return [_Units(units.layers, True)]
     raise OtherNetwork(f"it has the operation {name} where dense layers and ReLU are expected")
+
+
+def _rectified(test: _Positive, otherwise, chosen) -> _Units:
+    """The ReLU, written as a choice between the units and zero."""
+    kept, dropped = (chosen, otherwise) if test.above else (otherwise, chosen)
+    if kept is not test.units or isinstance(dropped, _Units | _Positive) or not _zero(dropped):
+        raise OtherNetwork("it has a choice between other values than its units and zero")
+    return _Units(test.units.layers, True)
 
 
 def _after(name, layer, values, place):

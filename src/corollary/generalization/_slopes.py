@@ -34,7 +34,11 @@ class Fixed(NamedTuple):
 
 
 class Signal(NamedTuple):
-    """A value that depends on the input: `move(source)`, and how fast its source changes at most."""
+    """A value that depends on the input: `move(source)`, and how fast its source changes at most.
+
+    Entry by entry it is a factor times the value with the number `root`. Of the result of a comparison `edge` is where
+    in that value it changes.
+    """
 
     bound: Any
     source: int
@@ -42,6 +46,8 @@ class Signal(NamedTuple):
     dtype: Any
     move: Callable
     isometric: bool = True
+    root: tuple[int, Any] = (-1, 1.0)
+    edge: Any = None
 
     @property
     def slope(self):
@@ -129,7 +135,9 @@ class _Runner:
         self.norm, self.numbers, self.unknown = norm, count(), {}
 
     def signal(self, bound, aval) -> Signal:
-        return Signal(jnp.asarray(bound, jnp.result_type(float)), next(self.numbers), aval.shape, aval.dtype, _same)
+        number = next(self.numbers)
+        bound = jnp.asarray(bound, jnp.result_type(float))
+        return Signal(bound, number, aval.shape, aval.dtype, _same, root=(number, 1.0))
 
     def __call__(self, eqn, values) -> list:
         values = [v if isinstance(v, Signal | Fixed) else Fixed(v) for v in values]
@@ -143,7 +151,7 @@ class _Runner:
             return evaluate(body.jaxpr, body.consts, values, self)
         name = eqn.primitive.name
         if name in MOVES and (moved := _moved(eqn, values)) is not None:
-            return moved
+            return [signal._replace(root=(next(self.numbers), 1.0)) for signal in moved]
         if name in PRODUCTS and sum(isinstance(v, Signal) for v in values) == 1:
             return [self.signal(self._product(eqn, values), eqn.outvars[0].aval)]
         bound = RULES[name](eqn, values) if name in RULES else None
@@ -151,7 +159,8 @@ class _Runner:
             bound = jnp.inf
             if any(jnp.issubdtype(v.aval.dtype, np.floating) for v in eqn.outvars):
                 self.unknown.setdefault(name)
-        return [self.signal(bound, v.aval) for v in eqn.outvars]
+        made = [self.signal(bound, v.aval) for v in eqn.outvars]
+        return [_rooted(name, values, made[0])] if len(made) == 1 else made
 
     def _product(self, eqn, values):
         operand = 1 if isinstance(values[0], Signal) else 0
@@ -249,6 +258,47 @@ def _joined(eqn, values):
     return jnp.sqrt(sum(jnp.square(s) for s in _slopes(values)))
 
 
+def _rooted(name, values, made: Signal) -> Signal:
+    """What came out of a comparison with a number, or of a product with one, still knows what went into it."""
+    if len(values) != 2 or sum(isinstance(v, Signal) for v in values) != 1:
+        return made
+    signal, other = (values[0], values[1]) if isinstance(values[0], Signal) else (values[1], values[0])
+    number = _one_number(other.value)
+    if number is None:
+        return made
+    root, factor = signal.root
+    if name == "mul":
+        return made._replace(root=(root, factor * number))
+    if name in ("le", "lt", "ge", "gt") and factor != 0:
+        return made._replace(root=(root, 1.0), edge=number / factor)
+    return made
+
+
+def _one_number(value) -> float | None:
+    """The number that all entries of a fixed value are, where they can be looked at."""
+    if isinstance(value, jax.core.Tracer):
+        return None
+    seen = np.asarray(value)
+    return float(seen.flat[0]) if seen.size and (seen == seen.flat[0]).all() else None
+
+
+def _chosen(eqn, values):
+    """Either of two functions of the same entries, by a comparison of these: continuous if both agree at the edge."""
+    test, *cases = values
+    if not isinstance(test, Signal) or test.edge is None or len(cases) != 2:
+        return None
+    ends, slopes = [], []
+    for case in cases:
+        if isinstance(case, Signal):
+            if case.root[0] != test.root[0]:
+                return None
+            ends.append(case.root[1] * test.edge)
+            slopes.append(case.slope)
+        else:
+            ends.append(_one_number(case.value))
+    return jnp.max(jnp.stack(slopes)) if ends[0] is not None and ends[0] == ends[1] and slopes else None
+
+
 def _clamped(eqn, values):
     return values[1].slope if [isinstance(v, Signal) for v in values] == [False, True, False] else None
 
@@ -284,6 +334,7 @@ RULES: dict[str, Callable] = {
     "min": _root,
     "concatenate": _joined,
     "clamp": _clamped,
+    "select_n": _chosen,
     "reduce_sum": _summed,
     "reduce_max": _entrywise(1.0),
     "reduce_min": _entrywise(1.0),

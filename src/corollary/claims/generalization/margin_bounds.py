@@ -93,7 +93,7 @@ def spectral_margin_as_printed(
     r"""The error on new examples is below a constant times √(hd² max‖x‖ ∏‖A‖² Σ stable ranks/(γ²n)).
 
     As printed in Theorem 5.5.6, "the generalization error can be bounded by $\tilde O(\cdot)$". A network of two
-    layers that fits $n$ random labels of points in $n$ dimensions with the margin $\gamma$ errs on half of new ones,
+    layers that fits $n$ random labels of points in $2n$ dimensions with the margin $\gamma$ errs on half of new ones,
     in whatever units the inputs are: $c$ times the inputs are $c$ times the margin, and the printed expression falls
     as $c^{-1/2}$, below any constant, while that with $\max\|x\|^2$ stays. The constant here is 10,000.
     """
