@@ -9,7 +9,7 @@ from scipy import stats
 from corollary.foundations import kl
 from corollary.generalization.bound import samples_to_reach
 from corollary.generalization.kl import kl_bernoulli, kl_inverse
-from corollary.generalization.pac_bayes import (
+from corollary.generalization.pac_bayes_bounds import (
     catoni,
     donsker_varadhan,
     general_pac_bayes,
