@@ -8,11 +8,7 @@ from scipy import stats
 
 from corollary.foundations import kl, kl_bernoulli, kl_inverse
 from corollary.generalization.bound import samples_to_reach
-<<<<<<< HEAD:tests/generalization/test_pac_bayes_bounds.py
 from corollary.generalization.pac_bayes_bounds import (
-=======
-from corollary.generalization.pac_bayes import (
->>>>>>> main:tests/generalization/test_pac_bayes.py
     catoni,
     donsker_varadhan,
     general_pac_bayes,

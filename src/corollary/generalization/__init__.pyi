@@ -3,6 +3,7 @@ from .bias_variance import bias_variance as bias_variance
 from .bound import Bound as Bound
 from .bound import finite_class as finite_class
 from .bound import samples_to_reach as samples_to_reach
+from .certificate import Certificate as Certificate
 from .classes import FiniteClass as FiniteClass
 from .classes import Halfspaces as Halfspaces
 from .classes import Intervals as Intervals
@@ -48,6 +49,7 @@ from .ntk_bounds import teacher_bound as teacher_bound
 from .ntk_bounds import weight_movement_bound as weight_movement_bound
 from .overfitting import Overfitting as Overfitting
 from .overfitting import overfitting as overfitting
+from .pac_bayes import pac_bayes as pac_bayes
 from .pac_bayes_bounds import ChangeOfMeasure as ChangeOfMeasure
 from .pac_bayes_bounds import catoni as catoni
 from .pac_bayes_bounds import donsker_varadhan as donsker_varadhan
@@ -81,6 +83,7 @@ from .smoothers import broken_line as broken_line
 from .smoothers import nadaraya_watson as nadaraya_watson
 from .smoothers import nearest_neighbour as nearest_neighbour
 from .smoothers import singular_kernel as singular_kernel
+from .stochastic import StochasticNetwork as StochasticNetwork
 from .validation import CrossValidation as CrossValidation
 from .validation import LeaveOneOut as LeaveOneOut
 from .validation import ValidationCurve as ValidationCurve

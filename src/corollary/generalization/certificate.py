@@ -23,10 +23,13 @@ from corollary.generalization.bound import INDEPENDENT, Bound, spent
 from corollary.generalization.pac_bayes_bounds import log_moment
 from corollary.generalization.stochastic import StochasticNetwork, classified
 from corollary.network.batches import count
+from corollary.network.parts import split
 
 #: Variances that a prior may have, one for each array of parameters: from e² downwards, one part in a hundred apart.
 #: A posterior that asks for less gets the last of them: a bound from the grid is finite and valid, whatever it asks for.
 GRID = np.exp(2 - np.arange(2400) / 100)
+
+EVALUATED = 5000  # predictions at a time when errors are counted
 
 PREMISES = (
     INDEPENDENT,
@@ -53,7 +56,6 @@ class Certificate(eqx.Module):
     key: PRNGKeyArray
     draws: int = eqx.field(static=True)
     fraction: float = eqx.field(static=True)
-    batch_size: int = eqx.field(static=True)
 
     def __repr__(self) -> str:
         terms = ", ".join(f"{name} {written(term)}" for name, term in self.terms.items())
@@ -80,7 +82,7 @@ class Certificate(eqx.Module):
     @property
     def choices(self) -> float:
         """The logarithm of the number of priors that the sample could choose among."""
-        return 0.0 if self.fraction else len(jax.tree.leaves(self.prior.scale)) * math.log(len(GRID))
+        return 0.0 if self.fraction else price(self.posterior.mean)
 
     def check(self, data: PyTree) -> "Certificate":
         """The certificate itself, or a sentence about what does not follow from `data` and the stored pieces.
@@ -98,7 +100,7 @@ class Certificate(eqx.Module):
             kl = float(wide[0].kl(wide[1]))
         if not math.isclose(kl, float(self.kl), rel_tol=1e-4, abs_tol=1e-2):
             raise ValueError(f"the relative entropy of posterior and prior is {kl:.6g}, the certificate has {self.kl:.6g}.")
-        errors = self.posterior.errors(data, draws=self.draws, key=count_key(self.key), batch_size=self.batch_size)
+        errors = self.posterior.errors(data, draws=self.draws, key=count_key(self.key), batch_size=EVALUATED)
         # on the same machine the same number; otherwise rounding may turn a few predictions, and never more than what
         # two counts with the same law differ by
         if abs(int(errors) - int(self.errors)) > 6 * math.sqrt(2 * int(self.errors) + 36):
@@ -111,6 +113,11 @@ class Certificate(eqx.Module):
         if not math.isclose(float(again.value), float(self.value), rel_tol=1e-2):
             raise ValueError(f"the pieces give the bound {float(again.value):.6g}, the certificate has {self.value:.6g}.")
         return self
+
+
+def price(network) -> float:
+    """The logarithm of the number of priors on the grid: one variance for each array of parameters."""
+    return len(jax.tree.leaves(split(network).params)) * math.log(len(GRID))
 
 
 def bound(errors, n: int, draws: int, kl, choices, delta, delta_draws) -> Bound:
@@ -127,7 +134,8 @@ def bound(errors, n: int, draws: int, kl, choices, delta, delta_draws) -> Bound:
     }
     made = spent(above, lambda nats: kl_inverse(above, nats / n), delta, budget, PREMISES)
     terms = {"training error": risk, "finitely many draws": above - risk}
-    return Bound(made.value, delta + delta_draws, {**terms, **{k: v for k, v in made.terms.items() if k not in terms}}, PREMISES)
+    terms |= {name: term for name, term in made.terms.items() if name not in terms}
+    return Bound(made.value, delta + delta_draws, terms, PREMISES)
 
 
 def part(data: tuple, fraction: float, key: PRNGKeyArray) -> tuple:

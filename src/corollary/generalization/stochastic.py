@@ -128,14 +128,13 @@ def classified(network: NetworkLike, data: PyTree) -> tuple:
             "data must hold one class per example for a network with one output or one vector of them, got targets "
             f"of shape {None if one is None else one[1:]} for outputs of shape {out.shape}."
         )
-    allowed = (-1, 0, 1) if classes == 1 else range(classes)
     if concrete(y):
         seen = np.unique(np.asarray(y))
-        if classes > 2 or len(seen) > 2 or not np.isin(seen, allowed).all():
-            if not np.isin(seen, allowed).all() or (classes == 1 and len(seen) > 2):
-                words = "0 and 1, or -1 and 1" if classes == 1 else f"0 to {classes - 1}"
-                few = ", ".join(f"{v:g}" for v in seen[:4]) + (", ..." if len(seen) > 4 else "")
-                raise ValueError(f"data must have the classes {words} as targets to count wrong ones, got {few}.")
+        pairs = ((0, 1), (-1, 1)) if classes == 1 else (range(classes),)
+        if not any(np.isin(seen, allowed).all() for allowed in pairs):
+            words = "0 and 1, or -1 and 1," if classes == 1 else f"0 to {classes - 1}"
+            few = ", ".join(f"{v:g}" for v in seen[:4]) + (", ..." if len(seen) > 4 else "")
+            raise ValueError(f"data must have the classes {words} as targets, to count wrong ones, got {few}.")
     return x, y.reshape(y.shape[0])
 
 

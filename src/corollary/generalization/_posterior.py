@@ -1,0 +1,119 @@
+r"""Normal laws of weights, trained down the gradient of a bound: one compiled loop."""
+
+from typing import NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import optax
+from jax import lax
+
+from corollary._engine.cpu_ready import cpu_ready
+from corollary.foundations import kl_inverse
+from corollary.generalization.certificate import nearest
+from corollary.generalization.stochastic import StochasticNetwork, wrong
+from corollary.network.batches import count
+from corollary.network.parts import split
+
+# Adam's steps: the logarithm of a standard deviation has to go further than a weight
+STEP, SCALE_STEP = 2e-3, 2e-2
+# the error of the stochastic network is averaged over about so many batches
+MEMORY = 50
+# where standard deviations begin, as a share of the root mean square of what the weights moved, and of no less than this
+SHARE, LEAST = 0.5, 0.01
+
+
+class Goal(NamedTuple):
+    """What is minimised: the bound `objective` with `nats` to be paid beside the KL, for a sample of size `n`."""
+
+    objective: str
+    nats: jax.Array
+    n: int
+
+
+@eqx.filter_jit
+def trained(start: StochasticNetwork, prior, loss, data, goal: Goal, steps: int, batch_size: int, key):
+    """The posterior after `steps` steps down the gradient of its bound, from `start`.
+
+    `prior` is a stochastic network, or a network: then each array of parameters has the variance around its centre
+    that makes the KL least, which moves with the posterior.
+    """
+    parts = split(start.mean)
+    means, tree = jax.tree.flatten(parts.params)
+    scales = [jnp.broadcast_to(s, m.shape) for s, m in zip(jax.tree.leaves(start.scale), means, strict=True)]
+    fixed = isinstance(prior, StochasticNetwork)
+    centres = jax.tree.leaves(split(prior.mean if fixed else prior).params)
+    widths = [s**2 for s in jax.tree.leaves(prior.scale)] if fixed else None
+
+    def law(params):
+        means, logs = params
+        return StochasticNetwork(parts.join(tree.unflatten(means)), tree.unflatten([jnp.exp(s) for s in logs]))
+
+    def value(params, batch, key, error):
+        x, y = batch
+        outputs = law(params).on_batch(x, key=key)
+        surrogate = jnp.mean(jax.vmap(loss)(outputs, y))
+        share = jnp.mean(jax.vmap(wrong)(outputs, y), dtype=surrogate.dtype)
+        kl = sum(map(_kl, *params, centres, widths or variances(params, centres)))
+        slopes = _slopes(goal, error, lax.stop_gradient(kl))
+        return slopes[0] * surrogate + slopes[1] * kl, share
+
+    slope = cpu_ready(jax.grad(value, has_aux=True))
+    shrink = optax.cosine_decay_schedule(1.0, steps)
+    adam = optax.scale_by_adam()
+
+    def advance(carry, step):
+        params, memory, error = carry
+        batch_key, noise_key = jax.random.split(jax.random.fold_in(key, step))
+        rows = jax.random.randint(batch_key, (min(batch_size, count(data)),), 0, count(data))
+        down, share = slope(params, jax.tree.map(lambda a: a[rows], data), noise_key, error)
+        updates, memory = adam.update(down, memory)
+        size = shrink(step)
+        moved = tuple(
+            [p - (s * size).astype(p.dtype) * u for p, u in zip(ps, us, strict=True)]
+            for ps, us, s in zip(params, updates, (STEP, SCALE_STEP), strict=True)
+        )
+        return (moved, memory, error + (share - error) / MEMORY), None
+
+    params = means, [jnp.log(s) for s in scales]
+    begin = params, adam.init(params), jnp.asarray(0.25, means[0].dtype)
+    (params, _, _), _ = lax.scan(advance, begin, jnp.arange(steps))
+    return law(params)
+
+
+def variances(params, centres) -> list:
+    """For each array the variance of a normal prior around its centre that makes the KL least."""
+    return [jnp.mean(jnp.exp(2 * s) + (m - c) ** 2) for m, s, c in zip(*params, centres, strict=True)]
+
+
+def start_scales(network, initial=None):
+    """Standard deviations to begin with, one per array: a share of the way from `initial`, or of the weights."""
+    params = split(network).params
+    way = params if initial is None else jax.tree.map(jnp.subtract, params, split(initial).params)
+    return jax.tree.map(lambda a: SHARE * jnp.maximum(jnp.sqrt(jnp.mean(a**2)), LEAST), way)
+
+
+def on_grid(posterior: StochasticNetwork, centre) -> StochasticNetwork:
+    """The prior around `centre` with those variances of the grid that are nearest to the best for this posterior."""
+    means = jax.tree.leaves(split(posterior.mean).params)
+    logs = [jnp.log(s) for s in jax.tree.leaves(posterior.scale)]
+    centres = jax.tree.leaves(split(centre).params)
+    tree = jax.tree.structure(posterior.scale)
+    return StochasticNetwork(centre, tree.unflatten([nearest(v) for v in variances((means, logs), centres)]))
+
+
+def _kl(mean, log, centre, variance):
+    variance = lax.stop_gradient(variance)  # at its best a change of it changes nothing
+    return 0.5 * jnp.sum((jnp.exp(2 * log) + (mean - centre) ** 2) / variance - 1 - 2 * log + jnp.log(variance))
+
+
+def _slopes(goal, error, kl):
+    """How the bound grows with the training error and with the KL."""
+    if goal.objective == "evidence":
+        return 1.0, 1.0 / goal.n
+    level = (kl + goal.nats) / goal.n
+    if goal.objective == "square":
+        return 1.0, 0.25 / goal.n / jnp.sqrt(level / 2)
+    # where the training error is 0 its slope would be infinite
+    by_error, by_level = jax.grad(kl_inverse, (0, 1))(jnp.clip(error, 1e-3, 0.5), level)
+    return by_error, by_level / goal.n
