@@ -61,7 +61,9 @@ def test_weights_that_meet_one_vector_are_found():
     assert _behind(_image(), jnp.ones((3, 3))) == {".dense"}
     scaled = MLP((4, 5, 2), tanh, key=KEY, scaling="ntk")
     assert _behind(scaled, X[0]) == {".layers[0].weight", ".layers[1].weight"}
-    batched = Network(lambda p, x: jnp.tanh(x @ p["a"].T) @ p["b"], {"a": jnp.ones((5, 4)), "b": jnp.ones((5, 2))}, batched=True)
+    batched = Network(
+        lambda p, x: jnp.tanh(x @ p["a"].T) @ p["b"], {"a": jnp.ones((5, 4)), "b": jnp.ones((5, 2))}, batched=True
+    )
     assert _behind(batched, X[0]) == {".params['a']", ".params['b']"}
     tied = Network(lambda w, x: w @ jnp.tanh(w @ x), jnp.ones((4, 4)))
     assert _behind(tied, X[0]) == set()
@@ -69,7 +71,11 @@ def test_weights_that_meet_one_vector_are_found():
 
 def test_layers_have_the_law_of_whole_networks():
     layers, whole = map(np.asarray, _both(jax.random.key(1)))
-    for of_layers, of_whole in ((layers[:, 0], whole[:, 0]), (layers[:, 1], whole[:, 1]), (layers.sum(1), whole.sum(1))):
+    for of_layers, of_whole in (
+        (layers[:, 0], whole[:, 0]),
+        (layers[:, 1], whole[:, 1]),
+        (layers.sum(1), whole.sum(1)),
+    ):
         assert stats.ks_2samp(of_layers, of_whole).pvalue > 1e-6
     # what would be another law is seen at this size
     assert stats.ks_2samp(1.3 * layers[:, 0], whole[:, 0]).pvalue < 1e-6
@@ -91,7 +97,9 @@ def test_other_weights_are_drawn_for_each_example():
     law = StochasticNetwork(network, 0.3)
     keys = jax.random.split(jax.random.key(5), 4000)
     x = jax.random.normal(KEY, (3, 3))
-    layers, whole = (np.asarray(jax.jit(jax.vmap(f))(keys)) for f in (lambda k: law(x, key=k), lambda k: law.draw(key=k)(x)))
+    layers, whole = (
+        np.asarray(jax.jit(jax.vmap(f))(keys)) for f in (lambda k: law(x, key=k), lambda k: law.draw(key=k)(x))
+    )
     assert stats.ks_2samp(layers[:, 0], whole[:, 0]).pvalue > 1e-6
     assert stats.ks_2samp(layers[:, 1], whole[:, 1]).pvalue > 1e-6
 
@@ -101,7 +109,9 @@ def test_batch_shares_what_is_drawn_and_has_the_same_means():
     batch = jax.jit(jax.vmap(lambda k: law.on_batch(X, key=k)))(jax.random.split(KEY, 8000))
     single, _ = _both(jax.random.key(1))
     spread = np.asarray(single.std(0))
-    np.testing.assert_allclose(batch[:, 0].mean(0), single.mean(0), atol=6 * spread.max() * (1 / 8000 + 1 / 20_000) ** 0.5)
+    np.testing.assert_allclose(
+        batch[:, 0].mean(0), single.mean(0), atol=6 * spread.max() * (1 / 8000 + 1 / 20_000) ** 0.5
+    )
     np.testing.assert_allclose(batch[:, 0].std(0) / spread, 1, atol=6 / 8000**0.5)
 
 
@@ -152,7 +162,10 @@ class Counting(eqx.Module):
     [
         (lambda: StochasticNetwork(NET, -1.0), "standard deviation"),
         (lambda: StochasticNetwork(NET, [jnp.ones(2)]), "one array per parameter"),
-        (lambda: StochasticNetwork(Network(lambda w, x: w @ x, jnp.ones((2, 4))), jnp.ones(3)), "shape of its parameter"),
+        (
+            lambda: StochasticNetwork(Network(lambda w, x: w @ x, jnp.ones((2, 4))), jnp.ones(3)),
+            "shape of its parameter",
+        ),
         (lambda: StochasticNetwork(Counting(jnp.ones((1, 4)), eqx.nn.StateIndex(jnp.zeros(1))), 0.1), "has state"),
         (lambda: StochasticNetwork(NET, 0.1).errors((X, X), key=KEY), "one class per example"),
         (lambda: StochasticNetwork(NET, 0.1).errors((X, jnp.array([0.5, 1, 0])), key=KEY), "classes 0 to 1"),

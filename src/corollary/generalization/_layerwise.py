@@ -64,7 +64,7 @@ def output(plan: Layerwise, key, leaves: list, scales: list, x):
         out = run_equation(step.eqn, values)
         noisy = [i for i, slot in enumerate(step.ins) if slot in spread]
         if noisy and step.name == "dot_general":
-            squares = [(spread[slot] if slot in spread else v) ** 2 for slot, v in zip(step.ins, values, strict=True)]
+            squares = [spread.get(slot, v) ** 2 for slot, v in zip(step.ins, values, strict=True)]
             variance = run_equation(step.eqn, squares)[0]
             noise = jax.random.normal(jax.random.fold_in(key, number), variance.shape, variance.dtype)
             out = [out[0] + _root(variance) * noise]

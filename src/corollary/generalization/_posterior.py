@@ -16,10 +16,10 @@ from corollary.network.batches import count
 from corollary.network.parts import split
 
 # Adam's steps: the logarithm of a standard deviation has to go further than a weight
-STEP, SCALE_STEP = 2e-3, 2e-2
-# the error of the stochastic network is averaged over about so many batches
+STEP, SCALE_STEP = 3e-3, 3e-2
+# errors and losses of the stochastic network are averaged over about so many batches
 MEMORY = 50
-# where standard deviations begin, as a share of the root mean square of what the weights moved, and of no less than this
+# standard deviations begin as a share of what the weights have moved (root mean square), or of no less than this
 SHARE, LEAST = 0.5, 0.01
 
 
@@ -49,34 +49,34 @@ def trained(start: StochasticNetwork, prior, loss, data, goal: Goal, steps: int,
         means, logs = params
         return StochasticNetwork(parts.join(tree.unflatten(means)), tree.unflatten([jnp.exp(s) for s in logs]))
 
-    def value(params, batch, key, error):
+    def value(params, batch, key, seen):
         x, y = batch
         outputs = law(params).on_batch(x, key=key)
         surrogate = jnp.mean(jax.vmap(loss)(outputs, y))
         share = jnp.mean(jax.vmap(wrong)(outputs, y), dtype=surrogate.dtype)
         kl = sum(map(_kl, *params, centres, widths or variances(params, centres)))
-        slopes = _slopes(goal, error, lax.stop_gradient(kl))
-        return slopes[0] * surrogate + slopes[1] * kl, share
+        by_loss, by_kl = slopes(goal, seen, lax.stop_gradient(kl))
+        return by_loss * surrogate + by_kl * kl, jnp.stack([share, lax.stop_gradient(surrogate)])
 
-    slope = cpu_ready(jax.grad(value, has_aux=True))
+    descent = cpu_ready(jax.grad(value, has_aux=True))
     shrink = optax.cosine_decay_schedule(1.0, steps)
     adam = optax.scale_by_adam()
 
     def advance(carry, step):
-        params, memory, error = carry
+        params, memory, seen = carry
         batch_key, noise_key = jax.random.split(jax.random.fold_in(key, step))
         rows = jax.random.randint(batch_key, (min(batch_size, count(data)),), 0, count(data))
-        down, share = slope(params, jax.tree.map(lambda a: a[rows], data), noise_key, error)
+        down, now = descent(params, jax.tree.map(lambda a: a[rows], data), noise_key, seen)
         updates, memory = adam.update(down, memory)
         size = shrink(step)
         moved = tuple(
             [p - (s * size).astype(p.dtype) * u for p, u in zip(ps, us, strict=True)]
             for ps, us, s in zip(params, updates, (STEP, SCALE_STEP), strict=True)
         )
-        return (moved, memory, error + (share - error) / MEMORY), None
+        return (moved, memory, seen + (now - seen) / MEMORY), None
 
     params = means, [jnp.log(s) for s in scales]
-    begin = params, adam.init(params), jnp.asarray(0.25, means[0].dtype)
+    begin = params, adam.init(params), jnp.full(2, 0.25, means[0].dtype)
     (params, _, _), _ = lax.scan(advance, begin, jnp.arange(steps))
     return law(params)
 
@@ -107,13 +107,18 @@ def _kl(mean, log, centre, variance):
     return 0.5 * jnp.sum((jnp.exp(2 * log) + (mean - centre) ** 2) / variance - 1 - 2 * log + jnp.log(variance))
 
 
-def _slopes(goal, error, kl):
-    """How the bound grows with the training error and with the KL."""
+def slopes(goal: Goal, seen, kl) -> tuple:
+    """How the bound grows with the loss that is trained and with the KL; `seen` are the shares of errors and the loss.
+
+    The bound knows the error and not the loss: a change of the loss by some percent counts as one of the error by as
+    many. A loss that stands for the error without being scaled to it, as the logarithmic one, buys too much KL.
+    """
     if goal.objective == "evidence":
         return 1.0, 1.0 / goal.n
+    error, loss = jnp.clip(seen[0], 1e-3, 0.5), jnp.maximum(seen[1], 1e-3)  # at 0 the slope by the error is infinite
     level = (kl + goal.nats) / goal.n
     if goal.objective == "square":
-        return 1.0, 0.25 / goal.n / jnp.sqrt(level / 2)
-    # where the training error is 0 its slope would be infinite
-    by_error, by_level = jax.grad(kl_inverse, (0, 1))(jnp.clip(error, 1e-3, 0.5), level)
-    return by_error, by_level / goal.n
+        by_error, by_level = 1.0, 0.25 / jnp.sqrt(level / 2)
+    else:
+        by_error, by_level = jax.grad(kl_inverse, (0, 1))(error, level)
+    return by_error * error / loss, by_level / goal.n

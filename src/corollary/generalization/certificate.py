@@ -98,8 +98,12 @@ class Certificate(eqx.Module):
         with jax.enable_x64(True):
             wide = [_double(law) for law in (self.posterior, self.prior)]
             kl = float(wide[0].kl(wide[1]))
+        if math.isinf(kl):
+            raise ValueError("the scales of the posterior must be positive: a point is infinitely far from any prior.")
         if not math.isclose(kl, float(self.kl), rel_tol=1e-4, abs_tol=1e-2):
-            raise ValueError(f"the relative entropy of posterior and prior is {kl:.6g}, the certificate has {self.kl:.6g}.")
+            raise ValueError(
+                f"the relative entropy of posterior and prior is {kl:.6g}, the certificate has {self.kl:.6g}."
+            )
         errors = self.posterior.errors(data, draws=self.draws, key=count_key(self.key), batch_size=EVALUATED)
         # on the same machine the same number; otherwise rounding may turn a few predictions, and never more than what
         # two counts with the same law differ by
@@ -111,7 +115,9 @@ class Certificate(eqx.Module):
         again = bound(errors, count(data), self.draws, kl, self.choices, self.delta, self.delta_draws)
         self.bound.check()
         if not math.isclose(float(again.value), float(self.value), rel_tol=1e-2):
-            raise ValueError(f"the pieces give the bound {float(again.value):.6g}, the certificate has {self.value:.6g}.")
+            raise ValueError(
+                f"the pieces give the bound {float(again.value):.6g}, the certificate has {self.value:.6g}."
+            )
         return self
 
 

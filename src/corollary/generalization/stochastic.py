@@ -2,8 +2,6 @@ r"""Networks whose weights are drawn anew for each prediction: normal laws aroun
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 import equinox as eqx
@@ -48,7 +46,9 @@ class StochasticNetwork(eqx.Module):
         one = isinstance(scale, int | float | np.number) or getattr(scale, "shape", None) == ()
         given = [scale] * len(leaves) if one else jax.tree.leaves(eqx.filter(scale, eqx.is_array))
         if len(given) != len(leaves):
-            raise ValueError(f"scale must have one array per parameter of the network, {len(leaves)}, got {len(given)}.")
+            raise ValueError(
+                f"scale must have one array per parameter of the network, {len(leaves)}, got {len(given)}."
+            )
         self.mean = mean
         self.scale = tree.unflatten([_scale(s, leaf) for s, leaf in zip(given, leaves, strict=True)])
 
@@ -155,7 +155,9 @@ def require_no_state(network: Any) -> None:
 def _scale(given, leaf):
     scale = jnp.asarray(given, leaf.dtype)
     if scale.shape not in ((), leaf.shape):
-        raise ValueError(f"scale must be one number or have the shape of its parameter, {leaf.shape}, got {scale.shape}.")
+        raise ValueError(
+            f"scale must be one number or have the shape of its parameter, {leaf.shape}, got {scale.shape}."
+        )
     if concrete(given) and not (np.asarray(given) >= 0).all():
         raise ValueError("scale must be 0 or more: it is the standard deviation of the weights.")
     return scale
