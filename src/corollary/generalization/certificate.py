@@ -1,6 +1,6 @@
 r"""Certificates: a PAC-Bayes bound on the error of a stochastic network, with all that it rests on.
 
-With probability $1-\delta-\delta'$ over the sample and the draws a stochastic network $Q$ errs on at most `value` of new
+With probability $1-\delta-\delta'$ over sample and draws a stochastic network $Q$ errs on at most `value` of new
 examples. Two inversions of the binary relative entropy make it: $\hat q$, the share of wrong predictions among $m$
 independent trials on the sample, is raised to $q=\mathrm{kl}^{-1}(\hat q,\frac1m\ln\frac1{\delta'})$, and that to
 $\mathrm{kl}^{-1}\big(q,\frac1n(\mathrm{KL}(Q\|P)+\ln K+\ln\frac{\xi(n)}\delta)\big)$, where $K$ counts the priors that
@@ -26,7 +26,7 @@ from corollary.network.batches import count
 from corollary.network.parts import split
 
 #: Variances that a prior may have, one for each array of parameters: from e² downwards, one part in a hundred apart.
-#: A posterior that asks for less gets the last of them: a bound from the grid is finite and valid, whatever it asks for.
+#: A posterior that asks for less gets the last of them: bounds from the grid are finite, whatever it asks for.
 GRID = np.exp(2 - np.arange(2400) / 100)
 
 EVALUATED = 5000  # predictions at a time when errors are counted

@@ -30,7 +30,7 @@ def errors_of_fresh_networks(
     With weights $N(\theta_i,s^2)$ a linear classifier is wrong at $(x,y)$, $y=\pm1$, with probability
     $\Phi(-y\,\theta\cdot x/(s\|x\|))$. Its error $q$ on a sample is the mean of these; it is that of the network itself
     as $s\to0$, and grows with $s$ where all examples are on their right side. Of $m$ predictions, each by a network
-    that was drawn for it, the share $\hat q$ of wrong ones has $q\le\mathrm{kl}^{-1}(\hat q,\frac1m\ln\frac1\delta)$ with
+    that was drawn for it, a share $\hat q$ is wrong, and $q\le\mathrm{kl}^{-1}(\hat q,\frac1m\ln\frac1\delta)$ with
     probability $1-\delta$. Deeper networks, drawn layer by layer, err as often as whole networks do.
     """
     theta_key, x_key, run_key, deep_key = jax.random.split(key, 4)
