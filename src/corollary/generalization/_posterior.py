@@ -116,7 +116,8 @@ def slopes(goal: Goal, seen, kl) -> tuple:
     if goal.objective == "evidence":
         return 1.0, 1.0 / goal.n
     error, loss = jnp.clip(seen[0], 1e-3, 0.5), jnp.maximum(seen[1], 1e-3)  # at 0 the slope by the error is infinite
-    level = (kl + goal.nats) / goal.n
+    # far above 1 the bound is flat, and shows no way down: it is left at the slopes that it has at 2
+    level = jnp.minimum((kl + goal.nats) / goal.n, 2.0)
     if goal.objective == "square":
         by_error, by_level = 1.0, 0.25 / jnp.sqrt(level / 2)
     else:

@@ -18,10 +18,10 @@ from corollary.network import Network
 def errors_of_fresh_networks(
     key,
     *,
-    n: Size = 40,
+    n: Size = 800,
     d: Annotated[int, Range(2, 50)] = 6,
-    draws: Annotated[int, Range(2, 50)] = 5,
-    scale: Annotated[float, Range(0.1, 10.0)] = 0.7,
+    draws: Annotated[int, Range(2, 50)] = 2,
+    noise: Annotated[float, Range(0.1, 10.0)] = 0.7,
     delta: Probability = 0.05,
     repetitions: Annotated[int, Range(2000, 20_000)] = 2000,
 ):
@@ -48,36 +48,36 @@ def errors_of_fresh_networks(
 
     @jax.jit
     def measure(theta, x, y, key):
-        law = linear(theta, scale)
+        law = linear(theta, noise)
 
         def fresh(key):
             return law.errors((x, y), draws=draws, key=key) / (n * draws)
 
         def whole(key):
-            networks = jax.random.normal(key, (draws, d)) * scale + theta
+            networks = jax.random.normal(key, (draws, d)) * noise + theta
             return jnp.mean((networks @ x.T) * y < 0)
 
         keys = jax.random.split(key, repetitions)
         shares = jax.lax.map(lambda k: (fresh(k), whole(k)), keys, batch_size=500)
-        along = jnp.stack([linear(theta, s).errors((x, y), draws=2000, key=key) for s in scales]) / (2000 * n)
+        along = jnp.stack([linear(theta, s).errors((x, y), draws=100, key=key) for s in scales]) / (100 * n)
         return shares, along
 
     @jax.jit
     def deep(key, x):
         net_key, fresh_key, whole_key = jax.random.split(key, 3)
-        law = StochasticNetwork(MLP((d, 8, 1), tanh, key=net_key), scale)
+        law = StochasticNetwork(MLP((d, 8, 1), tanh, key=net_key), noise)
         labels = jnp.sign(x[:, 0])
-        keys = jax.random.split(fresh_key, (4000, n))
+        keys = jax.random.split(fresh_key, (500, n))
         layers = jax.vmap(lambda ks: jax.vmap(lambda a, k: law(a, key=k)[0])(x, ks))(keys)
-        drawn = jax.vmap(lambda k: jax.vmap(law.draw(key=k))(x)[:, 0])(jax.random.split(whole_key, 4000))
+        drawn = jax.vmap(lambda k: jax.vmap(law.draw(key=k))(x)[:, 0])(jax.random.split(whole_key, 500))
         return jnp.mean(layers * labels < 0, 1), jnp.mean(drawn * labels < 0, 1)
 
-    q = float(exact(theta, x, y, np.array([scale]))[0])
+    q = float(exact(theta, x, y, np.array([noise]))[0])
     (fresh, whole), along = measure(theta, x, y, run_key)
     yield estimate("share of wrong predictions", np.asarray(fresh), q, wrong=0.0)
     expected = np.asarray(exact(theta, x, y, scales))
-    # 2,000 trials for each of n examples: six standard errors of a share
-    spread = 6 * np.sqrt(expected.max() / (2000 * n))
+    # 100 trials for each of n examples: six standard errors of a share
+    spread = 6 * np.sqrt(expected.max() / (100 * n))
     yield equal("error with the scale of the noise", np.asarray(along), expected, atol=spread, x=scales, along="scale")
     yield monotone("exact error with the scale of the noise", expected, strict=True, x=scales, along="scale")
     layers, drawn = map(np.asarray, deep(deep_key, x))
