@@ -1,12 +1,12 @@
 """Certificates for networks that read digits: 0 to 4 against 5 to 9, with confidence .965, checked on the test images.
 
-    python benchmarks/certificates.py                      # two cores, three minutes: 784-100-1 with both kinds of prior
+    python benchmarks/certificates.py                      # two cores, three minutes: 784-100-1 with both priors
     python benchmarks/certificates.py gpu                  # all columns of the printed table, and more
     python benchmarks/certificates.py gpu T-600 R-600      # some of them
 
-The columns of the table: 600^2 is two hidden layers of 600 units, T has the true labels and R random ones. Each line has
-the bound, the errors of the stochastic network on the sample and on the test images, and the KL, beside what is
-printed. The bars: see `COLUMNS`; a certificate below the error on the test images fails, whatever its bar.
+The columns of the table: 600^2 is two hidden layers of 600 units, T has the true labels and R random ones. Each line
+has the bound, the errors of the stochastic network on the sample and on the test images, and the KL, beside what is
+printed. The bars are in the tables `CPU` and `GPU`; a certificate below the error on the test images fails, whatever its bar.
 """
 
 import argparse

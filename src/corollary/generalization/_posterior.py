@@ -19,6 +19,8 @@ from corollary.network.parts import split
 STEP, SCALE_STEP = 3e-3, 3e-2
 # errors and losses of the stochastic network are averaged over about so many batches
 MEMORY = 50
+# a prior from data is to err as rarely as the network itself, and pays for its own KL only so much of it
+COLD = 0.03
 # standard deviations begin as a share of what the weights have moved (root mean square), or of no less than this
 SHARE, LEAST = 0.5, 0.01
 
@@ -114,7 +116,7 @@ def slopes(goal: Goal, seen, kl) -> tuple:
     many. A loss that stands for the error without being scaled to it, as the logarithmic one, buys too much KL.
     """
     if goal.objective == "evidence":
-        return 1.0, 1.0 / goal.n
+        return 1.0, COLD / goal.n
     error, loss = jnp.clip(seen[0], 1e-3, 0.5), jnp.maximum(seen[1], 1e-3)  # at 0 the slope by the error is infinite
     # far above 1 the bound is flat, and shows no way down: it is left at the slopes that it has at 2
     level = jnp.minimum((kl + goal.nats) / goal.n, 2.0)
