@@ -6,7 +6,7 @@
 
 The columns of the table: 600^2 is two hidden layers of 600 units, T has the true labels and R random ones. Each line
 has the bound, the errors of the stochastic network on the sample and on the test images, and the KL, beside what is
-printed. The bars are in the tables `CPU` and `GPU`; a certificate below the error on the test images fails, whatever its bar.
+printed. The bars are in the tables `CPU` and `GPU`; a certificate below the error on the test images fails anyway.
 """
 
 import argparse
