@@ -8,8 +8,8 @@ import pytest
 from scipy.stats import binomtest
 
 from corollary import Network
-from corollary.generalization import bounds, norm_margin_bound, spectral_margin_bound
-from corollary.generalization.bounds import BOUNDS
+from corollary.generalization import bounds, norm_margin_bound, quantise, spectral_margin_bound
+from corollary.generalization.bounds import BOUNDS, LEVELS
 from corollary.network import BatchLoss
 
 KEY = jax.random.key(0)
@@ -50,6 +50,13 @@ def test_rows_are_the_bounds_by_themselves(dense):
     assert "(vacuous)" in repr(table)
 
 
+def test_the_best_number_of_levels_is_taken(dense):
+    table = bounds(dense, "cross_entropy", (X, Y), key=KEY)
+    row = next(row for row in table.rows if row.name == "compression, of the rounded network")
+    each = [float(quantise(dense, levels).bound((X, Y), 0.05).value) for levels in LEVELS]
+    np.testing.assert_allclose(row.value, min(each), rtol=1e-12)
+
+
 def test_what_a_bound_would_need(dense):
     table = bounds(dense, "cross_entropy", (X, Y), key=KEY)
     row = next(row for row in table.rows if row.name == "networks of so many bits")
@@ -75,7 +82,11 @@ def test_bounds_that_do_not_apply_say_why(network):
     assert other.value is None
     assert other.terms == {}
     assert other.need.startswith("It is for dense layers with ReLU between them:")
-    assert table.rows[0].name == "networks of so many bits"
+    assert [row.name for row in table.rows if row.value is None] == [
+        "VC dimension",
+        "Frobenius norms and margin",
+        "spectral norms and margin",
+    ]
     three = bounds(eqx.nn.MLP(3, 3, 4, 1, key=KEY), "cross_entropy", (X, Y), key=KEY)
     vc = next(row for row in three.rows if row.name == "VC dimension")
     assert vc.need == "The VC dimension is that of two classes, the network has 3."

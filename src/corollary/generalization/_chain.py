@@ -16,7 +16,7 @@ import numpy as np
 
 from corollary._engine.jaxpr import evaluate, run_equation
 from corollary._engine.unroll import unrolled
-from corollary.generalization._slopes import Product, inside_of, matrices_of
+from corollary.generalization._signals import Product, inside_of, matrices_of
 from corollary.network.parts import split
 
 _SAME = {"reshape", "squeeze", "expand_dims", "broadcast_in_dim", "convert_element_type", "copy", "copy_p", "name"}

@@ -20,15 +20,13 @@ import numpy as np
 from jax import lax
 
 from corollary._engine.cpu_ready import cpu_ready
-from corollary.landscape import eigenpairs
 
 #: A map with no more inputs or outputs than this, whichever are fewer, is written out as a matrix ...
 FEW = 1024
 #: ... unless the matrix had more entries than this.
 MOST = 2**24
-#: How many products with the map Lanczos makes at most, and when it stops: at a residual of 1e-3 of the value, whose
-#: own error is of the order of the square.
-PRODUCTS, RESIDUAL = 150, 1e-3
+#: How many steps Lanczos makes, each a product with the map and one with its transpose.
+STEPS = 48
 
 
 class Size(NamedTuple):
@@ -150,9 +148,31 @@ def _ordered(lower, upper, frobenius) -> Size:
 
 
 def _lanczos(squared, size, key, dtype):
-    """The root of a Ritz value of the square of the map, which is at most its largest eigenvalue."""
-    found = eigenpairs(cpu_ready(squared), size, key=key, products=PRODUCTS, tolerance=RESIDUAL, dtype=dtype)
-    return jnp.sqrt(jnp.maximum(found.values[0], 0)) * (1 - 64 * jnp.finfo(dtype).eps)
+    """The root of a Ritz value of the square of the map, which is at most its largest eigenvalue.
+
+    A fixed number of steps, all vectors kept orthogonal: `landscape.eigenpairs` does more, and takes seconds to compile
+    for each shape.
+    """
+    steps, eps, product_with = min(STEPS, size), jnp.finfo(dtype).eps, cpu_ready(squared)
+
+    def advance(carry, j):
+        basis, v = carry
+        basis = basis.at[j].set(v)
+        image = product_with(v)
+        rest = image - (basis @ image) @ basis
+        rest = rest - (basis @ rest) @ basis
+        length = jnp.linalg.norm(rest)
+        # nothing but rounding is left of an invariant subspace: there it ends
+        goes_on = length > 16 * eps * jnp.linalg.norm(image)
+        ahead = jnp.where(goes_on, rest / jnp.where(goes_on, length, 1), 0)
+        return (basis, ahead), (v @ image, jnp.where(goes_on, length, 0))
+
+    start = jax.random.normal(key, (size,), dtype)
+    begin = jnp.zeros((steps, size), dtype), start / jnp.linalg.norm(start)
+    _, (diagonal, beside) = lax.scan(advance, begin, jnp.arange(steps))
+    projected = jnp.diag(diagonal) + jnp.diag(beside[:-1], 1) + jnp.diag(beside[:-1], -1)
+    top = jnp.linalg.eigvalsh(projected)[-1]
+    return jnp.sqrt(jnp.maximum(top, 0)) * (1 - 64 * eps)
 
 
 def _schatten(gram, squarings: int = 3):

@@ -17,6 +17,7 @@ from corollary._validate import whole
 from corollary.generalization._chain import OtherNetwork
 from corollary.generalization._outputs import margins_of, outputs_of
 from corollary.generalization.bound import Bound, confidence, finite_class, samples_to_reach
+from corollary.generalization.compression import quantise
 from corollary.generalization.dimension import relu_vc_upper, vc
 from corollary.generalization.margin_bounds import measured, norm_from, spectral_from
 from corollary.network.batches import count, pair
@@ -24,6 +25,8 @@ from corollary.network.loss import of_examples
 from corollary.network.losses import LOSSES
 from corollary.network.parts import require_network, split
 
+#: Numbers of values per parameter that rounding is tried with.
+LEVELS = (2, 3, 5, 9, 17, 33, 65, 257)
 #: Fewer examples than this are no sample.
 LEAST = 8
 
@@ -140,12 +143,30 @@ def _margins(bound: Callable):
     return of
 
 
+def _rounded(looked: Looked):
+    """Of all numbers of levels, which are paid, the best one."""
+
+    def error(compressed):
+        margins = margins_of(outputs_of(compressed.network, looked.data[0], looked.batch_size), looked.data[1])
+        return jnp.mean(margins <= 0, dtype=margins.dtype)
+
+    tried = [quantise(looked.network, levels) for levels in LEVELS]
+    risks = [error(compressed) for compressed in tried]
+
+    def at(n):
+        every = [c.description.bound(n, looked.delta, risk=r) for c, r in zip(tried, risks, strict=True)]
+        return min(every, key=lambda bound: float(bound.value))
+
+    return at
+
+
 #: The bounds by name: functions of what was looked at that return the bound as a function of the number of examples.
 BOUNDS: dict[str, Callable[[Looked], Callable[[int], Bound]]] = {
     "networks of so many bits": _stored,
     "VC dimension": _dimension,
     "Frobenius norms and margin": _margins(norm_from),
     "spectral norms and margin": _margins(spectral_from),
+    "compression, of the rounded network": _rounded,
 }
 
 
@@ -163,6 +184,7 @@ def bounds(
 
     Each holds with probability $1-\delta$ by itself; for the least of them at once, $\delta$ is divided by how many
     there are. `loss` is what it was trained with and says what labels are: targets of a regression have no 0-1 error.
+    Bounds by compression are about the compressed network, as their names say.
     With `test` data of the same kind the gap is measured beside, with its exact binomial interval.
 
     >>> table = bounds(network, "cross_entropy", (jnp.tile(x, (2, 1)), jnp.arange(8) % 2), key=key)

@@ -2,7 +2,6 @@ r"""How fast a network can change with its input, between a value that it reache
 
 from __future__ import annotations
 
-from functools import partial
 from typing import NamedTuple
 
 import equinox as eqx
@@ -61,7 +60,7 @@ def lipschitz(
     return Lipschitz(jnp.minimum(lower, above.bound), above.bound, above.unknown)
 
 
-@partial(eqx.filter_jit)
+@eqx.filter_jit
 def _steepest(network, x, key, steps, batch_size):
     inputs, inner = jax.tree.flatten(x)
 
@@ -74,10 +73,7 @@ def _steepest(network, x, key, steps, batch_size):
             ]
             for s in jax.random.split(key)
         )
-        point = [
-            a + 4 * jnp.finfo(a.dtype).eps * jnp.max(jnp.abs(a)) * noise
-            for a, noise in zip(inputs, jitter, strict=True)
-        ]
+        point = [a + _rounding(a) * noise for a, noise in zip(inputs, jitter, strict=True)]
         _, push = jax.linearize(lambda *a: network(inner.unflatten(a)), *point)
         pull = jax.linear_transpose(push, *point)
 
@@ -87,7 +83,13 @@ def _steepest(network, x, key, steps, batch_size):
         return _length([push(*jax.lax.fori_loop(0, steps, again, _unit(start)))])
 
     keys = jax.random.split(key, inputs[0].shape[0])
-    return jnp.max(each(jax.vmap(slope), (keys, inputs), batch_size))
+    return jnp.max(each(lambda batch: jax.vmap(slope)(batch), (keys, inputs), batch_size))
+
+
+def _rounding(a):
+    """The size of a few units in the last place of the largest entry."""
+    size = jnp.max(jnp.abs(a))
+    return 4 * jnp.finfo(a.dtype).eps * jnp.where(size > 0, size, 1)
 
 
 def _length(v):

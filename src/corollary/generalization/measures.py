@@ -143,7 +143,7 @@ def _steepest(parts, loss, data, radius, key, steps, batch_size):
         return jnp.max(jax.vmap(ascend)(starts)), jnp.sqrt(squared_norm(slope))
 
     keys = jax.random.split(key, jax.tree.leaves(data[0])[0].shape[0])
-    return each(jax.vmap(one), (keys, *data), batch_size)
+    return each(lambda batch: jax.vmap(one)(batch), (keys, *data), batch_size)
 
 
 class ZeroLossSet(NamedTuple):

@@ -28,7 +28,8 @@ from corollary.generalization._linear_maps import (
     map_size,
     matrix_size,
 )
-from corollary.generalization._slopes import Product, matrices_of, slopes_of
+from corollary.generalization._signals import Product, matrices_of
+from corollary.generalization._slopes import slopes_of
 from corollary.network.apart import output_of
 from corollary.network.parts import require_network, split
 
