@@ -4,8 +4,8 @@
     python examples/generalization/certificate.py --network model.onnx --data examples.npz
     python examples/generalization/certificate.py --network model.onnx --initial untrained.onnx --data examples.npz
 
-Without arguments a small network in JAX tells the digits 0 to 4 from 5 to 9 on 1,797 images. A file of data holds `x`, one
-example per row, and `y`, classes from 0. With the weights from which a network was trained (`--initial`) the
+Without arguments a small network in JAX tells the digits 0 to 4 from 5 to 9 on 1,797 images. A file of data holds `x`,
+one example per row, and `y`, classes from 0. With the weights from which a network was trained (`--initial`) the
 certificate is for a stochastic network around the trained one, on all data. Without them a part of the data trains a
 prior from weights that are drawn anew, and the rest certifies it.
 """
