@@ -14,7 +14,6 @@ from corollary.foundations import (
     error_probability,
     mean_squared_error,
 )
-from corollary.linear import quantise
 
 
 @claim(rows=("M01.17", "M01.18"))
@@ -116,13 +115,13 @@ def vote_at_one_half(key, *, features: Annotated[int, Range(4, 12)] = 8):
         p = p.at[features // 2].set(0.5)
         joint = jnp.stack([mass * (1 - p), mass * p], 1)
         rules = jnp.arange(2**features)[:, None] >> jnp.arange(features) & 1
-        vote = quantise(p)
+        chosen = vote(p)
         errors = jax.vmap(lambda r: error_probability(joint, r))(rules)
-        tied = error_probability(joint, vote.at[features // 2].set(1))
-        low = error_probability(joint, quantise(jnp.cbrt(p)))
+        tied = error_probability(joint, chosen.at[features // 2].set(1))
+        low = error_probability(joint, vote(jnp.cbrt(p)))
         return (
             errors,
-            error_probability(joint, vote),
+            error_probability(joint, chosen),
             tied,
             low,
             vote,
