@@ -53,7 +53,7 @@ class Certificate(eqx.Module):
     kl: Float[Array, ""]
     delta: Float[Array, ""]
     delta_draws: Float[Array, ""]
-    key: PRNGKeyArray
+    key: PRNGKeyArray = eqx.field(kw_only=True)
     draws: int = eqx.field(static=True)
     fraction: float = eqx.field(static=True)
 

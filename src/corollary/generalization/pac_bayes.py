@@ -96,7 +96,7 @@ def pac_bayes(
     kl = posterior.kl(before)
     errors = posterior.errors(rest, draws=draws, key=count_key(key), batch_size=EVALUATED)
     made = bound(errors, n, draws, kl, priced, delta, delta_draws)
-    return Certificate(posterior, before, made, errors, kl, delta, delta_draws, key, draws, fraction)
+    return Certificate(posterior, before, made, errors, kl, delta, delta_draws, draws, fraction, key=key)
 
 
 def _surrogate(loss) -> Callable:

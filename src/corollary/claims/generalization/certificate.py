@@ -33,7 +33,7 @@ def certificates_hold(
     key,
     *,
     certificates: Certificates = 2000,
-    steps: Annotated[int, Range(20, 1000)] = 40,
+    steps: Annotated[int, Range(20, 1000)] = 25,
     delta: Probability = 0.025,
     delta_draws: Probability = 0.01,
 ):

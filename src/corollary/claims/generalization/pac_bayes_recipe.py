@@ -84,7 +84,7 @@ def widths(
     *,
     n: Annotated[int, Range(500, 10_000)] = 1000,
     d: Annotated[int, Range(2, 50)] = 6,
-    steps: Annotated[int, Range(50, 10_000)] = 800,
+    steps: Annotated[int, Range(50, 10_000)] = 500,
 ):
     r"""The VC bound grows with the width of a network and says nothing, PAC-Bayes says something at all widths.
 
