@@ -2,6 +2,8 @@
 
 import os
 
+from corollary.onnx._parts import LARGE
+
 #: operators that XLA does not fuse with others
 PRODUCTS = ("MatMul", "Gemm", "Conv", "ConvTranspose", "Einsum", "LSTM", "GRU", "RNN")
 #: operators in a row that XLA may fuse. Each number that is needed of a row is computed from its beginning, in code of
@@ -19,8 +21,18 @@ def longest_row(nodes) -> int:
     return max(behind.values(), default=0)
 
 
+def left_out(nodes) -> str | None:
+    """The pass of XLA that is switched off for a graph.
+
+    The calls of a large one stay calls, so that it is compiled part by part (`onnx/_parts.py`): a part is no long row.
+    """
+    if len(nodes) >= LARGE:
+        return "call-inliner"
+    return "fusion" if longest_row(nodes) > LONGEST else None
+
+
 def settle(path: str | None) -> None:
-    """Switch fusion off for a graph with a long row; before anything is compiled, since XLA reads its flags once."""
+    """Switch off what would take long; before anything is compiled, since XLA reads its flags once."""
     if path is None or not path.endswith(".onnx") or FLAG in os.environ.get("XLA_FLAGS", ""):
         return
     try:
@@ -29,5 +41,5 @@ def settle(path: str | None) -> None:
         nodes = onnx.load(path, load_external_data=False).graph.node
     except Exception:  # that it cannot be read is said when it is
         return
-    if longest_row(nodes) > LONGEST:
-        os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} {FLAG}=fusion".strip()
+    if (name := left_out(nodes)) is not None:
+        os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} {FLAG}={name}".strip()

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from corollary._text import first_line
-from corollary.onnx import _functions, _operators, _sizes  # noqa: F401 - the operators enter themselves into the table
+from corollary.onnx import _functions, _operators, _parts, _sizes  # noqa: F401 - the operators enter themselves into the table
 from corollary.onnx._model import Model
 from corollary.onnx._table import Graph, Node, OnnxError, Reference, find
 
@@ -31,11 +31,16 @@ def function_of(model: Model, outputs: tuple[str, ...] | None = None, instead: d
     nodes = needed(graph.nodes, outputs)
     refuse_missing(nodes, model.functions)
     context = Context(model.functions, {}, instead or {})
+    parts, programs = _parts.parts_of(nodes, outputs), {}
 
     def run(tensors, inputs):
         values = ChainMap({}, inputs, tensors, graph.tensors)
-        evaluate(nodes, values, context)
+        if not (parts and _parts.compiled(inputs) and _parts.run_parts(parts, values, inner, programs)):
+            evaluate(nodes, values, context)
         return [_value(values, name, graph) for name in outputs]
+
+    def inner(nodes, values):
+        evaluate(nodes, values, context)
 
     return run
 
