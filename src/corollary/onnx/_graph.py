@@ -20,11 +20,14 @@ class Context(NamedTuple):
     instead: dict
 
 
-def function_of(model: Model, outputs: tuple[str, ...] | None = None, instead: dict | None = None):
+def function_of(
+    model: Model, outputs: tuple[str, ...] | None = None, instead: dict | None = None, traceable: bool = False
+):
     """`graph(tensors, inputs)`, the list of the outputs: any values of the graph by name, its own by default.
 
     `tensors` replaces initialisers of the same name, for instance by arrays that are differentiated; `instead` has
-    handlers of operators of ONNX by name that replace those of the table.
+    handlers of operators of ONNX by name that replace those of the table. A large graph is run in parts where it is
+    traced, or is known to be `traceable`: operators may look at numbers that are known.
     """
     graph = model.graph
     outputs = graph.outputs if outputs is None else outputs
@@ -35,7 +38,7 @@ def function_of(model: Model, outputs: tuple[str, ...] | None = None, instead: d
 
     def run(tensors, inputs):
         values = ChainMap({}, inputs, tensors, graph.tensors)
-        if not (parts and _parts.compiled(inputs) and _parts.run_parts(parts, values, inner, programs)):
+        if not (parts and (traceable or _parts.traced(inputs)) and _parts.run_parts(parts, values, inner, programs)):
             evaluate(nodes, values, context)
         return [_value(values, name, graph) for name in outputs]
 

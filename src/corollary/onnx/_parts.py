@@ -92,8 +92,8 @@ def _frozen(value):
 def run_parts(parts, values, evaluate, programs: dict) -> bool:
     """Run the parts on what `values` holds, and enter what they make; whether that could be done.
 
-    `evaluate(nodes, values)` runs nodes; `programs` keeps what was traced. Only what is traced is taken apart: operators
-    may look at arrays that are known. A part that does not run is left to who runs all nodes, which says why.
+    `evaluate(nodes, values)` runs nodes; `programs` keeps what was traced. What does not run in parts is left to who
+    runs all nodes, and says why.
     """
     for part in parts:
         given = [values[name] if name in values else None for name in part.reads]
@@ -118,7 +118,7 @@ def run_parts(parts, values, evaluate, programs: dict) -> bool:
 def _program(part, arrays, rest, evaluate) -> Program:
     fixed = {}
 
-    def run(given):
+    def part_of_graph(given):
         inputs = {part.reads[i]: value for i, value in (*rest.items(), *zip(arrays, given, strict=True))}
         inner = ChainMap({}, inputs)
         evaluate(part.nodes, inner)
@@ -128,9 +128,9 @@ def _program(part, arrays, rest, evaluate) -> Program:
             raise OnnxError("what is no array does not pass from part to part.")
         return [value for value in made if isinstance(value, jax.Array)]
 
-    return Program(jax.jit(run), fixed)
+    return Program(jax.jit(part_of_graph), fixed)
 
 
-def compiled(inputs) -> bool:
-    """Whether a graph is being traced, so that none of its operators needs more than shapes of what is traced."""
+def traced(inputs) -> bool:
+    """Whether a graph is being traced, so that its operators have to do with the shapes of its inputs."""
     return any(not known(value) for value in inputs.values())
