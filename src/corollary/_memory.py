@@ -1,5 +1,6 @@
-"""How much memory there is."""
+"""How much memory there is, and giving back what is not needed."""
 
+import ctypes
 import os
 from pathlib import Path
 
@@ -14,3 +15,20 @@ def physical_memory() -> int | None:
         return min(total, int(Path("/sys/fs/cgroup/memory.max").read_text()))
     except (OSError, ValueError):  # no such file, or "max"
         return total
+
+
+def give_back() -> None:
+    """Hand memory that was freed back to the machine, where the allocator of C keeps it for later.
+
+    What compiled programs needed on their way is freed, but stays with the process: gigabytes for large networks.
+    """
+    trim = getattr(_libc(), "malloc_trim", None)
+    if trim is not None:
+        trim(0)
+
+
+def _libc():
+    try:
+        return ctypes.CDLL(None)
+    except (OSError, TypeError):  # not everywhere is there one library of the process
+        return None

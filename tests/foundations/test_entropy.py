@@ -12,7 +12,7 @@ from corollary.foundations import (
     cross_entropy,
     cumulant,
     kl,
-    relative_entropy_bernoulli,
+    kl_bernoulli,
     tilt,
     tilted_mean,
 )
@@ -23,29 +23,27 @@ A, B = (a.ravel() for a in np.meshgrid(P, P))
 
 def test_relative_entropy_against_scipy():
     expected = special.rel_entr(A, B) + special.rel_entr(1 - A, 1 - B)
-    np.testing.assert_allclose(relative_entropy_bernoulli(A, B), expected, rtol=1e-12, atol=1e-15)
+    np.testing.assert_allclose(kl_bernoulli(A, B), expected, rtol=1e-12, atol=1e-15)
 
 
 def test_gibbs_and_pinsker():
-    h = np.asarray(relative_entropy_bernoulli(A, B))
+    h = np.asarray(kl_bernoulli(A, B))
     assert np.all(h >= 2 * (A - B) ** 2 - 1e-15)
     assert np.all(h[A != B] > 0)
     assert np.all(np.abs(h[A == B]) < 1e-15)
 
 
 def test_ends_of_the_interval():
-    assert relative_entropy_bernoulli(0.0, 0.0) == 0
-    assert relative_entropy_bernoulli(1.0, 1.0) == 0
-    assert relative_entropy_bernoulli(0.0, 1.0) == jnp.inf
-    assert relative_entropy_bernoulli(1.0, 0.0) == jnp.inf
+    assert kl_bernoulli(0.0, 0.0) == 0
+    assert kl_bernoulli(1.0, 1.0) == 0
+    assert kl_bernoulli(0.0, 1.0) == jnp.inf
+    assert kl_bernoulli(1.0, 0.0) == jnp.inf
     assert binary_cross_entropy(1.0, 1.0) == 0
     assert bernoulli_entropy(0.0) == bernoulli_entropy(1.0) == 0
 
 
 def test_cross_entropy_is_relative_entropy_plus_entropy():
-    np.testing.assert_allclose(
-        binary_cross_entropy(A, B) - relative_entropy_bernoulli(A, B), bernoulli_entropy(A), rtol=1e-12
-    )
+    np.testing.assert_allclose(binary_cross_entropy(A, B) - kl_bernoulli(A, B), bernoulli_entropy(A), rtol=1e-12)
     np.testing.assert_allclose(bernoulli_entropy(P), special.entr(P) + special.entr(1 - P), rtol=1e-13)
     np.testing.assert_allclose(binary_cross_entropy(1.0, P), -np.log(P), rtol=1e-14)
 
@@ -58,9 +56,9 @@ def test_prime_is_the_derivative():
 
 
 def test_second_derivatives_of_exercise_3_3():
-    first = jax.vmap(jax.grad(jax.grad(relative_entropy_bernoulli)))(jnp.asarray(A), jnp.asarray(B))
+    first = jax.vmap(jax.grad(jax.grad(kl_bernoulli)))(jnp.asarray(A), jnp.asarray(B))
     np.testing.assert_allclose(first, 1 / (A * (1 - A)), rtol=1e-11)
-    second = jax.vmap(jax.grad(jax.grad(relative_entropy_bernoulli, 1), 1))(jnp.asarray(A), jnp.asarray(B))
+    second = jax.vmap(jax.grad(jax.grad(kl_bernoulli, 1), 1))(jnp.asarray(A), jnp.asarray(B))
     np.testing.assert_allclose(second, A / B**2 + (1 - A) / (1 - B) ** 2, rtol=1e-11)
 
 
@@ -69,7 +67,7 @@ def test_kl_of_vectors():
     np.testing.assert_allclose(kl(p, q), special.rel_entr(p, q).sum(1), rtol=1e-12)
     np.testing.assert_allclose(cross_entropy(p, q) - kl(p, q), special.entr(p).sum(1), rtol=1e-11)
     pairs = np.stack([1 - A, A], 1), np.stack([1 - B, B], 1)
-    np.testing.assert_allclose(kl(*pairs), relative_entropy_bernoulli(A, B), rtol=1e-11, atol=1e-14)
+    np.testing.assert_allclose(kl(*pairs), kl_bernoulli(A, B), rtol=1e-11, atol=1e-14)
     one_hot = np.eye(5)[[2] * 20]
     np.testing.assert_allclose(kl(one_hot, q), -np.log(q[:, 2]), rtol=1e-14)
     assert kl(jnp.array([0.5, 0.5]), jnp.array([1.0, 0.0])) == jnp.inf
@@ -85,9 +83,9 @@ def test_the_conjugate_pair(theta, p):
     np.testing.assert_allclose(cumulant(theta, p), -best.fun, atol=1e-10)
     q = tilted_mean(theta, p)
     np.testing.assert_allclose(q, best.x, atol=1e-6)
-    np.testing.assert_allclose(theta * q - relative_entropy_bernoulli(q, p), cumulant(theta, p), atol=1e-13)
+    np.testing.assert_allclose(theta * q - kl_bernoulli(q, p), cumulant(theta, p), atol=1e-13)
     np.testing.assert_allclose(tilt(q, p), theta, atol=1e-12)
-    np.testing.assert_allclose(tilt(q, p) * q - cumulant(tilt(q, p), p), relative_entropy_bernoulli(q, p), atol=1e-13)
+    np.testing.assert_allclose(tilt(q, p) * q - cumulant(tilt(q, p), p), kl_bernoulli(q, p), atol=1e-13)
 
 
 def test_cumulant_does_not_overflow():

@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from corollary.foundations import kl
+from corollary.foundations import kl, kl_bernoulli, kl_inverse
 from corollary.generalization.bound import samples_to_reach
-from corollary.generalization.kl import kl_bernoulli, kl_inverse
 from corollary.generalization.pac_bayes import (
     catoni,
     donsker_varadhan,

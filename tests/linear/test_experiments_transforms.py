@@ -14,7 +14,7 @@ PLACES = {
         "_newton", "logistic", "logistic_regression", "metrics", "regression", "scoring", "separable", "softmax",
         "softmax_regression",
     ),
-    foundations: ("entropy", "intervals"),
+    foundations: ("entropy", "intervals", "kl_bernoulli"),
     optimization: ("gradient_descent",),
 }  # fmt: skip
 VALUES = {name: getattr(room, name) for room in PLACES for name in room.__all__}
@@ -63,7 +63,8 @@ CALLS = {
     "bernoulli_entropy": (foundations.bernoulli_entropy, P),
     "binary_cross_entropy": (lambda p: foundations.binary_cross_entropy(P[::-1], p), P),
     "binary_cross_entropy_prime": (lambda p: foundations.binary_cross_entropy_prime(P[::-1], p), P),
-    "relative_entropy_bernoulli": (lambda p: foundations.relative_entropy_bernoulli(P[::-1], p), P),
+    "kl_bernoulli": (lambda p: foundations.kl_bernoulli(P[::-1], p), P),
+    "kl_inverse": (lambda q: foundations.kl_inverse(q, 0.1), P),
     "kl": (lambda p: foundations.kl(np.array([0.5, 0.5]), p / p.sum()), P),
     "cross_entropy": (lambda p: foundations.cross_entropy(np.array([0.5, 0.5]), p / p.sum()), P),
     "cumulant": (lambda t: foundations.cumulant(t, 0.3), T2),

@@ -11,6 +11,7 @@ from os import PathLike
 import jax
 
 from corollary import __version__
+from corollary._memory import give_back
 from corollary._validate import one_of
 from corollary.audit._budget import BUDGETS, SECTIONS
 from corollary.audit.finding import Finding, Section
@@ -66,6 +67,7 @@ def _section(module, subject, budget, key) -> Section:
     try:
         for finding in module.findings(subject, budget, key):
             found.append(finding)
+            give_back()
     except Exception as error:  # a network may break in ways nobody thought of: the other sections must not suffer
         said = "there is not enough memory for it (MemoryError)" if isinstance(error, MemoryError) else str(error)
         first = said.strip().splitlines()

@@ -38,10 +38,11 @@ from .entropy import binary_cross_entropy_prime as binary_cross_entropy_prime
 from .entropy import cross_entropy as cross_entropy
 from .entropy import cumulant as cumulant
 from .entropy import kl as kl
-from .entropy import relative_entropy_bernoulli as relative_entropy_bernoulli
 from .entropy import tilt as tilt
 from .entropy import tilted_mean as tilted_mean
 from .intervals import wilson_interval as wilson_interval
+from .kl_bernoulli import kl_bernoulli as kl_bernoulli
+from .kl_bernoulli import kl_inverse as kl_inverse
 from .learning import Dataset as Dataset
 from .learning import FiniteLaw as FiniteLaw
 from .learning import Minimisers as Minimisers

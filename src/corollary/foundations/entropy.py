@@ -1,4 +1,4 @@
-r"""Entropies as error functions, and the conjugate pair of Bernoulli relative entropy and cumulant.
+r"""Entropies as error functions, and the cumulant that is conjugate to the relative entropy of two coins.
 
 Natural logarithms, $0\ln0=0$; an impossible event that happens costs infinity.
 """
@@ -38,13 +38,6 @@ def binary_cross_entropy_prime(y: Float[ArrayLike, "..."], prediction: Float[Arr
     one = jnp.where(y > 0, -y / jnp.where(y > 0, prediction, 1), 0)
     zero = jnp.where(y < 1, (1 - y) / jnp.where(y < 1, 1 - prediction, 1), 0)
     return one + zero
-
-
-@implements("M03.06", "M03.30")
-def relative_entropy_bernoulli(y: Float[ArrayLike, "..."], prediction: Float[ArrayLike, "..."]) -> Float[Array, "..."]:
-    r"""$H(y,y')=y\ln\frac y{y'}+(1-y)\ln\frac{1-y}{1-y'}$ (3.7): cross-entropy less the entropy of $y$."""
-    y, prediction = _probability("y", y), _probability("prediction", prediction)
-    return rel_entr(y, prediction) + rel_entr(1 - y, 1 - prediction)
 
 
 @implements("M03.24", "B05.01")

@@ -30,8 +30,6 @@ from .double_descent import first_features_fit as first_features_fit
 from .double_descent import least_squares_risk as least_squares_risk
 from .double_descent import ols_variance as ols_variance
 from .gaussians import kl_gaussian as kl_gaussian
-from .kl import kl_bernoulli as kl_bernoulli
-from .kl import kl_inverse as kl_inverse
 from .neurons import norm_bounded_complexity as norm_bounded_complexity
 from .neurons import relu_unit_supremum as relu_unit_supremum
 from .neurons import two_layer_supremum as two_layer_supremum

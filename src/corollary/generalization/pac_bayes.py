@@ -21,8 +21,8 @@ from corollary._show import shown
 from corollary._validate import concrete, one_of, positive, real, whole, within
 from corollary.catalog import implements
 from corollary.foundations import kl as relative_entropy
+from corollary.foundations import kl_bernoulli, kl_inverse
 from corollary.generalization.bound import INDEPENDENT, RANGE, Bound, confidence, risk_of, spent
-from corollary.generalization.kl import kl_bernoulli, kl_inverse
 
 PREMISES = (INDEPENDENT, RANGE, "the prior was fixed before the sample was seen")
 

@@ -4,6 +4,8 @@ Means, kernels and gradients of single examples presume that the output for an e
 which it is not under batch normalisation in training mode. Everything is tried where values are known, outside a trace.
 """
 
+from typing import Any, NamedTuple
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -38,16 +40,15 @@ def require_apart(network, x) -> None:
     if not all(map(concrete, jax.tree.leaves((eqx.filter(network, eqx.is_array), few)))):
         return
     with jax.default_matmul_precision("highest"):
-        together, apart, moved = map(np.asarray, _together_and_apart(network, few))
-    if not np.isfinite(np.asarray(apart, float)).all():
+        tried = jax.tree.map(float, _together_and_apart(network, few))
+    if not tried.finite:
         raise ValueError("network must return finite numbers, got NaN or infinity for one of the first examples.")
-    together, apart, moved = (a.astype(float) for a in (together, apart, moved))
     leaves = [a for a in jax.tree.leaves(network) if hasattr(a, "dtype") and jnp.issubdtype(a.dtype, np.floating)]
     eps = float(jnp.finfo(jnp.result_type(*leaves)).eps)
     # how much rounding grows in this network is measured: its parameters are moved by a few units in the last place;
     # sums in another order, some hundred terms deep, are 1e3 of these units
-    rounding = 1e3 * max(eps * np.abs(together).max(), np.abs(moved - together).max())
-    if not np.abs(together - apart).max() <= rounding:
+    rounding = 1e3 * max(eps * tried.size, tried.moved)
+    if not tried.difference <= rounding:
         raise ValueError(
             "the output for an example changes with the other examples in its batch, as under batch normalisation in "
             "training mode or dropout: give the network in inference mode."
@@ -79,11 +80,21 @@ def kind(out) -> str:
     return type(out).__name__ if shape is None else f"shape {tuple(shape)} and dtype {getattr(out, 'dtype', None)}"
 
 
+class _Tried(NamedTuple):
+    """Largest moduli over some examples: of what differs together and apart, of the outputs, of what rounding moves."""
+
+    finite: Any
+    difference: Any
+    size: Any
+    moved: Any
+
+
 @eqx.filter_jit
-def _together_and_apart(network, few):
+def _together_and_apart(network, few) -> _Tried:
     apart = jax.vmap(network)(few)
+    finite = jnp.isfinite(apart).all()
     if not (isinstance(network, Network) and network.batched):
-        return apart, apart, apart  # one example at a time is how it is called
+        return _Tried(finite, 0.0, 0.0, 0.0)  # one example at a time is how it is called
     arrays, rest = eqx.partition(network, eqx.is_inexact_array)
     leaves, tree = jax.tree.flatten(arrays)
     keys = jax.random.split(jax.random.key(0), max(len(leaves), 1))
@@ -91,8 +102,12 @@ def _together_and_apart(network, few):
         (p * (1 + 4 * jnp.finfo(p.dtype).eps * jax.random.rademacher(k, p.shape, p.dtype))).astype(p.dtype)
         for p, k in zip(leaves, keys, strict=False)
     ]
-    elsewhere = eqx.combine(jax.tree.unflatten(tree, moved), rest)
-    return network.on_batch(few), apart, elsewhere.on_batch(few)
+    elsewhere = eqx.combine(jax.tree.unflatten(tree, moved), rest).on_batch(few)
+    together = network.on_batch(few)
+    # half precision would round the differences themselves
+    wide = jnp.promote_types(together.dtype, jnp.float32)
+    largest = lambda a, b=0.0: jnp.max(jnp.abs(a.astype(wide) - jnp.asarray(b, wide)))  # noqa: E731
+    return _Tried(finite, largest(together, apart), largest(together), largest(elsewhere, together))
 
 
 @eqx.filter_jit

@@ -8,7 +8,7 @@ import numpy as np
 import scipy  # its stats load slowly, so only when a claim runs
 
 from corollary.evidence import Range, Size, at_least, at_most, claim, control, equal, printed
-from corollary.foundations import average_tail, bernstein, hoeffding, relative_entropy_bernoulli, signed_sums
+from corollary.foundations import average_tail, bernstein, hoeffding, kl_bernoulli, signed_sums
 
 
 def _two_sided(m, k):
@@ -46,12 +46,12 @@ def hoeffding_bound(key, *, n: Annotated[int, Range(2, 20)] = 14, laws: Size = 1
     at = k / n_coins
     tilt, spread = np.log(at / (1 - at)), at * (1 - at)
     prefactor = 1 / ((1 - np.exp(-tilt)) * np.sqrt(2 * np.pi * n_coins * spread))
-    rate = n_coins * relative_entropy_bernoulli(at, 0.5) - np.log(prefactor)
+    rate = n_coins * kl_bernoulli(at, 0.5) - np.log(prefactor)
     # Bahadur and Rao's prefactor is right up to a term of the order 1/(n θ² q(1-q))
     order = float(1 / (n_coins[0] * tilt[0] ** 2 * spread[0]))
     yield equal("minus the logarithm of the tail of coins, q = 0.6", -np.log(measured), rate, rtol=0, atol=order)
     near = 0.5 + 2.0 ** -np.arange(2, 9)
-    exponents = relative_entropy_bernoulli(near, 0.5) / (2 * (near - 0.5) ** 2)
+    exponents = kl_bernoulli(near, 0.5) / (2 * (near - 0.5) ** 2)
     # H(1/2 + e, 1/2) / 2e² = 1 + 2/3 e² + 16/15 e⁴ + ..., and what follows is below 16/7 e⁶ / (1 - 4e²)
     series = 1 + 2 / 3 * (near - 0.5) ** 2 + 16 / 15 * (near - 0.5) ** 4
     remainder = 16 / 7 * 0.25**6 / (1 - 4 * 0.25**2)

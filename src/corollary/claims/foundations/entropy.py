@@ -8,7 +8,7 @@ from corollary.foundations import (
     bernoulli_entropy,
     binary_cross_entropy,
     cumulant,
-    relative_entropy_bernoulli,
+    kl_bernoulli,
     tilt,
     tilted_mean,
 )
@@ -24,7 +24,7 @@ def gibbs_and_pinsker(key, *, pairs: Size = 20_000):
     """
     y, prediction = jax.random.uniform(key, (2, pairs), minval=1e-6, maxval=1 - 1e-6)
     close = 0.5 + jnp.array([[1e-3], [-1e-3]]) * jax.random.uniform(key, (2, pairs), minval=0.5)
-    entropy = jax.jit(relative_entropy_bernoulli)
+    entropy = jax.jit(kl_bernoulli)
     yield at_least("relative entropy", entropy(y, prediction), 2 * (y - prediction) ** 2)
     # H is of the order of 1e-6 here, a difference of terms of order 1
     yield equal("ratio to the bound near one half", entropy(*close) / (2 * (close[0] - close[1]) ** 2), 1.0, rtol=1e-5)
@@ -56,15 +56,15 @@ def convexity(key, *, triples: Size = 20_000):
     @jax.jit
     def measure():
         def second(argument):
-            return jax.vmap(jax.grad(jax.grad(relative_entropy_bernoulli, argument), argument))(q, p)
+            return jax.vmap(jax.grad(jax.grad(kl_bernoulli, argument), argument))(q, p)
 
-        joint = (relative_entropy_bernoulli(*a) + relative_entropy_bernoulli(*b)) / 2
+        joint = (kl_bernoulli(*a) + kl_bernoulli(*b)) / 2
         concave = (bernoulli_entropy(a[0]) + bernoulli_entropy(b[0])) / 2
         return (
             second(0),
             second(1),
             joint,
-            relative_entropy_bernoulli(*((a + b) / 2)),
+            kl_bernoulli(*((a + b) / 2)),
             concave,
             bernoulli_entropy((a + b)[0] / 2),
         )
@@ -110,9 +110,9 @@ def conjugacy(key, *, pairs: Size = 2000):
 
     @jax.jit
     def measure():
-        up = _maximum(lambda s: theta * s - relative_entropy_bernoulli(s, p), 0 * p, 0 * p + 1)
+        up = _maximum(lambda s: theta * s - kl_bernoulli(s, p), 0 * p, 0 * p + 1)
         back = _maximum(lambda t: t * q - cumulant(t, p), 0 * q - 20, 0 * q + 20)
-        low = _maximum(lambda s: theta * s - relative_entropy_bernoulli(s, p), 0 * p, 0 * p + 0.5)
+        low = _maximum(lambda s: theta * s - kl_bernoulli(s, p), 0 * p, 0 * p + 0.5)
         asked = _maximum(lambda s: theta * s - cumulant(theta, p), 0 * p, 0 * p + 1)
         return up, back, low[0], asked[0]
 
@@ -120,7 +120,7 @@ def conjugacy(key, *, pairs: Size = 2000):
     yield equal("maximum over q", value, cumulant(theta, p), atol=1e-12)
     # the place of a maximum is known to the square root of the rounding of its value
     yield equal("where it is attained", where, tilted_mean(theta, p), atol=3e-7)
-    yield equal("supremum over θ", other, relative_entropy_bernoulli(q, p), atol=1e-12)
+    yield equal("supremum over θ", other, kl_bernoulli(q, p), atol=1e-12)
     yield equal("where it is attained, θ", tilted, tilt(q, p), atol=3e-6)
     yield equal("Exercise 3.5 as it is asked", asked, jnp.maximum(0, theta) - cumulant(theta, p), atol=1e-12)
     yield control("q is kept below one half", equal("maximum over q", low, cumulant(theta, p), atol=1e-12))

@@ -201,7 +201,7 @@ def trade_off(key, *, n: Size = 25, highest: Size = 12, sigma: Positive = 0.3, r
 
     @jax.jit
     def measure(key):
-        x_key, noise_key, big_key = jax.random.split(key, 3)
+        x_key, noise_key, big_key, one_key = jax.random.split(key, 4)
 
         def deviations(x, f, noise, at):
             """The fit without noise, and mean squares of what noise adds at the points, for all degrees."""
@@ -216,9 +216,11 @@ def trade_off(key, *, n: Size = 25, highest: Size = 12, sigma: Positive = 0.3, r
             deviations((jnp.arange(m) + 0.5) / m, jnp.zeros(m), sigma * jax.random.normal(k, (200, m)), np.array([9]))
             for m, k in zip(sizes, jax.random.split(big_key, len(sizes)), strict=True)
         ]
-        return jnp.mean((clean - f) ** 2, 1), spread, jnp.concatenate([added for _, added in larger], 1)
+        shared = sigma * jax.random.normal(one_key, (200, 1)) * jnp.ones(n)
+        one = deviations(x, f, shared, degrees)[1]
+        return jnp.mean((clean - f) ** 2, 1), spread, jnp.concatenate([added for _, added in larger], 1), one
 
-    bias, spread, larger = (np.asarray(v) for v in measure(key))
+    bias, spread, larger, one = (np.asarray(v) for v in measure(key))
     # two rounding errors of a mean of squares below 1
     yield monotone("squared bias at the points", bias, "decreasing", atol=1e-15, x=degrees, along="degree")
     yield estimate("variance at the points", spread, sigma**2 * (degrees + 1) / n, wrong=sigma**2 * degrees / n)
@@ -227,6 +229,10 @@ def trade_off(key, *, n: Size = 25, highest: Size = 12, sigma: Positive = 0.3, r
     yield at_least("excess at the least and the largest degree", total[[0, -1]], 1.2 * inside)
     more = sigma**2 * 10 / np.array(sizes)
     yield estimate("variance of degree 9 at 50, 100, 200 and 400 points", larger, more, wrong=2 * more)
+    yield control(
+        "noise independent from point to point: here one value for all",
+        estimate("variance at the points", one, sigma**2 * (degrees + 1) / n, wrong=sigma**2),
+    )
     rows = [
         {"degree": int(d), "value": float(v), "part": part}
         for part, values in (("squared bias", bias), ("variance", spread.mean(0)), ("sum", total))

@@ -86,6 +86,7 @@ def exact_law(key, *, n: Size = 32, d: Size = 128, sigma: Positive = 0.5, draws:
     mean: that of $N$ draws grows like $N$.
     """
     sizes = np.array([4, 8, 16, 20, 44, 48, 64, 128])
+    middle = sizes[2:4]  # enough features to tell what all have in common
     blocks = 2 ** np.arange(2, 9)
     every = np.array([p for p in range(1, d + 1) if abs(p - n) > 1])
 
@@ -109,6 +110,12 @@ def exact_law(key, *, n: Size = 32, d: Size = 128, sigma: Positive = 0.5, draws:
             unseen = jnp.sqrt(jnp.sum(truth[n:] ** 2) + sigma**2)
             return jnp.sum((jnp.linalg.solve(x, x @ truth[:n] + unseen * noise) - truth[:n]) ** 2)
 
+        def correlated(key):
+            x, noise = sample(key, d + 1)
+            x = jnp.sqrt(0.5) * (x[:, 1:] + x[:, :1])  # every two features have the correlation ½
+            w = jax.lax.map(lambda p: first_features_fit(x, x @ truth + sigma * noise, p), jnp.asarray(middle)) - truth
+            return (jnp.sum(w**2, -1) + jnp.sum(w, -1) ** 2) / 2 + sigma**2
+
         away = jax.lax.map(one, jax.random.split(key, draws), batch_size=200) - truth
         peak = jax.lax.map(at_threshold, jax.random.split(peak_key, 40 * 2**8), batch_size=512)
         half = draws // 2
@@ -118,14 +125,19 @@ def exact_law(key, *, n: Size = 32, d: Size = 128, sigma: Positive = 0.5, draws:
             least_squares_risk(n, sizes, truth, sigma),
             jnp.stack([jnp.median(peak.reshape(-1, b).mean(1)) for b in blocks]),
             least_squares_risk(n, every, truth, sigma),
+            jax.lax.map(correlated, jax.random.split(peak_key, 400), batch_size=200),
         )
 
-    risk, product, law, peak, curve = measure(key)
+    risk, product, law, peak, curve, other = measure(key)
     yield estimate("risk", risk, law.risk, wrong=law.bias + sigma**2)
     # independent estimators have uncorrelated errors: the mean of their product is the squared bias
     yield estimate("squared bias, from pairs of samples", product, law.bias, wrong=law.bias + law.variance)
     # 40 blocks of the largest size, spread over decades: their median is off by a factor 1.4
     yield rate("median of the mean of N draws at p = n", blocks, peak, 1.0, tolerance=0.5, along="N")
+    yield control(
+        "uncorrelated features: here of correlation ½",
+        estimate("risk", other, law.risk[2:4], wrong=law.bias[2:4] + sigma**2),
+    )
     rows = [
         {"p": int(p), "value": float(v), "part": name}
         for name in curve._fields

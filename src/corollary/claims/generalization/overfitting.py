@@ -87,14 +87,20 @@ def three_kinds(key, *, sigma: Positive = 0.5, runs: Count = 60, n: Size = 300):
             x_key, noise_key = jax.random.split(key)
             x, noise = jnp.sort(jax.random.uniform(x_key, (n,))), jax.random.normal(noise_key, (n,))
             middle = lambda k: (jnp.arange(k) + 0.5) / k  # noqa: E731
-            return price(broken_line(x, noise), x, middle(8)), price(nearest_neighbour(x, noise), x, middle(2))
+            pairs = noise[jnp.arange(n) // 2]
+            lines = [price(broken_line(x, e), x, middle(8)) for e in (noise, pairs)]
+            return *lines, price(nearest_neighbour(x, noise), x, middle(2))
 
         return jax.lax.map(one, keys)
 
-    broken, nearest = prices_of_noise(jax.random.split(keys[4], 2 * runs))
+    broken, paired, nearest = prices_of_noise(jax.random.split(keys[4], 2 * runs))
     # eight midpoints of (ε + t(ε' - ε))² miss its mean by (ε' - ε)² / 768: 1/384 of the noise, on average
     yield estimate("price of the broken line, over the noise", broken + 1 / 384, 2 / 3, wrong=1.0)
     yield estimate("price of the nearest neighbour, over the noise", nearest, 1.0, wrong=2 / 3)
+    yield control(
+        "noise independent from point to point: here one value for two neighbours",
+        estimate("price of the broken line, over the noise", paired, 2 / 3, wrong=1.0),
+    )
     yield at_most("slope of the average, upper end", benign.interval[1], -0.1)
     tempered = np.array([line.interval, neighbour.interval])
     yield at_most("slopes of line and neighbour, both ends", np.abs(tempered), 0.1)

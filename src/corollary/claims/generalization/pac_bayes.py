@@ -20,12 +20,11 @@ from corollary.evidence import (
     monotone,
     picture,
 )
-from corollary.foundations import kl
+from corollary.foundations import kl, kl_inverse
 from corollary.generalization import (
     catoni,
     finite_class,
     gibbs_posterior,
-    kl_inverse,
     log_moment,
     maurer_seeger,
     mcallester,

@@ -8,8 +8,8 @@ import numpy as np
 import scipy  # its stats load slowly, so only when a claim runs
 
 from corollary.evidence import Range, Size, at_most, claim, control, equal
-from corollary.foundations import kl
-from corollary.generalization import donsker_varadhan, kl_bernoulli
+from corollary.foundations import kl, kl_bernoulli
+from corollary.generalization import donsker_varadhan
 
 
 @claim(rows=("B09.04", "T05.41", "T05.35"))

@@ -129,18 +129,27 @@ def penalty_chooses(key, *, n: Size = 30, degree: Size = 25, sigma: Positive = 0
             def losses(p):
                 return jnp.sum((p(x) - y) ** 2), jnp.mean((p(new) - truth(new)) ** 2)
 
-            penalised = jax.vmap(lambda c: losses(polynomial_fit(x, y, degree, penalty=c, basis="monomial"))[1])
-            return jnp.sum(noise**2), losses(polynomial_fit(x, y, degree)), penalised(penalties)
+            def penalised(degree):
+                test = lambda c: losses(polynomial_fit(x, y, degree, penalty=c, basis="monomial"))[1]  # noqa: E731
+                return jax.vmap(test)(penalties)
+
+            exact = losses(polynomial_fit(x, y, 3))[1], penalised(3)
+            return jnp.sum(noise**2), losses(polynomial_fit(x, y, degree)), penalised(degree), exact
 
         return jax.lax.map(one, keys)
 
-    truth, (train, plain), test = jax.tree.map(np.asarray, measure(jax.random.split(key, runs)))
+    truth, (train, plain), test, exact = jax.tree.map(np.asarray, measure(jax.random.split(key, runs)))
     yield estimate("training loss of the truth", truth, n * sigma**2, wrong=(n - 26) * sigma**2)
     yield at_most("training loss of degree 25 against that of the truth", train, truth)
     median = np.median(test, 0)
     yield at_least("median test error without a penalty over the least", np.median(plain) / median.min(), 20.0)
     inside = median[1:-1].min()
     yield at_least("median test error at the ends of the range over the least inside", median[[0, -1]] / inside, 1.2)
+    plain, test = (np.median(v, 0) for v in exact)
+    yield control(
+        "more coefficients than the truth needs: here as many",
+        at_least("median test error without a penalty over the least", plain / test.min(), 20.0),
+    )
     rows = [{"penalty": float(c), "median test error": float(v)} for c, v in zip(penalties, median, strict=True)]
     log = alt.Scale(type="log")
     chart = alt.Chart(alt.Data(values=rows)).mark_line(point=True)
@@ -173,14 +182,20 @@ def training_fit(key, *, n: Size = 15, sets: Count = 2500):
             y = f(x) + jax.random.normal(e_key, (n,))
             p = polynomial_fit(x, y, highest)
             train = jax.vmap(lambda d: jnp.mean((p.truncated(d)(x) - y) ** 2))(degrees)
-            return train, jax.vmap(lambda d: jnp.mean((p.truncated(d)(new) - f(new)) ** 2))(degrees)
+            cubic = y + 0.01 * x**3
+            other = jnp.mean((polynomial_fit(x, cubic, 2)(x) - cubic) ** 2)
+            return train, jax.vmap(lambda d: jnp.mean((p.truncated(d)(new) - f(new)) ** 2))(degrees), other
 
         return jax.vmap(one)(keys)
 
-    train, test = (np.asarray(v) for v in measure(jax.random.split(key, sets)))
+    train, test, other = (np.asarray(v) for v in measure(jax.random.split(key, sets)))
     # labels reach some hundreds, and their squares carry 1e-16 of themselves
     yield monotone("training error", train, "decreasing", atol=1e-9, x=degrees, along="degree")
     rich = degrees[2:]
     yield estimate("training error from degree 2 on", train[:, 2:], 1 - (rich + 1) / n, wrong=1 - rich / n)
     median = np.median(test, 0)
     yield at_least("median error on new data, other degrees over degree 2", np.delete(median, 2) / median[2], 1.0)
+    yield control(
+        "a truth of degree 2: here of degree 3",
+        estimate("training error of degree 2", other, 1 - 3 / n, wrong=1 - 2 / n),
+    )

@@ -6,8 +6,7 @@ import numpy as np
 import scipy  # its stats load slowly, so only when a claim runs
 
 from corollary.evidence import Size, at_least, at_most, claim, control, equal, printed
-from corollary.foundations import kl
-from corollary.generalization import kl_bernoulli, kl_inverse
+from corollary.foundations import kl, kl_bernoulli, kl_inverse
 
 
 @claim(rows=("B09.14",))

@@ -22,7 +22,7 @@ from corollary.catalog import implements
 STEPS = 12
 
 
-@implements("B09.14")
+@implements("B09.14", "M03.06", "M03.30")
 def kl_bernoulli(q: Float[ArrayLike, "..."], p: Float[ArrayLike, "..."]) -> Float[Array, "..."]:
     r"""$q\ln\frac qp+(1-q)\ln\frac{1-q}{1-p}$ with an error of a few units in the last place, however near $p$ to $q$.
 

@@ -5,7 +5,7 @@ import mpmath
 import numpy as np
 import pytest
 
-from corollary.generalization.kl import kl_bernoulli, kl_inverse
+from corollary.foundations import kl_bernoulli, kl_inverse
 
 EXACT = mpmath.MPContext()
 EXACT.dps = 80
