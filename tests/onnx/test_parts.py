@@ -99,7 +99,7 @@ def calls(net):
     """Of a graph that is traced: how many steps it has, how many of them are parts, and how many of these differ."""
     run, params = program(net)
     eqns = jax.make_jaxpr(run)(params, X).jaxpr.eqns
-    parts = [e.params["jaxpr"] for e in eqns if e.params.get("name") == "part_of_graph"]
+    parts = [e.params["jaxpr"] for e in eqns if e.params.get("name") == "part_of_program"]
     return len(eqns), len(parts), len({id(part.jaxpr) for part in parts})
 
 

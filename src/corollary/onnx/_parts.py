@@ -118,7 +118,7 @@ def run_parts(parts, values, evaluate, programs: dict) -> bool:
 def _program(part, arrays, rest, evaluate) -> Program:
     fixed = {}
 
-    def part_of_graph(given):
+    def part_of_program(given):
         inputs = {part.reads[i]: value for i, value in (*rest.items(), *zip(arrays, given, strict=True))}
         inner = ChainMap({}, inputs)
         evaluate(part.nodes, inner)
@@ -128,7 +128,7 @@ def _program(part, arrays, rest, evaluate) -> Program:
             raise OnnxError("what is no array does not pass from part to part.")
         return [value for value in made if isinstance(value, jax.Array)]
 
-    return Program(jax.jit(part_of_graph), fixed)
+    return Program(jax.jit(part_of_program), fixed)
 
 
 def traced(inputs) -> bool:
