@@ -79,7 +79,9 @@ def test_outputs_in_batches(params, monkeypatch):
     whole = checks.outputs(apply, params, jnp.asarray(x), Cost(1, 1, 1))
     monkeypatch.setattr(checks, "EXAMPLES", 5)
     # the same sums in programs of other shapes: rounding
-    np.testing.assert_allclose(checks.outputs(apply, params, jnp.asarray(x), Cost(1, 1, 1)), whole, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(
+        checks.outputs(apply, params, jnp.asarray(x), Cost(1, 1, 1)), whole, rtol=1e-5, atol=1e-6
+    )
 
 
 @pytest.mark.parametrize(

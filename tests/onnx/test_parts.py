@@ -44,7 +44,11 @@ def residual(k):
     """h + tanh(h w) v, k times: what is read of a layer before reaches over the border of a part."""
     nodes, h = [], "x"
     for i in range(k):
-        nodes += [("MatMul", [h, f"w{i}"], f"m{i}"), ("Tanh", [f"m{i}"], f"t{i}"), ("MatMul", [f"t{i}", f"v{i}"], f"q{i}")]
+        nodes += [
+            ("MatMul", [h, f"w{i}"], f"m{i}"),
+            ("Tanh", [f"m{i}"], f"t{i}"),
+            ("MatMul", [f"t{i}", f"v{i}"], f"q{i}"),
+        ]
         nodes += [("Add", [h, f"q{i}"], f"h{i}")]
         h = f"h{i}"
     return model([*nodes, ("Identity", [h], "out")], {**weights("w", k), **weights("v", k, 0.1)})

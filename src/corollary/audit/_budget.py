@@ -29,5 +29,7 @@ class Budget:
 
 BUDGETS = {
     "quick": Budget("quick", examples=2048, kernel=256, products=120, work=1.5e12),
-    "full": Budget("full", examples=16384, kernel=1024, products=1000, work=1e15, memory=2**31, steps=inf, seconds=86400.0),
+    "full": Budget(
+        "full", examples=16384, kernel=1024, products=1000, work=1e15, memory=2**31, steps=inf, seconds=86400.0
+    ),
 }

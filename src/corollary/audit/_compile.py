@@ -22,12 +22,13 @@ def longest_row(nodes) -> int:
 
 
 def left_out(nodes) -> str | None:
-    """The pass of XLA that is switched off for a graph.
+    """The passes of XLA that are switched off for a graph.
 
     The calls of a large one stay calls, so that it is compiled part by part (`onnx/_parts.py`): a part is no long row.
+    What looks for loops of known length would copy all parts that a loop calls, for each loop again and again.
     """
     if len(nodes) >= LARGE:
-        return "call-inliner"
+        return "call-inliner,simplify-while-loops"
     return "fusion" if longest_row(nodes) > LONGEST else None
 
 

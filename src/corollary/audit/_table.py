@@ -24,8 +24,7 @@ def require_room(path: str | PathLike, size: int, memory_limit: float | None = N
         more = ", or a greater --memory-limit" if most < MOST else ""
     if size > most:
         raise SubjectError(
-            f"{path} holds {size / 2**30:.1f} GiB, more than the {most / 2**30:.2g} GiB that are read: "
-            f"{instead}{more}."
+            f"{path} holds {size / 2**30:.1f} GiB, more than the {most / 2**30:.2g} GiB that are read: {instead}{more}."
         )
 
 
