@@ -4,6 +4,7 @@ import os
 
 import pytest
 
+from corollary.audit import _compile
 from corollary.audit._compile import LONGEST, longest_row, settle
 from corollary.onnx._parts import LARGE
 
@@ -25,6 +26,17 @@ def test_the_longest_row(tmp_path):
     assert longest_row([*nodes, helper.make_node("MatMul", ["h7", "w"], ["p"])]) == 7
     joined = helper.make_node("Add", ["h0", "h7"], ["s"])
     assert longest_row([*nodes, joined]) == 8
+
+
+def test_calls_are_written_out_for_other_devices(monkeypatch):
+    nodes = [helper.make_node("MatMul", [f"h{i}", "w"], [f"h{i + 1}"]) for i in range(LARGE)]
+    for platforms, plugins, name in (
+        *(("cpu", ["cuda"], "call-inliner,simplify-while-loops"), ("", ["cuda"], None)),
+        ("", [], "call-inliner,simplify-while-loops"),
+    ):
+        monkeypatch.setenv("JAX_PLATFORMS", platforms)
+        monkeypatch.setattr(_compile, "entry_points", lambda group, found=plugins: found)
+        assert _compile.left_out(nodes) == name
 
 
 def test_flags_of_a_long_row_and_of_a_large_graph(tmp_path, monkeypatch):

@@ -1,6 +1,7 @@
 """How XLA compiles a network that was read from a file."""
 
 import os
+from importlib.metadata import entry_points
 
 from corollary.onnx._parts import LARGE
 
@@ -27,9 +28,14 @@ def left_out(nodes) -> str | None:
     The calls of a large one stay calls, so that it is compiled part by part (`onnx/_parts.py`): a part is no long row.
     What looks for loops of known length would copy all parts that a loop calls, for each loop again and again.
     """
-    if len(nodes) >= LARGE:
+    if len(nodes) >= LARGE and _on_cpu():
         return "call-inliner,simplify-while-loops"
     return "fusion" if longest_row(nodes) > LONGEST else None
+
+
+def _on_cpu() -> bool:
+    """Whether JAX will run on a CPU, told before it starts: other devices come as plugins, and need calls written out."""
+    return os.environ.get("JAX_PLATFORMS") == "cpu" or not entry_points(group="jax_plugins")
 
 
 def settle(path: str | None) -> None:

@@ -92,7 +92,8 @@ def _require_memory(path, size) -> None:
     memory = physical_memory() or math.inf
     if size > memory:
         raise OnnxError(
-            f"the tensors beside {path} are {_spelled(size)}, more than the {_spelled(memory)} of memory of this machine."
+            f"the tensors beside {path} are {_spelled(size)}, more than the {_spelled(memory)} of memory of this "
+            "machine."
         )
 
 

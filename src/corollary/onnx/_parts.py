@@ -2,8 +2,8 @@
 
 The time that XLA takes for a program grows with the square of its operators, because it looks at all pairs of them that
 share memory; a program that calls others is compiled call by call if calls are not written out (`audit/_compile.py`).
-Derivatives of calls are calls again, so that all programs that are made of a graph come in parts. Layers repeat: parts of
-a whole number of periods are traced, differentiated and mapped once for all that are alike.
+Derivatives of calls are calls again, so that all programs that are made of a graph come in parts. Layers repeat: parts
+of a whole number of periods are traced, differentiated and mapped once for all that are alike.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ def run_parts(parts, values, evaluate, programs: dict) -> bool:
     runs all nodes, and says why.
     """
     for part in parts:
-        given = [values[name] if name in values else None for name in part.reads]
+        given = [values.get(name) for name in part.reads]
         arrays = [i for i, value in enumerate(given) if isinstance(value, jax.Array)]
         rest = {i: value for i, value in enumerate(given) if not isinstance(value, jax.Array)}
         if any(not isinstance(value, np.ndarray | np.generic) for value in rest.values()):
