@@ -20,6 +20,7 @@ if version("jaxlib").startswith("0.10."):
     _FLAGS += " --xla_cpu_use_fusion_emitters=false"
 os.environ.setdefault("XLA_FLAGS", _FLAGS)
 
+import psutil  # noqa: E402
 from hypothesis import HealthCheck, settings  # noqa: E402
 
 # A deadline measures the machine's load, not the code.
@@ -27,12 +28,23 @@ settings.register_profile("corollary", deadline=None, suppress_health_check=[Hea
 settings.load_profile("corollary")
 
 
+# Compiled programs that a process may keep: each holds some of the 65,530 maps of memory that Linux allows, and memory.
+MAPS, BYTES = 30_000, 2**31
 _ran = 0
 
 
 def pytest_runtest_teardown():
-    """Let go of compiled programs now and then: each holds pages of memory, of which a process may have 65,530."""
+    """Let go of compiled programs when they have become many, not earlier: tests that follow would make them again."""
     global _ran
     _ran += 1
-    if _ran % 50 == 0 and "jax" in sys.modules:
+    if _ran % 10 == 0 and "jax" in sys.modules and _full():
         sys.modules["jax"].clear_caches()
+
+
+def _full() -> bool:
+    try:
+        with open("/proc/self/maps", "rb") as maps:
+            many = sum(1 for _ in maps) > MAPS
+    except OSError:  # another system than Linux
+        many = _ran % 50 == 0
+    return many or psutil.Process().memory_info().rss > BYTES

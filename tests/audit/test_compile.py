@@ -1,10 +1,12 @@
-"""Fusion is switched off where it would take minutes to compile."""
+"""Passes of XLA are switched off where they would take minutes."""
 
 import os
 
 import pytest
 
+from corollary.audit import _compile
 from corollary.audit._compile import LONGEST, longest_row, settle
+from corollary.onnx._parts import LARGE
 
 onnx = pytest.importorskip("onnx")
 from onnx import helper  # noqa: E402
@@ -26,8 +28,25 @@ def test_the_longest_row(tmp_path):
     assert longest_row([*nodes, joined]) == 8
 
 
-def test_flags_of_a_long_row(tmp_path, monkeypatch):
-    for length, flags in ((LONGEST, "--a"), (LONGEST + 1, "--a --xla_disable_hlo_passes=fusion")):
+def test_calls_are_written_out_for_other_devices(monkeypatch):
+    nodes = [helper.make_node("MatMul", [f"h{i}", "w"], [f"h{i + 1}"]) for i in range(LARGE)]
+    for platforms, plugins, name in (
+        *(("cpu", ["cuda"], "call-inliner,simplify-while-loops"), ("", ["cuda"], None)),
+        ("", [], "call-inliner,simplify-while-loops"),
+    ):
+        monkeypatch.setenv("JAX_PLATFORMS", platforms)
+        monkeypatch.setattr(_compile, "entry_points", lambda group, found=plugins: found)
+        assert _compile.left_out(nodes) == name
+
+
+def test_flags_of_a_long_row_and_of_a_large_graph(tmp_path, monkeypatch):
+    large = "--a --xla_disable_hlo_passes=call-inliner,simplify-while-loops"
+    for length, flags in (
+        (LONGEST, "--a"),
+        (LONGEST + 1, "--a --xla_disable_hlo_passes=fusion"),
+        (LARGE - 2, "--a --xla_disable_hlo_passes=fusion"),
+        (LARGE - 1, large),  # with the product before the row
+    ):
         monkeypatch.setenv("XLA_FLAGS", "--a")
         saved(tmp_path / "n.onnx", length)
         settle(str(tmp_path / "n.onnx"))

@@ -1,5 +1,7 @@
 """Large networks: sections take fewer examples, products and outputs, and say so."""
 
+from dataclasses import replace
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -25,9 +27,10 @@ def subject():
 def test_operations_are_counted_as_often_as_they_run():
     x = jnp.ones((3, 5))
     once = cost(Network(lambda w, x: w @ x, jnp.ones((4, 5))), x)
-    assert once == (2 * 4 * 5, 4)
+    assert once == (2 * 4 * 5, 4, 1)
     looped = Network(lambda w, x: jax.lax.scan(lambda h, _: (w @ h, None), x, length=7)[0], jnp.ones((5, 5)))
     assert cost(looped, x).operations == 7 * 2 * 5 * 5
+    assert cost(looped, x).steps == 1  # what is compiled
 
     def convolved(w, x):
         return jax.lax.conv_general_dilated(x[None], w, (1, 1), "VALID")[0]
@@ -80,6 +83,23 @@ def test_an_audit_with_next_to_nothing_says_what_it_looked_at(monkeypatch):
     assert "taken of 1 of 10 outputs" in found["regression with the final kernel"].sentence
     assert "4 steps" in said["flat directions"]
     assert found["trace of the Hessian"].interval[0] < found["trace of the Hessian"].interval[1]
+
+
+def test_of_a_long_program_what_would_take_many_minutes_to_compile_is_left_out(monkeypatch):
+    one = subject()
+    least = Budget("quick", 2048, 256, 120, work=1.0, memory=8 * one.size, steps=one.cost.steps)
+    assert _plan.too_long(one, least) is None
+    monkeypatch.setitem(BUDGETS, "quick", replace(least, steps=one.cost.steps - 1))
+    report = audit(one)
+    assert [s.failed for s in report.sections] == [None] * 4
+    left = {f.name for f in report.findings if f"a program of {one.cost.steps} steps" in f.sentence}
+    kernels = {"condition of the tangent kernel", "steps to fit", "regime"}
+    assert left == kernels | {"signals of the layers", "flat directions", "trace of the Hessian"}
+    measured = {f.name for f in report.findings if f.value is not None}
+    assert {"scale of the inputs", "largest stable step", "distance travelled", "gradient norm"} <= measured
+    assert {"sharpness against 2/η", "least curvature", "median margin", "noise scale"} <= measured
+    assert all("--budget full" in f.sentence for f in report.findings if f.name in left)
+    assert _plan.too_long(one, BUDGETS["full"]) is None
 
 
 def test_data_that_would_take_too_long_are_sampled(monkeypatch):

@@ -76,10 +76,12 @@ def test_at_other_parameters_the_compiled_programs_are_shared(params, data):
 
 def test_outputs_in_batches(params, monkeypatch):
     x = np.random.default_rng(2).normal(size=(23, D)).astype(np.float32)
-    whole = checks.outputs(apply, params, jnp.asarray(x), Cost(1, 1))
+    whole = checks.outputs(apply, params, jnp.asarray(x), Cost(1, 1, 1))
     monkeypatch.setattr(checks, "EXAMPLES", 5)
     # the same sums in programs of other shapes: rounding
-    np.testing.assert_allclose(checks.outputs(apply, params, jnp.asarray(x), Cost(1, 1)), whole, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(
+        checks.outputs(apply, params, jnp.asarray(x), Cost(1, 1, 1)), whole, rtol=1e-5, atol=1e-6
+    )
 
 
 @pytest.mark.parametrize(

@@ -172,6 +172,26 @@ def test_nothing_is_made_that_would_fill_the_memory(audited, op):
     assert f"{op} would make a constant of shape" in err
 
 
+def test_tensors_beside_a_network_are_sized_before_they_are_read(audited, tmp_path):
+    network = model(node("Identity", ["b"]), constants=[("b", np.float32([0.1, 0.2, 0.3]))])
+    tensor = network.graph.initializer[0]
+    tensor.ClearField("raw_data")
+    tensor.data_location = TensorProto.EXTERNAL
+    tensor.external_data.add(key="location", value="w.bin")
+    (tmp_path / "w.bin").write_bytes(W.tobytes())
+    status, _, err = audited(network.SerializeToString(), DATA)
+    assert status == 0, err
+    os.truncate(tmp_path / "w.bin", 3 * 2**30)  # takes no room on the disk
+    status, _, err = audited(network.SerializeToString(), DATA, "--memory-limit", "4")
+    assert status == 2
+    assert "net.onnx holds 3.0 GiB, more than the" in err
+    assert "give a smaller network, or a greater --memory-limit." in err
+    tensor.external_data.add(key="length", value=str(10**10))
+    status, _, err = audited(network.SerializeToString(), DATA)
+    assert status == 2
+    assert "'w' claims 9.3 GiB of w.bin from byte 0 on, which has 3.0 GiB" in err
+
+
 def test_data_that_unpack_beyond_the_limit_are_not_read(audited):
     header, raw = io.BytesIO(), io.BytesIO(DATA)
     np.lib.format.write_array_header_1_0(header, {"descr": "<f4", "fortran_order": False, "shape": (187_500_000, 4)})

@@ -14,6 +14,7 @@
 import math
 from collections import Counter
 from collections.abc import Callable
+from functools import lru_cache
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -22,7 +23,7 @@ import jax.numpy as jnp
 from jax import lax
 from jax.extend.core import JaxprEqn, Literal
 
-from corollary._engine.jaxpr import body_of, evaluate, loop_of, rewritten, run_equation
+from corollary._engine.jaxpr import PART, body_of, evaluate, loop_of, rewritten, run_equation
 
 #: Sums shorter than this are no work for a second core, and not worth a transposed result.
 LONG = 128
@@ -43,6 +44,8 @@ def cpu_ready(function: Callable) -> Callable:
 
 def _run(eqn: JaxprEqn, values) -> list:
     name, body = eqn.primitive.name, body_of(eqn)
+    if eqn.params.get("name") == PART and not body[1]:
+        return _part(body[0])(*values)
     if body is not None:
         # what `jax.checkpoint` computes again must not be merged with the first time, or nothing would be saved
         again = eqn.params.get("differentiated") and eqn.params.get("prevent_cse")
@@ -52,6 +55,16 @@ def _run(eqn: JaxprEqn, values) -> list:
     if name == "dot_general":
         return [_multiply(eqn, *values)]
     return _scan(eqn, values) if name == "scan" else run_equation(eqn, values)
+
+
+@lru_cache(maxsize=512)
+def _part(jaxpr):
+    """A part of a long program made ready, once for all calls of it."""
+
+    def part_of_program(*values):
+        return evaluate(jaxpr, (), values, _run)
+
+    return jax.jit(part_of_program)
 
 
 def _convolve(eqn, x, kernel):

@@ -9,6 +9,9 @@ from jax.extend.core import ClosedJaxpr, JaxprEqn, Literal
 #: Calls whose body is exactly what they compute, under the name of the parameter that holds the body.
 BODIES = {"jit": "jaxpr", "pjit": "jaxpr", "remat2": "jaxpr", "checkpoint": "jaxpr", "closed_call": "call_jaxpr"}
 
+#: The name of calls that stay calls where programs are rewritten: parts of a program that is too long for one.
+PART = "part_of_program"
+
 
 def run_equation(eqn: JaxprEqn, values) -> list:
     """One operation of a traced program on new values, in the context (precision, 64 bits) that it was traced in."""

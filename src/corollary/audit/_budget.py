@@ -1,6 +1,7 @@
 """What an audit consists of, and how much may be spent on it."""
 
 from dataclasses import dataclass
+from math import inf
 
 #: Modules with a `TITLE` and `findings(subject, budget, key)`, an iterator of findings. A new section is a new file.
 SECTIONS = ("trainability", "regime", "minimum", "noise")
@@ -11,7 +12,8 @@ class Budget:
     """How much may be spent.
 
     Examples for passes over the data, examples for kernels, products of one Lanczos run, the floating-point operations
-    that each of these may take, and the numbers that may be held at once. `_plan` makes of them what a network gets.
+    that each of these may take, the numbers that may be held at once, and the steps that the program of one example may
+    have for all of its derivatives to be compiled. `_plan` makes of them what a network gets.
     `seconds` is the limit of a whole audit from the command line, unless it is given another.
     """
 
@@ -21,10 +23,13 @@ class Budget:
     products: int
     work: float
     memory: int = 2**29
+    steps: float = 4000
     seconds: float = 3600.0
 
 
 BUDGETS = {
     "quick": Budget("quick", examples=2048, kernel=256, products=120, work=1.5e12),
-    "full": Budget("full", examples=16384, kernel=1024, products=1000, work=1e15, memory=2**31, seconds=86400.0),
+    "full": Budget(
+        "full", examples=16384, kernel=1024, products=1000, work=1e15, memory=2**31, steps=inf, seconds=86400.0
+    ),
 }

@@ -12,10 +12,14 @@ from jax.extend.core import ClosedJaxpr, Jaxpr
 
 
 class Cost(NamedTuple):
-    """Floating-point operations of a forward pass of one example, and the numbers that it makes on its way."""
+    """Floating-point operations of a forward pass of one example, the numbers that it makes on its way, and its steps.
+
+    A step of the program is one operation on arrays; loops count once, since they are compiled once.
+    """
 
     operations: float
     numbers: float
+    steps: int
 
 
 def cost(network, x) -> Cost:
@@ -28,7 +32,7 @@ def cost(network, x) -> Cost:
 
 def _of_program(jaxpr) -> Cost:
     parts = [_of_step(eqn) for eqn in jaxpr.eqns]
-    return Cost(sum(p.operations for p in parts), sum(p.numbers for p in parts))
+    return Cost(*(sum(part[i] for part in parts) for i in range(len(Cost._fields))))
 
 
 def _of_step(eqn) -> Cost:
@@ -36,18 +40,19 @@ def _of_step(eqn) -> Cost:
     name, shapes = eqn.primitive.name, [getattr(v.aval, "shape", ()) for v in eqn.invars]
     if name == "dot_general":
         summed = [shapes[0][i] for i in eqn.params["dimension_numbers"][0][0]]
-        return Cost(2 * made * np.prod(summed, dtype=float), made)
+        return Cost(2 * made * np.prod(summed, dtype=float), made, 1)
     if name == "conv_general_dilated":
         # every output is a sum over the kernel's positions and its input channels
         outputs = shapes[1][eqn.params["dimension_numbers"].rhs_spec[0]]
-        return Cost(2 * made * np.prod(shapes[1], dtype=float) / max(outputs, 1), made)
+        return Cost(2 * made * np.prod(shapes[1], dtype=float) / max(outputs, 1), made, 1)
     inner = [_of_program(body) for value in eqn.params.values() for body in _bodies(value)]
     if not inner:
-        return Cost(made, made)
+        return Cost(made, made, 1)
+    steps = sum(i.steps for i in inner)
     if name == "cond":
-        return Cost(max(i.operations for i in inner), max(i.numbers for i in inner) + made)
+        return Cost(max(i.operations for i in inner), max(i.numbers for i in inner) + made, steps)
     times = eqn.params.get("length", 1) if name == "scan" else 1
-    return Cost(times * sum(i.operations for i in inner), times * sum(i.numbers for i in inner) + made)
+    return Cost(times * sum(i.operations for i in inner), times * sum(i.numbers for i in inner) + made, steps)
 
 
 def _bodies(value):

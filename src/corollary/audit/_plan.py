@@ -108,6 +108,20 @@ def kernel(subject, budget, key) -> tuple[int, np.ndarray | None]:
     return examples, np.sort(np.asarray(jax.random.permutation(key, row)[:few]))
 
 
+def too_long(subject, budget) -> str | None:
+    """The sentence for what is left out of a program that takes long to compile; None for any other.
+
+    Left out is what needs the whole program step by step (signals of layers, tangent kernels: XLA's time for them grows
+    with the square of its steps), and what costs a product with the Hessian in a program of its own.
+    """
+    if subject.cost.steps <= budget.steps:
+        return None
+    return (
+        f"This was left out: the network is a program of {subject.cost.steps:,} steps, and compiling what this needs "
+        "would take many minutes. --budget full measures it."
+    )
+
+
 def looked_at(subject, data) -> tuple[int, int]:
     """How many examples `data` has, and how many training examples there are."""
     return count(data), subject.count()

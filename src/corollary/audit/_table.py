@@ -11,10 +11,12 @@ from corollary.audit._errors import SubjectError
 TARGET, WEIGHTS = "y", "weights"
 # data beyond this (8 GiB) are not read: an audit looks at a part of them anyway
 MOST = 2**33
+# what to do about data, and about a network, that are larger
+FEWER, SMALLER = "give a part of the data, some thousand examples drawn at random", "give a smaller network"
 
 
-def require_room(path: str | PathLike, size: int, memory_limit: float | None = None) -> None:
-    """One sentence for data that would fill the memory, or what of a limit (in bytes) is left to this process."""
+def require_room(path: str | PathLike, size: int, memory_limit: float | None = None, instead: str = FEWER) -> None:
+    """One sentence for what would fill the memory, or what of a limit (in bytes) is left to this process."""
     most, more = MOST, ""
     if memory_limit is not None:
         # they are held as they were read, and in the precision of the network
@@ -22,8 +24,7 @@ def require_room(path: str | PathLike, size: int, memory_limit: float | None = N
         more = ", or a greater --memory-limit" if most < MOST else ""
     if size > most:
         raise SubjectError(
-            f"{path} holds {size / 2**30:.1f} GiB, more than the {most / 2**30:.2g} GiB that are read: give a part of "
-            f"the data, some thousand examples drawn at random{more}."
+            f"{path} holds {size / 2**30:.1f} GiB, more than the {most / 2**30:.2g} GiB that are read: {instead}{more}."
         )
 
 

@@ -11,7 +11,7 @@ import jax
 from corollary._text import first_line
 from corollary.audit._asked import Asked, function_in, require
 from corollary.audit._errors import SubjectError, sentences
-from corollary.audit._table import require_room
+from corollary.audit._table import SMALLER, require_room
 from corollary.audit.files import class_names, read_data
 from corollary.audit.subject import Subject
 from corollary.network import LOSSES, Network
@@ -46,28 +46,29 @@ def load(
         return _made(Path(made[0]), made[1])
     if loss is None:
         raise SubjectError(f"an ONNX file needs its loss: --loss NAME, one of {', '.join(LOSSES)}.")
-    for file in filter(None, (network, initial)):
-        require_room(file, os.path.getsize(file), memory_limit)
+    files = [str(file) for file in (network, initial) if file is not None]
+    for file in files:
+        require_room(file, os.path.getsize(file), memory_limit, SMALLER)
     # the classes of the test images have the numbers of the training images
     classes = class_names(train) if os.path.isdir(train) else None
     options = {"inputs": inputs, "classes": classes, "memory_limit": memory_limit}
     data = [None if path is None else read_data(path, **options) for path in (train, test)]
     example = jax.tree.map(lambda a: a[0], data[0][0])
     with sentences():
-        read = _onnx(network, loss, example, output, parameters)
-        start = None if initial is None else _onnx(str(initial), loss, example, output, parameters)
-        subject = Subject(read, loss, *data, initial=start, learning_rate=learning_rate, batch_size=batch_size)
+        read = [_onnx(file, loss, example, output, parameters, memory_limit) for file in files]
+        start = None if initial is None else read[1]
+        subject = Subject(read[0], loss, *data, initial=start, learning_rate=learning_rate, batch_size=batch_size)
     if classes is not None:
         numbered = ", ".join(f"{name} {i}" for i, name in enumerate(classes))
         subject.notes += (f"the classes are the folders, in the order of their names: {numbered}.",)
     return subject
 
 
-def _onnx(path, loss, example, output, parameters) -> Network:
+def _onnx(path, loss, example, output, parameters, memory_limit) -> Network:
     """The network. A cross-entropy applies a last softmax or sigmoid itself, so it is taken off."""
     from corollary.network import _graph
 
-    model, taken = _graph.load(path), None
+    model, taken = _graph.load(path, lambda size: require_room(path, size, memory_limit, SMALLER)), None
     if loss in ("cross_entropy", "binary_cross_entropy") and output is None:
         taken = _graph.take_off_probabilities(model)
     network = Network.from_onnx(model, example, output=output, parameters=parameters)

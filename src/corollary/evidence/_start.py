@@ -33,11 +33,14 @@ def start(end: socket.socket, cores: set[int] | None, module: str) -> None:
 
 
 def _lead() -> None:
-    """Lead a group of our own, and on Linux be killed with our parent even while we are stopped."""
-    if hasattr(os, "setsid"):
-        os.setsid()
+    """Lead a group of our own, and on Linux be killed with our parent even while we are stopped.
+
+    The latter first: who leads a group, and may be stopped as one of ours, must not be able to outlive our parent.
+    """
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    if hasattr(os, "setsid"):
+        os.setsid()
     if not multiprocessing.parent_process().is_alive():  # it was killed before we asked for that
         os._exit(1)
 

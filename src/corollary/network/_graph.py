@@ -23,9 +23,12 @@ class Input(NamedTuple):
     dtype: np.dtype
 
 
-def load(source):
-    """The model in a file, or a copy of one in memory; one sentence if it is missing or damaged."""
-    proto = _model.load(source)
+def load(source, room=None):
+    """The model in a file, or a copy of one in memory; one sentence if it is missing or damaged.
+
+    `room(size)` is asked before tensors in files beside it, of so many bytes, are read.
+    """
+    proto = _model.load(source, room)
     if proto is not source:
         return proto
     model = type(proto)()

@@ -20,6 +20,7 @@ from corollary.network.network import Network
 from corollary.onnx._graph import every, function_of, needed
 from corollary.onnx._model import read
 from corollary.onnx._operators.normalisation import by_the_batch
+from corollary.onnx._parts import LARGE
 from corollary.onnx._table import OnnxError
 
 # what rounding may change, relative to the largest output: of single precision over many layers, and of coarser types
@@ -194,10 +195,18 @@ def _read_by(model, output, batch, inputs) -> set[str]:
 
 
 def _trial(model, output, batch, inputs, tensors) -> np.ndarray:
-    """The output for one example, compiled as a whole: operator by operator would take a program for each."""
-    run = function_of(model, (output,))
-    program = jax.jit(lambda tensors, given: run(tensors, {**inputs.constants, **given})[0])
-    return np.asarray(program(tensors, inputs.varying(batch)))
+    """The output for one example, compiled as a whole: operator by operator would take a program for each.
+
+    A large graph is run part by part: parts that are alike are compiled once.
+    """
+    run = function_of(model, (output,), traceable=True)
+
+    def program(tensors, given):
+        return run(tensors, {**inputs.constants, **given})[0]
+
+    large = len(model.graph.nodes) >= LARGE
+    tensors = {name: jnp.asarray(tensor) for name, tensor in tensors.items()}
+    return np.asarray((program if large else jax.jit(program))(tensors, inputs.varying(batch)))
 
 
 def _axis_of_examples(model, output, inputs, out) -> int | None:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from corollary._text import first_line
-from corollary.onnx import _functions, _operators, _sizes  # noqa: F401 - the operators enter themselves into the table
+from corollary.onnx import _functions, _operators, _parts, _sizes  # noqa: F401 - the operators enter themselves into the table
 from corollary.onnx._model import Model
 from corollary.onnx._table import Graph, Node, OnnxError, Reference, find
 
@@ -20,22 +20,30 @@ class Context(NamedTuple):
     instead: dict
 
 
-def function_of(model: Model, outputs: tuple[str, ...] | None = None, instead: dict | None = None):
+def function_of(
+    model: Model, outputs: tuple[str, ...] | None = None, instead: dict | None = None, traceable: bool = False
+):
     """`graph(tensors, inputs)`, the list of the outputs: any values of the graph by name, its own by default.
 
     `tensors` replaces initialisers of the same name, for instance by arrays that are differentiated; `instead` has
-    handlers of operators of ONNX by name that replace those of the table.
+    handlers of operators of ONNX by name that replace those of the table. A large graph is run in parts where it is
+    traced, or is known to be `traceable`: operators may look at numbers that are known.
     """
     graph = model.graph
     outputs = graph.outputs if outputs is None else outputs
     nodes = needed(graph.nodes, outputs)
     refuse_missing(nodes, model.functions)
     context = Context(model.functions, {}, instead or {})
+    parts, programs = _parts.parts_of(nodes, outputs), {}
 
     def run(tensors, inputs):
         values = ChainMap({}, inputs, tensors, graph.tensors)
-        evaluate(nodes, values, context)
+        if not (parts and (traceable or _parts.traced(inputs)) and _parts.run_parts(parts, values, inner, programs)):
+            evaluate(nodes, values, context)
         return [_value(values, name, graph) for name in outputs]
+
+    def inner(nodes, values):
+        evaluate(nodes, values, context)
 
     return run
 

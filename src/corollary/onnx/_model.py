@@ -10,6 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from corollary._text import first_line
+from corollary.onnx._external import read_external
 from corollary.onnx._table import Graph, Node, OnnxError, Reference
 
 VERSIONS = (6, 28)  # of ONNX's own operator set
@@ -28,8 +29,11 @@ class Model(NamedTuple):
     notes: tuple[str, ...]
 
 
-def load(source):
-    """The ModelProto in a file, in bytes, or given as it is; one sentence if it is missing or damaged."""
+def load(source, room=None):
+    """The ModelProto in a file, in bytes, or given as it is; one sentence if it is missing or damaged.
+
+    `room(size)` is asked before tensors in files beside it, of so many bytes, are read.
+    """
     try:
         import onnx
     except ImportError:
@@ -42,13 +46,7 @@ def load(source):
     if not os.path.isfile(path):
         raise OnnxError(f"{path} is not a file.")
     model = _parsed(str(path), lambda: onnx.load(path, load_external_data=False), onnx)
-    missing = sorted({name for name in _external(model) if not (path.parent / name).is_file()})
-    if missing:
-        raise OnnxError(f"{path} keeps tensors in {', '.join(missing)}, which must lie beside it and does not.")
-    try:
-        onnx.external_data_helper.load_external_data_for_model(model, str(path.parent))
-    except Exception as error:
-        raise OnnxError(f"the tensors beside {path} cannot be read ({first_line(error)}).") from None
+    read_external(model, path, room)
     return model
 
 
@@ -60,11 +58,6 @@ def _parsed(what, read, onnx):
     if not model.graph.node and not model.graph.output:
         raise OnnxError(f"{what} is not a readable ONNX file (it has no operator and no output).")
     return model
-
-
-def _external(model):
-    """The files that the initialisers of a model lie in."""
-    return [entry.value for t in model.graph.initializer for entry in t.external_data if entry.key == "location"]
 
 
 def read(source) -> Model:

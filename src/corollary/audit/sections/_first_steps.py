@@ -39,6 +39,11 @@ def without_start():
         yield Finding(name, "not applicable", reason)
 
 
+def left_out(reason: str):
+    """What the tangent kernel would tell."""
+    yield from (Finding(name, "not applicable", reason) for name in NAMES[1:])
+
+
 def stable_step(subject, start, losses, budget, sample_key, top_key) -> Finding:
     """2 over the sharpness at the start; `losses` are those of the examples there."""
     # where training is known to have led down, its first steps did not ruin it
@@ -125,7 +130,7 @@ def kernel(subject, start, outputs, budget, key):
     except ValueError as error:
         theta, reason = None, f"The tangent kernel could not be computed: {error}"
     if theta is None or not np.isfinite(theta).all():
-        yield from (Finding(name, "not applicable", reason) for name in NAMES[1:])
+        yield from left_out(reason)
         return
     values = np.linalg.eigvalsh(np.asarray(theta, float))
     top, rounding = float(values[-1]), n * float(jnp.finfo(theta.dtype).eps) * float(values[-1])

@@ -19,6 +19,7 @@ from corollary.evidence import picture
 from corollary.network.losses import IGNORED
 
 TITLE = "What did it find?"
+FLAT, TRACE = "flat directions", "trace of the Hessian"
 
 
 def findings(subject, budget, key):
@@ -40,8 +41,11 @@ def findings(subject, budget, key):
     yield _slope(subject, data, seen, budget)
     yield _sharpness(subject, largest, _bounds(forms[0], total, ends.residuals[0]), seen)
     yield _least(subject, least, largest, _bounds(forms[-1], total, ends.residuals[-1]), ends, data, seen)
-    yield _spectrum(operator, density_key, largest, least, seen, plan.steps)
-    yield _trace(operator, trace_key, seen, plan)
+    if (long := _plan.too_long(subject, budget)) is not None:
+        yield from (Finding(name, "not applicable", long) for name in (FLAT, TRACE))
+    else:
+        yield _spectrum(operator, density_key, largest, least, seen, plan.steps)
+        yield _trace(operator, trace_key, seen, plan)
     if subject.classes is not None:
         yield _margins(subject)
     statistics = _statistics.finding(subject, budget, sample_key)
@@ -223,7 +227,7 @@ def _spectrum(operator, key, largest, least, seen, steps):
         )
     )
     return Finding(
-        "flat directions",
+        FLAT,
         "fine",
         f"{short(100 * flat)} % of all directions are flat, their curvature below a thousandth of the largest: "
         "the loss hardly depends on them.",
@@ -244,7 +248,7 @@ def _trace(operator, key, seen, plan):
     quantile = float(stats.t.ppf(0.975, samples - 1))
     mean = value / operator.size
     return Finding(
-        "trace of the Hessian",
+        TRACE,
         "fine",
         f"The curvatures of all {operator.size} directions add up to {short(value)}, {short(mean)} each on average.",
         value,

@@ -5,6 +5,7 @@ import jax
 import numpy as np
 
 from corollary import kernels
+from corollary.audit import _plan
 from corollary.audit._tangent import aims, known, measure, whole
 from corollary.audit.finding import Finding, Premise, short
 from corollary.audit.sections import _regime_predictions as predictions
@@ -30,6 +31,11 @@ WIDE = (
 
 
 def findings(subject, budget, key):
+    if (long := _plan.too_long(subject, budget)) is not None:
+        yield Finding("regime", "not applicable", long, theorem=WIDE)
+        yield _constant_outputs(subject)
+        yield _distance(subject)
+        return
     found = measure(subject, budget, key)
     total, n = subject.count(), len(found.train.out)
     seen = Premise(

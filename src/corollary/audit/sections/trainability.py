@@ -27,17 +27,19 @@ def findings(subject, budget, key):
         yield _inputs.scale(subject, data, None, start, total)
         yield broken
         return
+    long = _plan.too_long(subject, budget)
     try:
         # at the start and at the end, and again on parts of the data or for every draw of the start
         passes = _plan.GRADIENT * (3 + len(start.others))
         few = some(subject.train, _plan.examples_for(subject, budget, passes), sample_key)
-        measured = _signals.measure(subject, start, few, total, budget, part_key)
+        measured = _signals.measure(subject, start, few, total, budget, part_key) if long is None else None
+        missing = long
     except ValueError as error:
-        measured = None
-        yield _inputs.scale(subject, data, None, start, total)
-        yield _no_layers(error)
-    if measured is not None:
-        yield _inputs.scale(subject, data, measured.first, start, total)
+        measured, missing = None, f"The layers of this network could not be measured: {error}"
+    yield _inputs.scale(subject, data, None if measured is None else measured.first, start, total)
+    if measured is None:
+        yield Finding("signals of the layers", "not applicable", missing)
+    else:
         yield from _signals.findings(measured)
         yield from _units.findings(measured)
     if subject.loss_name == "cross_entropy":
@@ -46,10 +48,7 @@ def findings(subject, budget, key):
         yield from _first_steps.without_start()
         return
     yield _first_steps.stable_step(subject, start, losses, budget, sample_key, top_key)
-    yield from _first_steps.kernel(subject, start, outputs, budget, kernel_key)
-
-
-def _no_layers(error) -> Finding:
-    return Finding(
-        "signals of the layers", "not applicable", f"The layers of this network could not be measured: {error}"
-    )
+    if long is None:
+        yield from _first_steps.kernel(subject, start, outputs, budget, kernel_key)
+    else:
+        yield from _first_steps.left_out(long)
