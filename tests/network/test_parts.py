@@ -6,6 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from corollary import landscape
 from corollary.network import Network
 from corollary.network.parts import require_network, split, takes_key
 
@@ -33,6 +34,15 @@ def test_all_real_arrays_unless_told():
     }
     params = split(tree).params
     assert {k for k, v in params.items() if v is not None} == {"w", "numpy"}
+
+
+def test_functions_of_jax_stay_what_they_are():
+    # pooling is differentiated twice only where JAX sees its own maximum
+    network = eqx.nn.Sequential([eqx.nn.MaxPool1d(2, 2), eqx.nn.Lambda(jnp.ravel), eqx.nn.Linear(3, 1, key=KEY)])
+    x = jnp.arange(6.0).reshape(1, 6) ** 2
+    found = landscape.hessian(network, "squared", (x[None], jnp.zeros((1, 1)))).dense()
+    row = jnp.array([1.0, 9.0, 25.0, 1.0])
+    np.testing.assert_allclose(found, jnp.outer(row, row), rtol=1e-5)
 
 
 def test_a_filter_or_a_tree_of_booleans_selects():

@@ -13,7 +13,7 @@ from functools import cache
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.extend.core import ClosedJaxpr
+from jax.extend.core import ClosedJaxpr, Literal
 
 from corollary.generalization._signals import Fixed, Signal, inside_of, scaled
 
@@ -164,18 +164,43 @@ def known_constant(eqn, body: ClosedJaxpr, values):
         return None
     if len(rest) > 1 or not jnp.issubdtype(aval.dtype, np.floating):
         return None
-    text = str(body.jaxpr)
+    form = _form(body)
     for function, constant in KNOWN.items():
-        if text == _text(function, aval.shape, aval.dtype, len(rest)):
+        if form == _form_of(function, aval.shape, aval.dtype, len(rest)):
             return constant(*(v.value for v in rest))
     return None
 
 
 @cache
-def _text(function, shape, dtype, further: int) -> str | None:
-    """The program inside the call that a function of one array, and of so many numbers, is."""
+def _form_of(function, shape, dtype, further: int) -> tuple | None:
+    """The form of the program inside the call that a function of one array, and of so many numbers, is."""
     if len(inspect.signature(function).parameters) < 1 + further:
         return None
     traced = jax.make_jaxpr(lambda x: function(x, *[0.5] * further))(jax.ShapeDtypeStruct(shape, dtype))
     body = inside_of(traced.jaxpr.eqns[-1])
-    return None if body is None else str(body.jaxpr)
+    return None if body is None else _form(body)
+
+
+def _form(closed: ClosedJaxpr) -> tuple:
+    """The operations of a program and what they take, without names and without the calls that they come in."""
+    steps: list[tuple] = []
+
+    def walk(jaxpr, values):
+        env = dict(zip(jaxpr.invars, values, strict=True))
+
+        def read(atom):
+            return ("number", str(atom.val)) if isinstance(atom, Literal) else env.get(atom, "constant")
+
+        for eqn in jaxpr.eqns:
+            operands, inner = [read(v) for v in eqn.invars], inside_of(eqn)
+            if inner is None:
+                options = [(k, str(v)) for k, v in eqn.params.items() if isinstance(v, int | tuple | np.dtype)]
+                steps.append((eqn.primitive.name, *operands, *sorted(options)))
+                results = [(len(steps), i) for i in range(len(eqn.outvars))]
+            else:
+                results = walk(inner.jaxpr, operands)
+            env |= dict(zip(eqn.outvars, results, strict=True))
+        return [read(v) for v in jaxpr.outvars]
+
+    results = walk(closed.jaxpr, [("input", i) for i in range(len(closed.jaxpr.invars))])
+    return (*steps, *results)
