@@ -93,11 +93,10 @@ def test_of_a_long_program_what_would_take_many_minutes_to_compile_is_left_out(m
     report = audit(one)
     assert [s.failed for s in report.sections] == [None] * 4
     left = {f.name for f in report.findings if f"a program of {one.cost.steps} steps" in f.sentence}
-    kernels = {"condition of the tangent kernel", "steps to fit", "regime"}
-    assert left == kernels | {"signals of the layers", "flat directions", "trace of the Hessian"}
+    first = {"signals of the layers", "largest stable step", "condition of the tangent kernel", "steps to fit"}
+    assert left == first | {"regime", "slope and curvature", "noise scale"}
     measured = {f.name for f in report.findings if f.value is not None}
-    assert {"scale of the inputs", "largest stable step", "distance travelled", "gradient norm"} <= measured
-    assert {"sharpness against 2/η", "least curvature", "median margin", "noise scale"} <= measured
+    assert measured >= {"scale of the inputs", "confidence of the softmax", "distance travelled", "median margin"}
     assert all("--budget full" in f.sentence for f in report.findings if f.name in left)
     assert _plan.too_long(one, BUDGETS["full"]) is None
 
