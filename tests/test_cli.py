@@ -146,6 +146,15 @@ def test_claims_that_cannot_be_imported_are_a_sentence(call, tmp_path, text, sen
     assert "Traceback" not in found.stderr
 
 
+def test_a_claim_whose_module_cannot_be_imported_is_one_error(call, environment, tmp_path):
+    (tmp_path / "altair.py").write_text("raise ImportError('half installed')")
+    environment["PYTHONPATH"] = f"{tmp_path}{os.pathsep}{environment['PYTHONPATH']}"
+    found = call("verify", "linear.regression_step_size.eigenvalues", "--json")
+    assert found.returncode == 1
+    assert "half installed" in json.loads(found.stdout)["error"]
+    assert "Traceback" not in found.stderr
+
+
 def test_a_row_that_no_text_has(call, tmp_path):
     text = (HERE / "evidence" / "fixture_claims.py").read_text().replace("M02.01", "M99.01")
     (tmp_path / "mine.py").write_text(text)

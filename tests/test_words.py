@@ -66,7 +66,13 @@ MEANT = {
     },
     "parameters": {
         "names of arrays in a file": ["Network.from_onnx"],
-        "a number of parameters": ["autodiff.composition_cost", "landscape.GradientNoise", "nets.Memory"],
+        "a number of parameters": [
+            "autodiff.composition_cost",
+            "generalization.Description",
+            "generalization.compression_bound",
+            "landscape.GradientNoise",
+            "nets.Memory",
+        ],
         "the arguments of a claim": ["evidence.Claim", "evidence.Evidence"],
         "constants of a method": ["landscape.Search", "landscape.perturbed_descent"],
     },

@@ -109,3 +109,12 @@ def test_sentences():
         kl_inverse(0.5, -0.1)
     with pytest.raises(ValueError, match="side must be one of 'upper', 'lower', got 'left'"):
         kl_inverse(0.5, 0.1, side="left")
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_inverse_never_turns_back(dtype):
+    q, c = np.meshgrid(np.array([0.0, 1e-6, 0.03, 0.5, 0.9, 0.999], dtype), np.geomspace(1e-3, 1e5, 400).astype(dtype))
+    for side, sign in (("upper", 1), ("lower", -1)):
+        found = np.asarray(kl_inverse(q, c, side=side))
+        assert (sign * np.diff(found, axis=0) >= -4 * np.finfo(dtype).eps).all()
+        assert (found[-1, 1:] == (side == "upper")).all()

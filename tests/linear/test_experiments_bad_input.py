@@ -59,7 +59,7 @@ CASES = {
     "logistic_prime": [(lambda: linear.logistic_prime(1j), "z must be real")],
     "logit": [(lambda: linear.logit(1.0), r"p must be in \(0, 1\)")],
     "odds": [(lambda: linear.odds(1.0), r"p must be in \[0, 1\)")],
-    "quantise": [(lambda: linear.quantise(1.5), r"p must be in \[0, 1\]")],
+    "vote": [(lambda: linear.vote(1.5), r"p must be in \[0, 1\]")],
     "location_scale": [(lambda: linear.location_scale(0.0, 1.0), "w must not be 0")],
     "slope_intercept": [
         (lambda: linear.slope_intercept(1.0, 0.0), "scale must be positive"),

@@ -93,7 +93,7 @@ CALLS = {
 }
 # Whole numbers and verdicts come out of these; they have no derivative.
 FLAT = {
-    "quantise": (linear.quantise, P),
+    "vote": (linear.vote, P),
     "plurality": (linear.plurality, P),
     "one_hot": (lambda y: linear.one_hot(y, 2), Y),
     "error_rate": (lambda y: linear.error_rate(y, Y[::-1]), Y),

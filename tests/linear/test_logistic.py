@@ -10,9 +10,9 @@ from corollary.linear import (
     logistic_prime,
     logit,
     odds,
-    quantise,
     slope_intercept,
     transition_interval,
+    vote,
 )
 
 Z = np.concatenate([np.linspace(-700, 700, 2001), np.linspace(-40, 40, 2001), [-1e4, 1e4, 0.0]])
@@ -44,8 +44,8 @@ def test_logit_and_odds_invert():
 
 def test_quantiser_is_the_sign_of_the_logit():
     z = jax.random.normal(jax.random.key(0), (1000,))
-    np.testing.assert_array_equal(quantise(logistic_function(z)), z > 0)
-    assert quantise(0.5) == 0
+    np.testing.assert_array_equal(vote(logistic_function(z)), z > 0)
+    assert vote(0.5) == 0
 
 
 @pytest.mark.parametrize("w", [2.2227, -0.3])

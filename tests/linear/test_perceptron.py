@@ -7,8 +7,8 @@ import pytest
 
 from corollary.linear import (
     hinge_loss,
+    linear_margins,
     logistic_margin_loss,
-    margins,
     perceptron,
     perceptron_loss,
     perceptron_loss_gradients,
@@ -135,7 +135,10 @@ def test_vmap_over_data():
             lambda: single_sample_sgd(lambda t, x, y: y, [0.0], [[1.0]], [1], step=1.0, steps=1, key=jax.random.key(0)),
             "gradient must return shape (1,) like start, got",
         ),
-        (lambda: margins([1.0], [[1.0]], [1]), "theta must have shape (2,), 1 weight(s) and the bias, got (1,)."),
+        (
+            lambda: linear_margins([1.0], [[1.0]], [1]),
+            "theta must have shape (2,), 1 weight(s) and the bias, got (1,).",
+        ),
         (lambda: zero_one_loss([1.0, 1.0], [[1.0]], [1], at_zero=3), "at_zero must be one of 0, 1, got 3."),
         (lambda: perceptron_loss_gradients([1.0, 1.0], [[1.0]], [1], at_kink=3), "at_kink must be one of 0, 1, got 3."),
         (lambda: hinge_loss([1.0], width=0.0), "width must be positive, got 0.0."),

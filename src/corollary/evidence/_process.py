@@ -10,11 +10,11 @@ from datetime import UTC, datetime
 from corollary.evidence._check import Check, Figure
 from corollary.evidence._child import Child, gigabytes
 from corollary.evidence._evidence import Evidence, from_json
+from corollary.evidence._index import claims
 from corollary.evidence._lines import LIMIT, TooLong, send
 from corollary.evidence._run import evidence_of
 from corollary.evidence._task import Task
 from corollary.evidence._tree import descendants, memory
-from corollary.evidence._worker import find
 
 START_UP = 180.0  # seconds for a worker to import JAX and the claim: a cold disk under load is slow
 BATCH = 100  # messages taken at once from one worker, so that a talkative one cannot hide from its limits
@@ -115,7 +115,8 @@ class Worker(Child):
         """The evidence of a task that did not come to its end: the checks that had arrived, and why."""
         t, seconds = self.task, 0.0 if self.began is None else time.monotonic() - self.began
         checks, figures = tuple(self.checks), tuple(self.figures)
-        claim = find(t.claim_id, t.module, t.file)
+        # as it is declared: its module may be what could not be imported
+        claim = claims()[t.claim_id]
         return evidence_of(claim, t.seed, t.scale, t.parameters, checks, figures, error, seconds, self.started)
 
 

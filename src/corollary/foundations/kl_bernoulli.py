@@ -104,8 +104,9 @@ _kl.defjvp(_kl_jvp, symbolic_zeros=True)
 def _inverse(q, c, upper):
     # the lower end for q is the upper one for 1 - q, seen from the other side
     low, high = (q, 1 - q) if upper else (1 - q, q)
-    # beyond this the complement is no longer a number of full precision, and p is 1
-    most = -jnp.log(jnp.finfo(q.dtype).tiny)
+    # beyond this the complement is no longer a number of full precision, and p is 1; short of it by more than rounding,
+    # because a complement that is rounded to 0 would look infinitely far away
+    most = -jnp.log(jnp.finfo(q.dtype).tiny) - 1
     t = jnp.minimum(jnp.minimum(*_above(low, high, c)), most)
     p, s = _odds(low, high, t)
     for _ in range(STEPS):

@@ -1,277 +1,179 @@
-r"""PAC-Bayes: what holds for all posteriors at once, with the price of each in bits of the prior.
-
-$P$ is a law on the functions of a class that was fixed before the sample, $Q$ any law that may depend on it, and a
-function is drawn afresh from $Q$ for each prediction. `risk` is $E_Q\hat L$ and `kl` is $\mathrm{KL}(Q\|P)$. All of it
-rests on one line: $E_Q\varphi\le\mathrm{KL}(Q\|P)+\ln E_Pe^\varphi$, with equality at $Q\propto Pe^\varphi$.
-"""
+r"""A certificate for any network: a normal posterior around its weights, trained to have the least PAC-Bayes bound."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from functools import partial
-from typing import NamedTuple
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.scipy.special import gammaln, xlog1py, xlogy
-from jaxtyping import Array, ArrayLike, Float
+from jaxtyping import PRNGKeyArray, PyTree
 
-from corollary._show import shown
-from corollary._validate import concrete, one_of, positive, real, whole, within
+from corollary._types import LossLike, NetworkLike
+from corollary._validate import concrete, one_of, real, whole, within
 from corollary.catalog import implements
-from corollary.foundations import kl as relative_entropy
-from corollary.foundations import kl_bernoulli, kl_inverse
-from corollary.generalization.bound import INDEPENDENT, RANGE, Bound, confidence, risk_of, spent
+from corollary.generalization._posterior import Goal, on_grid, start_scales, trained
+from corollary.generalization.bound import confidence
+from corollary.generalization.certificate import EVALUATED, Certificate, bound, count_key, part, price
+from corollary.generalization.pac_bayes_bounds import log_moment
+from corollary.generalization.stochastic import StochasticNetwork, classified
+from corollary.network._code import by_code
+from corollary.network.batches import count
+from corollary.network.loss import of_examples
+from corollary.network.parts import matched, require_network, split
 
-PREMISES = (INDEPENDENT, RANGE, "the prior was fixed before the sample was seen")
-
-#: Distances of the expected loss $a$ and the training loss $b$ that have a name.
-DISTANCES: dict[str, Callable] = {
-    "kl": lambda a, b: kl_bernoulli(b, a),
-    "square": lambda a, b: 2 * (a - b) ** 2,
-}
-
-
-class ChangeOfMeasure(NamedTuple):
-    r"""What `donsker_varadhan` returns.
-
-    `value` is $E_Q\varphi-\mathrm{KL}(Q\|P)$, `supremum` is $\ln E_Pe^\varphi$, `gap` their difference, which is
-    $\mathrm{KL}(Q\|Q^*)$, and `maximiser` is $Q^*\propto Pe^\varphi$.
-    """
-
-    value: jax.Array
-    supremum: jax.Array
-    gap: jax.Array
-    maximiser: jax.Array
-
-    __repr__ = shown
+#: Losses that train classifiers, divided by what makes them at least 1 wherever the class is wrong.
+SURROGATES = {"cross_entropy": math.log(2), "binary_cross_entropy": math.log(2), "logistic": math.log(2), "hinge": 1.0}
+FEWEST = 8  # examples: below, the bound's own constants are worth more than all of them
 
 
-@implements("B09.04", "T05.41", "B09.03", "T05.35")
-def donsker_varadhan(
-    posterior: Float[ArrayLike, "... h"], prior: Float[ArrayLike, "... h"], phi: Float[ArrayLike, "... h"]
-) -> ChangeOfMeasure:
-    r"""$E_Q\varphi-\mathrm{KL}(Q\|P)\le\ln E_Pe^\varphi$ for laws on finitely many functions, over the last axis.
-
-    A `posterior` with mass where the `prior` has none has an infinite KL, and the value $-\infty$.
-    """
-    dims = {}
-    posterior, prior = real("posterior", posterior, "... h", dims), real("prior", prior, "... h", dims)
-    phi = real("phi", phi, "... h", dims)
-    _laws(posterior=posterior, prior=prior)
-    value = jnp.sum(posterior * phi, -1) - relative_entropy(posterior, prior)
-    supremum = jax.nn.logsumexp(phi, -1, b=prior)
-    return ChangeOfMeasure(value, supremum, supremum - value, _tilted(prior, phi))
-
-
-@implements("B09.02")
-def gibbs_posterior(
-    prior: Float[ArrayLike, "... h"], losses: Float[ArrayLike, "... h"], inverse_temperature: Float[ArrayLike, "..."]
-) -> Float[Array, "... h"]:
-    r"""$Q\propto P\,e^{-\beta\hat L}$ with $\beta$ = `inverse_temperature`, over the last axis.
-
-    Of all laws it has the least $\beta E_Q\hat L+\mathrm{KL}(Q\|P)$. `losses` has one training loss per function.
-    $\beta=0$ is the prior, $\beta\to\infty$ the minimisers of the training loss alone.
-    """
-    dims = {}
-    prior, losses = real("prior", prior, "... h", dims), real("losses", losses, "... h", dims)
-    _laws(prior=prior)
-    beta = within("inverse_temperature", real("inverse_temperature", inverse_temperature), 0.0)
-    return _tilted(prior, -losses * beta[..., None])
-
-
-@implements("B09.06")
-def log_moment(distance: str | Callable, n: int) -> Float[Array, ""]:
-    r"""$\ln J_\Delta(n)$ with $J_\Delta(n)=\sup_{0\le m\le1}\sum_k\binom nkm^k(1-m)^{n-k}e^{n\Delta(m,k/n)}$.
-
-    `distance` is $\Delta(a,b)$ of the expected loss $a$ and the training loss $b$: a function, or a name. `"kl"` is
-    $\mathrm{kl}(b\|a)$, whose sum is the same for every $m$ and at most $2\sqrt n$; `"square"` is $2(a-b)^2$, whose
-    supremum lies below that one by Pinsker's inequality.
-    """
-    n, gap = whole("n", n), _distance(distance)
-    # n is static, so the number can be had now, in the precision that sums of numbers of the order of n need
-    with jax.ensure_compile_time_eval(), jax.enable_x64(True):
-        value = _log_xi(n) if distance == "kl" else float(_log_supremum(gap, n))
-    return jnp.asarray(value, jnp.result_type(float))
-
-
-@implements("B09.07")
-def general_pac_bayes(
-    distance: str | Callable,
-    n: int,
-    kl: Float[ArrayLike, "..."],
-    delta: Float[ArrayLike, "..."],
+@implements("B09.10")
+def pac_bayes(
+    network: NetworkLike,
+    loss: LossLike,
+    data: PyTree,
     *,
-    risk: Float[ArrayLike, "..."] = 0.0,
-) -> Bound:
-    r"""For all $Q$: the last $a$ with $\Delta(a,E_Q\hat L)\le\frac1n(\mathrm{KL}(Q\|P)+\ln\frac{J_\Delta(n)}\delta)$.
+    initial: NetworkLike | None = None,
+    prior: str | float = "initial",
+    delta: float = 0.025,
+    delta_draws: float = 0.01,
+    objective: str = "kl",
+    steps: int = 5000,
+    draws: int = 20,
+    key: PRNGKeyArray,
+    batch_size: int = 250,
+) -> Certificate:
+    r"""A bound on the error of new examples for a stochastic network around `network`, and that stochastic network.
 
-    $\Delta$ must be jointly convex and must not fall in $a$ above the training loss; the largest $a$ up to 1 is found
-    by halving.
+    `data` are the pair `(x, y)` with one class per example, the sample that the bound rests on. `initial` is a network
+    of the same kind with weights that have seen none of it, in general those from which `network` was trained.
+
+    - `prior="initial"`: the prior is normal around `initial`, with one variance for each array of parameters, from a
+      grid that is paid for; the posterior starts at the weights of `network` and is trained on all data.
+    - `prior=0.5`, or another share: a random part of the data trains a stochastic network from `initial`, which is the
+      prior, and the posterior starts there. The certificate rests on the other part alone. Of `network` only its kind
+      counts, because its weights have seen both parts.
+
+    The posterior has its own mean and standard deviation for each parameter. Training takes `steps` steps on
+    `batch_size` examples each, down the gradient of the bound `objective`, `"kl"` (`maurer_seeger`) or `"square"`
+    (`mcallester`), with `loss` in the place of the share of errors: a name, or a function with values in [0, 1].
+    Whatever it finds, the bound is `maurer_seeger` on the share of errors, counted on `draws` predictions for each
+    example, each by a network drawn for it. It holds with probability `1 - delta - delta_draws` over the sample and
+    those draws. `check` of the result makes it anew.
+
+    >>> data = (x, (x[:, 0] > 0).astype(int))
+    >>> many = tuple(jnp.concatenate([a] * 8) for a in data)
+    >>> pac_bayes(network, "cross_entropy", many, initial=StochasticNetwork(network, 0.3).draw(key=key), steps=10,
+    ...     key=key).vacuous.shape
+    ()
     """
-    risk, kl, delta = _arguments(risk, kl, delta)
-    gap = _distance(distance)
-    moment = log_moment(distance, n)
+    surrogate = _surrogate(loss)
+    data = classified(network, data)
+    delta, delta_draws = confidence(delta), _probability("delta_draws", delta_draws)
+    one_of("objective", objective, ("kl", "square"))
+    steps, draws, batch_size = whole("steps", steps), whole("draws", draws), whole("batch_size", batch_size)
+    fraction = 0.0 if isinstance(prior, str) and one_of("prior", prior, ("initial",)) else _fraction(prior)
+    initial = _initial(network, initial, fraction)
+    first, rest = part(data, fraction, key)
+    _require_enough(rest, first)
+    _require_range(surrogate, loss, network, rest)
+    n, priced = count(rest), 0.0 if fraction else price(network)
+    goal = Goal(objective, log_moment("kl", n) - jnp.log(delta) + priced, n)
+    prior_key, posterior_key = jax.random.split(jax.random.fold_in(key, 2))
 
-    def furthest(nats):
-        level, start = jnp.broadcast_arrays(nats / n, risk)
-
-        def halve(_, ends):
-            low, high = ends
-            middle = (low + high) / 2
-            inside = gap(middle, start) <= level
-            return jnp.where(inside, middle, low), jnp.where(inside, high, middle)
-
-        low, _ = jax.lax.fori_loop(0, jnp.finfo(start.dtype).nmant + 4, halve, (start, jnp.ones_like(start)))
-        return jnp.where(gap(jnp.ones_like(start), start) <= level, 1.0, low)
-
-    return spent(risk, furthest, delta, {"distance to the prior": kl, **_surety(moment, delta)}, PREMISES)
-
-
-@implements("B09.08", "T05.36", "T05.40")
-def mcallester(
-    n: Float[ArrayLike, "..."],
-    kl: Float[ArrayLike, "..."],
-    delta: Float[ArrayLike, "..."],
-    *,
-    risk: Float[ArrayLike, "..."] = 0.0,
-    form: str = "sharp",
-) -> Bound:
-    r"""$E_QL\le E_Q\hat L+\sqrt{\frac1{2n}(\mathrm{KL}(Q\|P)+\ln\frac{2\sqrt n}\delta)}$ for all $Q$.
-
-    Other forms of the root:
-    - `"printed"`: $\sqrt{\frac2n(\mathrm{KL}+\ln\frac{2\sqrt n}\delta)}$, twice the sharp one;
-    - `"classical"`: $\sqrt{\frac1{2(n-1)}(\mathrm{KL}+\ln\frac{2n}\delta)}$, $n\ge2$, above the sharp one;
-    - `"simple"`: $\sqrt{\frac2n(\mathrm{KL}+\ln\frac2\delta)}$, below it only if $n>(2e^{\mathrm{KL}}/\delta)^6$.
-
-    >>> round(float(mcallester(55_000, 5144.0, 0.025, risk=0.028, form="printed").value), 3)
-    0.461
-    """
-    risk, kl, delta = _arguments(risk, kl, delta)
-    one_of("form", form, ("sharp", "printed", "classical", "simple"))
-    n = within("n", real("n", n), 2.0 if form == "classical" else 1.0)
-    scale, moment = {
-        "sharp": (1 / (2 * n), jnp.log(4 * n) / 2),
-        "printed": (2 / n, jnp.log(4 * n) / 2),
-        "classical": (1 / (2 * (n - 1)), jnp.log(2 * n)),
-        "simple": (2 / n, jnp.log(2.0)),
-    }[form]
-    budget = {"distance to the prior": kl, **_surety(moment, delta)}
-    return spent(risk, lambda nats: risk + jnp.sqrt(scale * nats), delta, budget, PREMISES)
+    if fraction:
+        start = StochasticNetwork(initial, start_scales(initial))
+        learnt = Goal("evidence", goal.nats, count(first))
+        before = trained(start, initial, surrogate, first, learnt, steps, batch_size, prior_key)
+        posterior = trained(before, before, surrogate, rest, goal, steps, batch_size, posterior_key)
+    else:
+        start = StochasticNetwork(network, start_scales(network, initial))
+        posterior = trained(start, initial, surrogate, rest, goal, steps, batch_size, posterior_key)
+        before = on_grid(posterior, initial)
+    kl = posterior.kl(before)
+    errors = posterior.errors(rest, draws=draws, key=count_key(key), batch_size=EVALUATED)
+    made = bound(errors, n, draws, kl, priced, delta, delta_draws)
+    return Certificate(posterior, before, made, errors, kl, delta, delta_draws, draws, fraction, key=key)
 
 
-@implements("B09.14")
-def maurer_seeger(
-    n: int,
-    kl: Float[ArrayLike, "..."],
-    delta: Float[ArrayLike, "..."],
-    *,
-    risk: Float[ArrayLike, "..."] = 0.0,
-    form: str = "sharp",
-) -> Bound:
-    r"""For all $Q$: the last $a$ with $\mathrm{kl}(E_Q\hat L\|a)\le\frac1n(\mathrm{KL}(Q\|P)+\ln\frac{\xi(n)}\delta)$.
-
-    $\xi(n)$ = `exp(log_moment("kl", n))` lies between $\sqrt n$ and $2\sqrt n$, both for $n\ge8$. `form="printed"` is
-    what the printed table of certificates rests on: $\frac1{n-1}(\mathrm{KL}+\ln\frac n\delta)$.
-
-    >>> round(float(maurer_seeger(55_000, 5144.0, 0.025, risk=0.028, form="printed").value), 3)
-    0.161
-    """
-    risk, kl, delta = _arguments(risk, kl, delta)
-    one_of("form", form, ("sharp", "printed"))
-    n = whole("n", n, 2)
-    scale, moment = (1 / n, log_moment("kl", n)) if form == "sharp" else (1 / (n - 1), jnp.log(1.0 * n))
-    budget = {"distance to the prior": kl, **_surety(moment, delta)}
-    return spent(risk, lambda nats: kl_inverse(risk, scale * nats), delta, budget, PREMISES)
+def _surrogate(loss) -> Callable:
+    """The loss of one example that training descends: at least 1 where the class is wrong, or in [0, 1]."""
+    if isinstance(loss, str) and loss not in SURROGATES:
+        raise ValueError(
+            f"loss must be one that trains a classifier, {', '.join(SURROGATES)} or a function with values in [0, 1], "
+            f"got {loss!r}: the bound is on the share of wrong classes."
+        )
+    function = of_examples(loss, who="pac_bayes").function
+    return by_code(partial(_divided, function, SURROGATES.get(loss, 1.0) if isinstance(loss, str) else 1.0))
 
 
-def catoni(
-    n: Float[ArrayLike, "..."],
-    kl: Float[ArrayLike, "..."],
-    delta: Float[ArrayLike, "..."],
-    *,
-    inverse_temperature: Float[ArrayLike, "..."],
-    risk: Float[ArrayLike, "..."] = 0.0,
-) -> Bound:
-    r"""$E_QL\le\frac{1-\exp(-CE_Q\hat L-\frac1n(\mathrm{KL}(Q\|P)+\ln\frac1\delta))}{1-e^{-C}}$ for all $Q$.
-
-    $C>0$ is the `inverse_temperature`, fixed before the sample. It is Theorem 69 with
-    $\Delta(a,b)=-\ln(1-(1-e^{-C})a)-Cb$, for which $J=1$; the least over $C$ is `kl_inverse` with the same budget. Of
-    all posteriors the Gibbs posterior with the inverse temperature $Cn$ has the least bound.
-    """
-    risk, kl, delta = _arguments(risk, kl, delta)
-    n = within("n", real("n", n), 1.0)
-    rate = positive("inverse_temperature", real("inverse_temperature", inverse_temperature))
-    start = -jnp.expm1(-rate * risk) / -jnp.expm1(-rate) - risk  # what Jensen's inequality costs, with nothing else
-    made = spent(
-        risk + start,
-        lambda nats: -jnp.expm1(-rate * risk - nats / n) / -jnp.expm1(-rate),
-        delta,
-        {"distance to the prior": kl, "confidence": -jnp.log(delta)},
-        (*PREMISES, "the inverse temperature was fixed before the sample"),
-    )
-    terms = {**made.terms, "training error": risk}
-    return Bound(made.value, delta, {**terms, "inverse temperature": start}, made.premises)
+def _initial(network, initial, fraction):
+    """`initial` in the place of `network`: same structure, other weights."""
+    if initial is None:
+        rest = "the prior is trained from it on its part of the data" if fraction else "the prior is centred there"
+        raise TypeError(
+            f"initial must be given, a network of the same kind whose weights have seen none of the data: {rest}."
+        )
+    require_network(initial)
+    ours = split(network)
+    theirs = matched("initial", split(initial, name="initial").params, ours.params)
+    pairs = [*zip(*map(jax.tree.leaves, (ours.params, theirs)), strict=True)]
+    same = all(concrete(a) and concrete(b) and np.array_equal(a, b) for a, b in pairs)
+    if same and not fraction:
+        raise ValueError(
+            "initial must be the network before it was trained, and it has the weights of network itself: a prior that "
+            "has seen the data gives no bound."
+        )
+    return ours.join(jax.tree.map(lambda a, b: b.astype(a.dtype), ours.params, theirs))
 
 
-def _arguments(risk, kl, delta):
-    return risk_of(risk), within("kl", real("kl", kl, finite=False), 0.0), confidence(delta)
+def _probability(name, value):
+    return within(name, real(name, value, ""), 0.0, 1.0, open="both")
 
 
-def _laws(**given):
-    for name, law in given.items():
-        within(name, law, 0.0, 1.0)
-        slack = 8 * law.shape[-1] * float(jnp.finfo(law.dtype).eps)
-        if concrete(law) and (abs((sums := np.asarray(law).sum(-1)) - 1) > slack).any():
-            raise ValueError(f"{name} must sum to 1 over its last axis, got sums {sums}.")
+def _fraction(prior):
+    return float(_probability("prior", prior))
 
 
-def _surety(moment, delta):
-    return {"all posteriors at once": moment, "confidence": -jnp.log(delta)}
+def _require_enough(rest, first) -> None:
+    for name, some in (("the certificate", rest), ("the prior", first)):
+        if some is not None and count(some) < FEWEST:
+            raise ValueError(f"data must have at least {FEWEST} examples for {name}, got {count(some)}.")
+    if first is not None and all(map(concrete, jax.tree.leaves((first, rest)))):
+        both = len(np.intersect1d(_rows(first), _rows(rest)))
+        if both:
+            raise ValueError(
+                f"data must hold every example once, and {both} of them are both in the prior's part and in that of "
+                "the certificate: leave the copies out."
+            )
 
 
-def _tilted(prior, phi):
-    with_mass = jnp.where(prior > 0, phi, -jnp.inf)
-    weight = prior * jnp.exp(with_mass - jnp.max(with_mass, -1, keepdims=True))
-    return weight / jnp.sum(weight, -1, keepdims=True)
+def _rows(data):
+    """One value per example, equal for equal examples: its bytes."""
+    columns = [np.ascontiguousarray(np.asarray(a).reshape(count(data), -1)) for a in jax.tree.leaves(data)]
+    joined = np.concatenate([c.view(np.uint8).reshape(count(data), -1) for c in columns], axis=1)
+    return joined.view(np.dtype((np.void, joined.shape[1]))).ravel()
 
 
-def _distance(distance):
-    if callable(distance):
-        return distance
-    return DISTANCES[one_of("distance", distance, tuple(DISTANCES))]
+def _require_range(surrogate, loss, network, data) -> None:
+    """One sentence for a function that leaves [0, 1] on the data; named losses bound the error by their making."""
+    if isinstance(loss, str) or not all(map(concrete, jax.tree.leaves((eqx.filter(network, eqx.is_array), data)))):
+        return
+    values = np.asarray(_losses(surrogate, network, data))
+    if not (values.min() >= 0 and values.max() <= 1):
+        raise ValueError(
+            f"loss must lie in [0, 1], got values from {values.min():.4g} to {values.max():.4g}: divide it by its "
+            "range, or cut it off."
+        )
 
 
-def _log_xi(n):
-    """The logarithm of the sum over k of binom(n, k) (k/n)^k (1 - k/n)^(n - k): the mean m has cancelled."""
-    from scipy import special  # on NumPy arrays: there is nothing to compile, whatever n
-
-    k = np.arange(n + 1.0)
-    choose = special.gammaln(n + 1) - special.gammaln(k + 1) - special.gammaln(n - k + 1)
-    return float(special.logsumexp(choose + special.xlogy(k, k / n) + special.xlog1py(n - k, -k / n)))
+@eqx.filter_jit
+def _losses(surrogate, network, data):
+    return jax.vmap(lambda x, y: surrogate(network(x), y))(*data)
 
 
-def _log_binomial(n, m):
-    k = np.arange(n + 1)
-    choose = gammaln(n + 1.0) - gammaln(k + 1.0) - gammaln(n - k + 1.0)
-    return choose + xlogy(k, m) + xlog1py(n - k, -m)
-
-
-@partial(jax.jit, static_argnums=(0, 1))
-def _log_moments(distance, n, m):
-    """The logarithm of the sum over k at each of `m`."""
-    shares = np.arange(n + 1) / n
-    return jax.vmap(lambda each: jax.nn.logsumexp(_log_binomial(n, each) + n * distance(each, shares)))(m)
-
-
-def _log_supremum(distance, n):
-    def largest(points):
-        values = np.concatenate([np.asarray(_log_moments(distance, n, jnp.asarray(p))) for p in points])
-        return points.ravel()[values.argmax()], values.max()
-
-    # the sums vary with m on the scale of a standard deviation, 1/(2√n), which 1,056 points resolve up to n = 10⁵
-    best, top = largest(np.linspace(0.0, 1.0, 1056).reshape(32, 33))
-    for finer in 16.0 ** np.arange(6):  # near a maximum the error is squared
-        best, top = largest(np.clip(best + np.linspace(-1.0, 1.0, 33) / (1055 * finer), 0.0, 1.0)[None])
-    return top
+def _divided(function, divisor, output, target):
+    return function(output, target) / divisor

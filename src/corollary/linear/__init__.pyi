@@ -23,9 +23,9 @@ from .logistic import logistic_function as logistic_function
 from .logistic import logistic_prime as logistic_prime
 from .logistic import logit as logit
 from .logistic import odds as odds
-from .logistic import quantise as quantise
 from .logistic import slope_intercept as slope_intercept
 from .logistic import transition_interval as transition_interval
+from .logistic import vote as vote
 from .logistic_regression import LogisticRegression as LogisticRegression
 from .logistic_regression import fit_gradient_descent as fit_gradient_descent
 from .logistic_regression import fit_newton as fit_newton
@@ -38,8 +38,8 @@ from .logistic_regression import logistic_point_gradients as logistic_point_grad
 from .logistic_regression import logistic_point_losses as logistic_point_losses
 from .logistic_regression import logistic_smoothness as logistic_smoothness
 from .margin_losses import hinge_loss as hinge_loss
+from .margin_losses import linear_margins as linear_margins
 from .margin_losses import logistic_margin_loss as logistic_margin_loss
-from .margin_losses import margins as margins
 from .margin_losses import perceptron_loss as perceptron_loss
 from .margin_losses import perceptron_loss_gradients as perceptron_loss_gradients
 from .margin_losses import zero_one_loss as zero_one_loss

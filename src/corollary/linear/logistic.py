@@ -42,7 +42,7 @@ def odds(p: Float[ArrayLike, "..."]) -> Float[Array, "..."]:
 
 
 @implements("M01.14", "M03.05")
-def quantise(p: Float[ArrayLike, "..."]) -> Int[Array, "..."]:
+def vote(p: Float[ArrayLike, "..."]) -> Int[Array, "..."]:
     r"""Vote: 1 where $p>1/2$, else 0. A tie, which the text leaves open, goes to 0."""
     p = within("p", real("p", p), 0.0, 1.0)
     return (p > 0.5).astype(int)

@@ -18,7 +18,7 @@ from corollary.linear._signs import signs
 
 
 @implements("M04.03")
-def margins(
+def linear_margins(
     theta: Float[ArrayLike, "d+1"], x: Float[ArrayLike, "n *d"], y: Float[ArrayLike, "..."]
 ) -> Float[Array, "..."]:
     r"""$y(w\cdot x+b)$ of every point: (n,)."""

@@ -45,11 +45,16 @@ def split(network, trainable: Any = None, *, inference: bool = True, name: str =
     if not jax.tree.leaves(params):
         raise ValueError(f"{name} must have at least one floating-point array to differentiate by.")
     checked = jax.tree_util.tree_map_with_path(lambda path, leaf: real(name + jax.tree_util.keystr(path), leaf), params)
-    # functions among the leaves (activations, say) are found again by their code
-    fixed = jax.tree.map(
-        lambda leaf: by_code(leaf) if isinstance(leaf, types.FunctionType) else leaf, eqx.combine(others, rest)
-    )
-    return Parts(checked, fixed)
+    return Parts(checked, jax.tree.map(_found_again, eqx.combine(others, rest)))
+
+
+def _found_again(leaf):
+    """A function among the leaves (an activation, say) is found again by its code.
+
+    Those of JAX stay what they are: it knows some by themselves, such as the maximum in a pooling layer.
+    """
+    plain = isinstance(leaf, types.FunctionType) and leaf.__module__.partition(".")[0] != "jax"
+    return by_code(leaf) if plain else leaf
 
 
 def require_network(network) -> None:

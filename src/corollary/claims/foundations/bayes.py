@@ -14,7 +14,7 @@ from corollary.foundations import (
     error_probability,
     mean_squared_error,
 )
-from corollary.linear import quantise
+from corollary.linear import vote
 
 
 @claim(rows=("M01.17", "M01.18"))
@@ -116,25 +116,25 @@ def vote_at_one_half(key, *, features: Annotated[int, Range(4, 12)] = 8):
         p = p.at[features // 2].set(0.5)
         joint = jnp.stack([mass * (1 - p), mass * p], 1)
         rules = jnp.arange(2**features)[:, None] >> jnp.arange(features) & 1
-        vote = quantise(p)
+        chosen = vote(p)
         errors = jax.vmap(lambda r: error_probability(joint, r))(rules)
-        tied = error_probability(joint, vote.at[features // 2].set(1))
-        low = error_probability(joint, quantise(jnp.cbrt(p)))
+        tied = error_probability(joint, chosen.at[features // 2].set(1))
+        low = error_probability(joint, vote(jnp.cbrt(p)))
         return (
             errors,
-            error_probability(joint, vote),
+            error_probability(joint, chosen),
             tied,
             low,
-            vote,
+            chosen,
             bayes_classifier(joint),
             mass @ jnp.minimum(p, 1 - p),
         )
 
-    errors, voted, tied, low, vote, bayes, formula = (np.asarray(a) for a in measure(key))
+    errors, voted, tied, low, chosen, bayes, formula = (np.asarray(a) for a in measure(key))
     yield at_least("error probability of every rule, above that of the vote", errors, voted, rtol=1e-12)
     yield equal("error probability of the vote", voted, formula, rtol=1e-12)
     yield equal("error with the tie decided the other way", tied, voted, rtol=1e-12)
-    yield equal("the vote and the most probable label", vote, bayes, rtol=0, atol=0)
+    yield equal("the vote and the most probable label", chosen, bayes, rtol=0, atol=0)
     yield control(
         "the vote is on other probabilities than the true ones",
         at_least("error probability of every rule, above that of the vote", errors, low, rtol=1e-12),

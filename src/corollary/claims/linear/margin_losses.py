@@ -9,9 +9,9 @@ from corollary.evidence import Size, at_least, at_most, claim, control, equal, f
 from corollary.foundations import binary_cross_entropy
 from corollary.linear import (
     hinge_loss,
+    linear_margins,
     logistic_function,
     logistic_margin_loss,
-    margins,
     perceptron_loss,
     perceptron_loss_gradients,
     perceptron_path,
@@ -52,7 +52,7 @@ def staircase(key, *, s: Size = 40, d: Size = 3, points: Size = 4000):
             return zero_one_loss(t, x, y)
 
         def surrogate(t):
-            return jnp.mean(perceptron_loss(margins(t, x, y)))
+            return jnp.mean(perceptron_loss(linear_margins(t, x, y)))
 
         values = jax.vmap(share)(theta)
         scaled = jnp.stack([jax.vmap(share)(c * theta) for c in (2.0**-20, 8.0)])  # powers of two round nothing
@@ -93,10 +93,10 @@ def surrogates(key, *, s: Size = 50, d: Size = 4, pairs: Size = 2000):
         one, two = theta[:, 0], theta[:, 1]
         average = jax.vmap(lambda t: _averages(t, x, y))
         between, ends = average(mix * one + (1 - mix) * two), mix * average(one) + (1 - mix) * average(two)
-        m = jax.vmap(lambda t: margins(t, x, y))(one)
+        m = jax.vmap(lambda t: linear_margins(t, x, y))(one)
         z = one[:, :-1] @ x.T + one[:, -1:]
         small = 10 / jnp.max(jnp.abs(z))
-        point = jax.grad(lambda t, x, y: perceptron_loss(margins(t, x[None], y[None])[0]))
+        point = jax.grad(lambda t, x, y: perceptron_loss(linear_margins(t, x[None], y[None])[0]))
         slopes = jax.vmap(lambda t: jax.vmap(point, (None, 0, 0))(t, x, y))(one)
         return {
             "between": between,
@@ -209,7 +209,7 @@ def push(key, *, s: Size = 60, d: Size = 5, steps: Size = 2000):
 
 def _averages(theta, x, y):
     """The averages of the 0-1, perceptron, hinge and logistic losses."""
-    m = margins(theta, x, y)
+    m = linear_margins(theta, x, y)
     rest = [jnp.mean(loss(m)) for loss in (perceptron_loss, hinge_loss, logistic_margin_loss)]
     return jnp.stack([zero_one_loss(theta, x, y), *rest])
 

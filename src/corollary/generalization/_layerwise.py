@@ -1,0 +1,109 @@
+r"""The output of a network whose weights are normal, without drawing them where that can be avoided.
+
+A weight matrix that is used once, in a product with one vector $h$, is never needed itself: with independent entries
+$W_{ij}\sim N(M_{ij},S_{ij}^2)$ the entries of $Wh$ are independent too, $N\big((Mh)_i,\sum_jS_{ij}^2h_j^2\big)$. One
+number per unit is drawn in place of one per weight, the law is the same, and a fresh network for every example of a
+batch costs two products. Weights that are used otherwise (kernels of convolutions, biases, gains, whatever meets
+several vectors of one example) are drawn.
+"""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from corollary._engine.jaxpr import run_equation
+from corollary._engine.program import Program, Step, trace
+from corollary.network.parts import Parts
+
+# operations that leave every entry what it is, or multiply all of them by constants
+MOVES = ("transpose", "reshape", "squeeze", "expand_dims", "broadcast_in_dim", "convert_element_type", "copy", "neg")
+
+
+class Layerwise(NamedTuple):
+    """The program of one example, and the slots of those parameters whose noise may be drawn behind their product."""
+
+    program: Program
+    behind: frozenset[int]
+
+
+def layerwise(parts: Parts, x) -> Layerwise:
+    """The traced program of `parts` for one example like `x`, looked through for products."""
+    leaves, tree = jax.tree.flatten(parts.params)
+    inputs, form = jax.tree.flatten(x)
+    program = trace(lambda p, x: parts.join(tree.unflatten(p))(form.unflatten(x)), leaves, inputs)
+    readers: dict[int, list[Step]] = {}
+    for step in program.steps:
+        for slot in step.ins:
+            readers.setdefault(slot, []).append(step)
+    return Layerwise(program, frozenset(slot for slot in program.leaves if _meets_one_vector(program, readers, slot)))
+
+
+def draw(key, means: list, scales: list) -> list:
+    """Every array drawn: its mean plus its scale times normal noise."""
+    keys = jax.random.split(key, len(means))
+    return [m + s * jax.random.normal(k, m.shape, m.dtype) for m, s, k in zip(means, scales, keys, strict=True)]
+
+
+def drawn(plan: Layerwise, key, means: list, scales: list) -> list:
+    """As `draw`, but for those arrays whose noise comes behind their product: these stay at their means."""
+    later = [slot in plan.behind for slot in plan.program.leaves]
+    some = iter(draw(key, *([a for a, wait in zip(tree, later, strict=True) if not wait] for tree in (means, scales))))
+    return [mean if wait else next(some) for mean, wait in zip(means, later, strict=True)]
+
+
+def output(plan: Layerwise, key, leaves: list, scales: list, x):
+    """The output for one example: `leaves` as `drawn` leaves them, noise behind the products from `key`."""
+    program = plan.program
+    env = dict(program.constants)
+    env |= dict(zip(program.leaves + program.inputs, [*leaves, *jax.tree.leaves(x)], strict=True))
+    spread = {slot: s for slot, s in zip(program.leaves, scales, strict=True) if slot in plan.behind}
+    for number, step in enumerate(program.steps):
+        values = [env[slot] for slot in step.ins]
+        out = run_equation(step.eqn, values)
+        noisy = [i for i, slot in enumerate(step.ins) if slot in spread]
+        if noisy and step.name == "dot_general":
+            squares = [spread.get(slot, v) ** 2 for slot, v in zip(step.ins, values, strict=True)]
+            variance = run_equation(step.eqn, squares)[0]
+            noise = jax.random.normal(jax.random.fold_in(key, number), variance.shape, variance.dtype)
+            out = [out[0] + _root(variance) * noise]
+        elif noisy:
+            moved = [spread.get(slot, v) for slot, v in zip(step.ins, values, strict=True)]
+            spread[step.outs[0]] = run_equation(step.eqn, moved)[0]
+        env |= dict(zip(step.outs, out, strict=True))
+    return env[program.output]
+
+
+def _root(variance):
+    """The root, with the derivative 0 at 0: an example that no unit sees has no noise."""
+    some = variance > 0
+    return jnp.where(some, jnp.sqrt(jnp.where(some, variance, 1)), 0)
+
+
+def _meets_one_vector(program, readers, slot) -> bool:
+    """Whether a parameter is used once, in a product with what has one vector per example."""
+    while slot != program.output and len(readers.get(slot, ())) == 1:
+        (step,) = readers[slot]
+        if step.name == "dot_general":
+            return _single(program, step, step.ins[1 - step.ins.index(slot)], 1 - step.ins.index(slot))
+        if not _moves(program, step, slot):
+            return False
+        slot = step.outs[0]
+    return False
+
+
+def _single(program, step, other, side) -> bool:
+    contracted, batch = (axes[side] for axes in step.eqn.params["dimension_numbers"])
+    free = [d for axis, d in enumerate(program.shape(other)) if axis not in (*contracted, *batch)]
+    return int(np.prod(free)) == 1
+
+
+def _moves(program, step, slot) -> bool:
+    if program.size(step.outs[0]) != program.size(slot):
+        return False
+    if step.name in MOVES:
+        return jnp.issubdtype(program.avals[step.outs[0]].dtype, np.floating)
+    others = [s for s in step.ins if s != slot]
+    constant = all(s in program.constants for s in others)
+    return constant and (step.name == "mul" or (step.name == "div" and step.ins[0] == slot))

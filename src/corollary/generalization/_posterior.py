@@ -1,0 +1,127 @@
+r"""Normal laws of weights, trained down the gradient of a bound: one compiled loop."""
+
+from typing import NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import optax
+from jax import lax
+
+from corollary._engine.cpu_ready import cpu_ready
+from corollary.foundations import kl_inverse
+from corollary.generalization.certificate import nearest
+from corollary.generalization.stochastic import StochasticNetwork, wrong
+from corollary.network.batches import count
+from corollary.network.parts import split
+
+# Adam's steps: the logarithm of a standard deviation has to go further than a weight
+STEP, SCALE_STEP = 3e-3, 3e-2
+# errors and losses of the stochastic network are averaged over about so many batches
+MEMORY = 50
+# a prior from data is to err as rarely as the network itself, and pays for its own KL only so much of it
+COLD = 0.03
+# standard deviations begin as a share of what the weights have moved (root mean square), or of no less than this
+SHARE, LEAST = 0.5, 0.01
+
+
+class Goal(NamedTuple):
+    """What is minimised: the bound `objective` with `nats` to be paid beside the KL, for a sample of size `n`."""
+
+    objective: str
+    nats: jax.Array
+    n: int
+
+
+@eqx.filter_jit
+def trained(start: StochasticNetwork, prior, loss, data, goal: Goal, steps: int, batch_size: int, key):
+    """The posterior after `steps` steps down the gradient of its bound, from `start`.
+
+    `prior` is a stochastic network, or a network: then each array of parameters has the variance around its centre
+    that makes the KL least, which moves with the posterior.
+    """
+    parts = split(start.mean)
+    means, tree = jax.tree.flatten(parts.params)
+    scales = [jnp.broadcast_to(s, m.shape) for s, m in zip(jax.tree.leaves(start.scale), means, strict=True)]
+    fixed = isinstance(prior, StochasticNetwork)
+    centres = jax.tree.leaves(split(prior.mean if fixed else prior).params)
+    widths = [s**2 for s in jax.tree.leaves(prior.scale)] if fixed else None
+
+    def law(params):
+        means, logs = params
+        return StochasticNetwork(parts.join(tree.unflatten(means)), tree.unflatten([jnp.exp(s) for s in logs]))
+
+    def value(params, batch, key, seen):
+        x, y = batch
+        outputs = law(params).on_batch(x, key=key)
+        surrogate = jnp.mean(jax.vmap(loss)(outputs, y))
+        share = jnp.mean(jax.vmap(wrong)(outputs, y), dtype=surrogate.dtype)
+        kl = sum(map(_kl, *params, centres, widths or variances(params, centres)))
+        by_loss, by_kl = slopes(goal, seen, lax.stop_gradient(kl))
+        return by_loss * surrogate + by_kl * kl, jnp.stack([share, lax.stop_gradient(surrogate)])
+
+    descent = cpu_ready(jax.grad(value, has_aux=True))
+    shrink = optax.cosine_decay_schedule(1.0, steps)
+    adam = optax.scale_by_adam()
+
+    def advance(carry, step):
+        params, memory, seen = carry
+        batch_key, noise_key = jax.random.split(jax.random.fold_in(key, step))
+        rows = jax.random.randint(batch_key, (min(batch_size, count(data)),), 0, count(data))
+        down, now = descent(params, jax.tree.map(lambda a: a[rows], data), noise_key, seen)
+        updates, memory = adam.update(down, memory)
+        size = shrink(step)
+        moved = tuple(
+            [p - (s * size).astype(p.dtype) * u for p, u in zip(ps, us, strict=True)]
+            for ps, us, s in zip(params, updates, (STEP, SCALE_STEP), strict=True)
+        )
+        return (moved, memory, seen + (now - seen) / MEMORY), None
+
+    params = means, [jnp.log(s) for s in scales]
+    begin = params, adam.init(params), jnp.full(2, 0.25, means[0].dtype)
+    (params, _, _), _ = lax.scan(advance, begin, jnp.arange(steps))
+    return law(params)
+
+
+def variances(params, centres) -> list:
+    """For each array the variance of a normal prior around its centre that makes the KL least."""
+    return [jnp.mean(jnp.exp(2 * s) + (m - c) ** 2) for m, s, c in zip(*params, centres, strict=True)]
+
+
+def start_scales(network, initial=None):
+    """Standard deviations to begin with, one per array: a share of the way from `initial`, or of the weights."""
+    params = split(network).params
+    way = params if initial is None else jax.tree.map(jnp.subtract, params, split(initial).params)
+    return jax.tree.map(lambda a: SHARE * jnp.maximum(jnp.sqrt(jnp.mean(a**2)), LEAST), way)
+
+
+def on_grid(posterior: StochasticNetwork, centre) -> StochasticNetwork:
+    """The prior around `centre` with those variances of the grid that are nearest to the best for this posterior."""
+    means = jax.tree.leaves(split(posterior.mean).params)
+    logs = [jnp.log(s) for s in jax.tree.leaves(posterior.scale)]
+    centres = jax.tree.leaves(split(centre).params)
+    tree = jax.tree.structure(posterior.scale)
+    return StochasticNetwork(centre, tree.unflatten([nearest(v) for v in variances((means, logs), centres)]))
+
+
+def _kl(mean, log, centre, variance):
+    variance = lax.stop_gradient(variance)  # at its best a change of it changes nothing
+    return 0.5 * jnp.sum((jnp.exp(2 * log) + (mean - centre) ** 2) / variance - 1 - 2 * log + jnp.log(variance))
+
+
+def slopes(goal: Goal, seen, kl) -> tuple:
+    """How the bound grows with the loss that is trained and with the KL; `seen` are the shares of errors and the loss.
+
+    The bound knows the error and not the loss: a change of the loss by some percent counts as one of the error by as
+    many. A loss that stands for the error without being scaled to it, as the logarithmic one, buys too much KL.
+    """
+    if goal.objective == "evidence":
+        return 1.0, COLD / goal.n
+    error, loss = jnp.clip(seen[0], 1e-3, 0.5), jnp.maximum(seen[1], 1e-3)  # at 0 the slope by the error is infinite
+    # far above 1 the bound is flat, and shows no way down: it is left at the slopes that it has at 2
+    level = jnp.minimum((kl + goal.nats) / goal.n, 2.0)
+    if goal.objective == "square":
+        by_error, by_level = 1.0, 0.25 / jnp.sqrt(level / 2)
+    else:
+        by_error, by_level = jax.grad(kl_inverse, (0, 1))(error, level)
+    return by_error * error / loss, by_level / goal.n

@@ -1,0 +1,247 @@
+"""All bounds that apply to one network, in one table beside the gap that was measured."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import PRNGKeyArray, PyTree
+
+from corollary._show import written
+from corollary._types import LossLike, NetworkLike, Scalar
+from corollary._validate import whole
+from corollary.generalization._chain import OtherNetwork
+from corollary.generalization._outputs import margins_of, outputs_of
+from corollary.generalization.bound import Bound, confidence, finite_class, samples_to_reach
+from corollary.generalization.compression import quantise
+from corollary.generalization.dimension import relu_vc_upper, vc
+from corollary.generalization.margin_bounds import measured, norm_from, spectral_from
+from corollary.network.batches import count, pair
+from corollary.network.loss import of_examples
+from corollary.network.losses import LOSSES
+from corollary.network.parts import require_network, split
+
+#: Numbers of values per parameter that rounding is tried with.
+LEVELS = (2, 3, 5, 9, 17, 33, 65, 257)
+#: Fewer examples than this are no sample.
+LEAST = 8
+
+
+class Row(NamedTuple):
+    """One bound: its `value` and `terms`, how many times 1 it is where it is `vacuous`, and what it would `need`.
+
+    `examples` is how many would bring it below 1 with the same training error and the same norms; None if none would.
+    A bound that does not apply has no value, and `need` says why.
+    """
+
+    name: str
+    bound: Bound | None
+    examples: int | None
+    need: str
+
+    @property
+    def value(self) -> float | None:
+        return None if self.bound is None else float(self.bound.value)
+
+    @property
+    def terms(self) -> dict[str, float]:
+        return {} if self.bound is None else {name: float(term) for name, term in self.bound.terms.items()}
+
+    @property
+    def vacuous(self) -> float | None:
+        """The value, where it is 1 or more: a loss is at most 1 without any bound."""
+        return self.value if self.value is not None and self.value >= 1 else None
+
+
+class MeasuredGap(NamedTuple):
+    """What was measured: errors on the sample and on the test data, their difference, and an interval that holds it.
+
+    The interval is that of Clopper and Pearson for the error on new examples, less the error on the sample; exact.
+    """
+
+    train: float
+    test: float | None
+    gap: float | None
+    interval: tuple[float, float] | None
+
+
+class BoundTable(NamedTuple):
+    """The `rows`, the tightest first, and the gap that was measured."""
+
+    rows: tuple[Row, ...]
+    measured: MeasuredGap
+    delta: float
+
+    def __repr__(self) -> str:
+        lines = [f"error on the sample {written(self.measured.train)}"]
+        if self.measured.test is not None:
+            low, high = self.measured.interval
+            lines.append(
+                f"error on test data {written(self.measured.test)}, gap {written(self.measured.gap)} "
+                f"(between {written(low)} and {written(high)} with confidence {written(1 - self.delta)})"
+            )
+        for row in self.rows:
+            value = "does not apply" if row.value is None else written(row.value)
+            lines.append(f"{row.name}: {value}" + (" (vacuous)" if row.vacuous else "") + f". {row.need}")
+        return "\n".join(lines)
+
+
+class Looked(NamedTuple):
+    """What the bounds look at: the network, its sample and its errors there; made once for all of them."""
+
+    network: Any
+    data: tuple
+    margins: Any
+    delta: Any
+    key: Any
+    batch_size: int
+
+    @property
+    def n(self) -> int:
+        return count(self.data)
+
+    @property
+    def risk(self):
+        return jnp.mean(self.margins <= 0, dtype=self.margins.dtype)
+
+
+class DoesNotApply(Exception):
+    """The sentence says why a bound says nothing about a network."""
+
+
+def _stored(looked: Looked):
+    leaves = jax.tree.leaves(split(looked.network).params)
+    nats = math.log(2) * sum(8 * leaf.dtype.itemsize * leaf.size for leaf in leaves)
+
+    def at(n):
+        # ln N is what the formula needs: N itself is no floating-point number
+        one = finite_class(n, 1, looked.delta, risk=looked.risk)
+        value = looked.risk + jnp.sqrt((nats + jnp.log(1 / looked.delta)) / (2 * n))
+        terms = one.terms | {"choice among the class": value - one.value}
+        return Bound(value, one.delta, terms, one.premises)
+
+    return at
+
+
+def _dimension(looked: Looked):
+    found = measured(looked.network, looked.data, batch_size=looked.batch_size)
+    if found.classes > 2:
+        raise DoesNotApply(f"The VC dimension is that of two classes, the network has {found.classes}.")
+    extra = 1 if found.chain.biased else 0
+    widths = [a.shape[1] - extra for a in found.chain.matrices]
+    return lambda n: vc(n, looked.delta, dimension=relu_vc_upper([*widths, 1]), risk=looked.risk)
+
+
+def _margins(bound: Callable):
+    def of(looked: Looked):
+        return bound(measured(looked.network, looked.data, batch_size=looked.batch_size), looked.delta)
+
+    return of
+
+
+def _rounded(looked: Looked):
+    """Of all numbers of levels, which are paid, the best one."""
+
+    def error(compressed):
+        margins = margins_of(outputs_of(compressed.network, looked.data[0], looked.batch_size), looked.data[1])
+        return jnp.mean(margins <= 0, dtype=margins.dtype)
+
+    tried = [quantise(looked.network, levels) for levels in LEVELS]
+    risks = [error(compressed) for compressed in tried]
+
+    def at(n):
+        every = [c.description.bound(n, looked.delta, risk=r) for c, r in zip(tried, risks, strict=True)]
+        return min(every, key=lambda bound: float(bound.value))
+
+    return at
+
+
+#: The bounds by name: functions of what was looked at that return the bound as a function of the number of examples.
+BOUNDS: dict[str, Callable[[Looked], Callable[[int], Bound]]] = {
+    "networks of so many bits": _stored,
+    "VC dimension": _dimension,
+    "Frobenius norms and margin": _margins(norm_from),
+    "spectral norms and margin": _margins(spectral_from),
+    "compression, of the rounded network": _rounded,
+}
+
+
+def bounds(
+    network: NetworkLike,
+    loss: LossLike,
+    data: PyTree,
+    *,
+    test: PyTree | None = None,
+    delta: Scalar = 0.05,
+    key: PRNGKeyArray,
+    batch_size: int = 1024,
+) -> BoundTable:
+    r"""Every bound on the 0-1 error of `network` on new examples, from its sample `data = (x, y)`, in one table.
+
+    Each holds with probability $1-\delta$ by itself; for the least of them at once, $\delta$ is divided by how many
+    there are. `loss` is what it was trained with and says what labels are: targets of a regression have no 0-1 error.
+    Bounds by compression are about the compressed network, as their names say.
+    With `test` data of the same kind the gap is measured beside, with its exact binomial interval.
+
+    >>> table = bounds(network, "cross_entropy", (jnp.tile(x, (2, 1)), jnp.arange(8) % 2), key=key)
+    >>> [row.name for row in table.rows if row.value is not None and row.value < 1]
+    []
+    """
+    require_network(network)
+    delta, batch_size = confidence(delta), whole("batch_size", batch_size)
+    data = _classified("data", loss, data)
+    if count(data) < LEAST:
+        raise ValueError(f"data must hold at least {LEAST} examples for a bound, got {count(data)}.")
+    margins = margins_of(outputs_of(network, data[0], batch_size), data[1])
+    looked = Looked(network, data, margins, delta, key, batch_size)
+    rows = [_row(name, make, looked) for name, make in BOUNDS.items()]
+    rows.sort(key=lambda row: math.inf if row.value is None else row.value)
+    return BoundTable(tuple(rows), _gap(looked, loss, test), float(delta))
+
+
+def _row(name, make, looked) -> Row:
+    try:
+        at = make(looked)
+    except DoesNotApply as why:
+        return Row(name, None, None, str(why))
+    except OtherNetwork as why:
+        return Row(name, None, None, f"It is for dense layers with ReLU between them: {why}.")
+    bound = at(looked.n)
+    largest = max((term for term in bound.terms if term != "training error"), key=lambda t: float(bound.terms[t]))
+    try:
+        examples = samples_to_reach(at, math.nextafter(1, 0))
+    except ValueError:
+        return Row(name, bound, None, f"No number of examples brings it below 1; most of it is {largest}.")
+    need = f"Most of it is {largest}; it is below 1 from {examples:,} examples on."
+    return Row(name, bound, examples, need)
+
+
+def _gap(looked: Looked, loss, test) -> MeasuredGap:
+    train = float(np.mean(np.asarray(looked.margins) <= 0))
+    if test is None:
+        return MeasuredGap(train, None, None, None)
+    from scipy.stats import beta
+
+    x, y = _classified("test", loss, test)
+    wrong = np.asarray(margins_of(outputs_of(looked.network, x, looked.batch_size), y) <= 0)
+    n, k, half = wrong.size, int(wrong.sum()), float(looked.delta) / 2
+    low = 0.0 if k == 0 else float(beta.ppf(half, k, n - k + 1))
+    high = 1.0 if k == n else float(beta.ppf(1 - half, k + 1, n - k))
+    return MeasuredGap(train, k / n, k / n - train, (low - train, high - train))
+
+
+def _classified(name, loss, data) -> tuple:
+    """Data whose targets are labels; one sentence otherwise."""
+    of_examples(loss, who="bounds")
+    x, y = pair(name, data)
+    seen = np.asarray(y) if isinstance(y, jax.Array | np.ndarray) else None
+    if seen is None or (seen.dtype.kind == "f" and not np.isin(seen, (-1, 0, 1)).all()):
+        raise ValueError(
+            f"{name} must have class labels for a bound on the 0-1 error, got targets of a regression"
+            + (f" under the loss {loss!r}." if isinstance(loss, str) and loss in LOSSES else ".")
+        )
+    return x, y
