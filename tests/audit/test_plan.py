@@ -12,6 +12,7 @@ from corollary import Network, Subject
 from corollary.audit import _data, _plan, audit
 from corollary.audit._budget import BUDGETS, Budget
 from corollary.audit._cost import cost
+from corollary.audit.report import html
 
 RNG = np.random.default_rng(0)
 N, D, K = 64, 6, 10
@@ -98,6 +99,8 @@ def test_of_a_long_program_what_would_take_many_minutes_to_compile_is_left_out(m
     measured = {f.name for f in report.findings if f.value is not None}
     assert measured >= {"scale of the inputs", "confidence of the softmax", "distance travelled", "median margin"}
     assert all("--budget full" in f.sentence for f in report.findings if f.name in left)
+    assert report.subject["left_out"].startswith("Left out, and measured with --budget full: signals of the layers, ")
+    assert report.subject["left_out"] in html(report)
     assert _plan.too_long(one, BUDGETS["full"]) is None
 
 
