@@ -34,7 +34,7 @@ def report():
     )
     split = {"examples": 10, "loss": 0.5, "error": 0.25}
     subject = dict(parameters=1234, leaves=2, inputs=[[8, 8]], loss="cross_entropy", classes=3, notes=["A note."])
-    subject |= dict(learning_rate=0.1, batch_size=None, train=split, test=split)
+    subject |= dict(learning_rate=0.1, batch_size=None, train=split, test=split, left_out="This was left out.")
     return Report(subject, sections, "quick", 1.0)
 
 
@@ -52,6 +52,7 @@ def test_the_page_is_whole_and_loads_nothing(report, tmp_path):
     assert "<script" not in page
     assert "What follows &lt;from&gt; it." in page
     assert "A note." in page
+    assert "This was left out." in page
     report.save(tmp_path / "r.html")
     assert (tmp_path / "r.html").read_text(encoding="utf-8") == page
 

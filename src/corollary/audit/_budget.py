@@ -23,7 +23,7 @@ class Budget:
     products: int
     work: float
     memory: int = 2**29
-    steps: float = 4000
+    steps: float = 3000
     seconds: float = 3600.0
 
 

@@ -34,7 +34,7 @@ def left_out(nodes) -> str | None:
 
 
 def _on_cpu() -> bool:
-    """Whether JAX will run on a CPU, told before it starts: others come as plugins, and need calls written out."""
+    """Whether JAX will run on a CPU, told before it starts: other devices are plugins, and want calls written out."""
     return os.environ.get("JAX_PLATFORMS") == "cpu" or not entry_points(group="jax_plugins")
 
 

@@ -111,8 +111,7 @@ def kernel(subject, budget, key) -> tuple[int, np.ndarray | None]:
 def too_long(subject, budget) -> str | None:
     """The sentence for what is left out of a program that takes long to compile; None for any other.
 
-    Left out is what needs the whole program step by step (signals of layers, tangent kernels: XLA's time for them grows
-    with the square of its steps), and what costs a product with the Hessian in a program of its own.
+    Left out is all that needs derivatives: XLA's time for their programs grows with the square of the steps.
     """
     if subject.cost.steps <= budget.steps:
         return None

@@ -57,7 +57,8 @@ def html(report) -> str:
         f'<a href="#s{i}">{_mark(s.mark)}<b>{escape(s.title)}</b><span>{escape(s.line)}</span></a>'
         for i, s in enumerate(report.sections)
     )
-    notes = "".join(f"<p class='why'>{escape(note)}</p>" for note in report.subject["notes"])
+    said = [*report.subject["notes"], *filter(None, [report.subject["left_out"]])]
+    notes = "".join(f"<p class='why'>{escape(note)}</p>" for note in said)
     return (
         "<!doctype html><html lang='en'><head><meta charset='utf-8'>"
         "<meta name='viewport' content='width=device-width, initial-scale=1'>"

@@ -14,6 +14,7 @@ from corollary import __version__
 from corollary._memory import give_back
 from corollary._validate import one_of
 from corollary.audit._budget import BUDGETS, SECTIONS
+from corollary.audit._plan import too_long
 from corollary.audit.finding import Finding, Section
 from corollary.audit.subject import Subject
 
@@ -57,7 +58,14 @@ def audit(
         if progress is not None:
             progress(module.TITLE)
         sections.append(_section(module, subject, BUDGETS[budget], jax.random.fold_in(jax.random.key(seed), i)))
-    return Report(summary(subject), tuple(sections), budget, time.perf_counter() - began)
+    facts = summary(subject) | {"left_out": _left_out(sections, too_long(subject, BUDGETS[budget]))}
+    return Report(facts, tuple(sections), budget, time.perf_counter() - began)
+
+
+def _left_out(sections, reason: str | None) -> str | None:
+    """The names of the findings that were left out for that reason, in a sentence."""
+    names = [f.name for section in sections for f in section.findings if f.sentence == reason]
+    return f"Left out, and measured with --budget full: {', '.join(names)}." if names else None
 
 
 def _section(module, subject, budget, key) -> Section:
@@ -86,6 +94,7 @@ def summary(subject: Subject) -> dict:
         "learning_rate": subject.learning_rate,
         "batch_size": subject.batch_size,
         "notes": list(subject.notes),
+        "left_out": None,
     }
     for split in subject.splits:
         out[split] = {"examples": subject.count(split), "loss": subject.mean_loss(split)}

@@ -34,14 +34,13 @@ NAMES = ("largest stable step", "condition of the tangent kernel", "steps to fit
 
 
 def without_start():
-    reason = "Neither initial nor init was given, so that nothing is known of where training started."
-    for name in NAMES:
-        yield Finding(name, "not applicable", reason)
+    yield from left_out(
+        "Neither initial nor init was given, so that nothing is known of where training started.", NAMES
+    )
 
 
-def left_out(reason: str):
-    """What the tangent kernel would tell."""
-    yield from (Finding(name, "not applicable", reason) for name in NAMES[1:])
+def left_out(reason: str, names):
+    yield from (Finding(name, "not applicable", reason) for name in names)
 
 
 def stable_step(subject, start, losses, budget, sample_key, top_key) -> Finding:
@@ -130,7 +129,7 @@ def kernel(subject, start, outputs, budget, key):
     except ValueError as error:
         theta, reason = None, f"The tangent kernel could not be computed: {error}"
     if theta is None or not np.isfinite(theta).all():
-        yield from left_out(reason)
+        yield from left_out(reason, NAMES[1:])
         return
     values = np.linalg.eigvalsh(np.asarray(theta, float))
     top, rounding = float(values[-1]), n * float(jnp.finfo(theta.dtype).eps) * float(values[-1])

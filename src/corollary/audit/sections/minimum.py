@@ -19,11 +19,23 @@ from corollary.evidence import picture
 from corollary.network.losses import IGNORED
 
 TITLE = "What did it find?"
-FLAT, TRACE = "flat directions", "trace of the Hessian"
 
 
 def findings(subject, budget, key):
     sample_key, top_key, trace_key, density_key = jax.random.split(key, 4)
+    if (long := _plan.too_long(subject, budget)) is None:
+        yield from _derivatives(subject, budget, sample_key, top_key, trace_key, density_key)
+    else:
+        yield Finding("slope and curvature", "not applicable", long)
+    if subject.classes is not None:
+        yield _margins(subject)
+    statistics = _statistics.finding(subject, budget, sample_key)
+    if statistics is not None:
+        yield statistics
+
+
+def _derivatives(subject, budget, sample_key, top_key, trace_key, density_key):
+    """Slope and curvature."""
     plan = _plan.curvature(subject, budget, sample_key)
     data, (count, total) = plan.data, _plan.looked_at(subject, plan.data)
     partly = count < total
@@ -41,16 +53,8 @@ def findings(subject, budget, key):
     yield _slope(subject, data, seen, budget)
     yield _sharpness(subject, largest, _bounds(forms[0], total, ends.residuals[0]), seen)
     yield _least(subject, least, largest, _bounds(forms[-1], total, ends.residuals[-1]), ends, data, seen)
-    if (long := _plan.too_long(subject, budget)) is not None:
-        yield from (Finding(name, "not applicable", long) for name in (FLAT, TRACE))
-    else:
-        yield _spectrum(operator, density_key, largest, least, seen, plan.steps)
-        yield _trace(operator, trace_key, seen, plan)
-    if subject.classes is not None:
-        yield _margins(subject)
-    statistics = _statistics.finding(subject, budget, sample_key)
-    if statistics is not None:
-        yield statistics
+    yield _spectrum(operator, density_key, largest, least, seen, plan.steps)
+    yield _trace(operator, trace_key, seen, plan)
 
 
 def _bounds(forms, total, residual):
@@ -227,7 +231,7 @@ def _spectrum(operator, key, largest, least, seen, steps):
         )
     )
     return Finding(
-        FLAT,
+        "flat directions",
         "fine",
         f"{short(100 * flat)} % of all directions are flat, their curvature below a thousandth of the largest: "
         "the loss hardly depends on them.",
@@ -248,7 +252,7 @@ def _trace(operator, key, seen, plan):
     quantile = float(stats.t.ppf(0.975, samples - 1))
     mean = value / operator.size
     return Finding(
-        TRACE,
+        "trace of the Hessian",
         "fine",
         f"The curvatures of all {operator.size} directions add up to {short(value)}, {short(mean)} each on average.",
         value,

@@ -21,6 +21,9 @@ EIGENVALUES = 10
 
 def findings(subject, budget, key):
     sample_key, part_key, top_key = jax.random.split(key, 3)
+    if (long := _plan.too_long(subject, budget)) is not None:
+        yield Finding("noise scale", "not applicable", long)
+        return
     # two passes, each with a gradient of every example
     examples = _plan.examples_for(subject, budget, 2 * _plan.GRADIENT, least=2 * _plan.FEWEST)
     data = some(subject.train, examples, sample_key)

@@ -47,8 +47,8 @@ def findings(subject, budget, key):
     if start.kind == "trained":
         yield from _first_steps.without_start()
         return
+    if long is not None:
+        yield from _first_steps.left_out(long, _first_steps.NAMES)
+        return
     yield _first_steps.stable_step(subject, start, losses, budget, sample_key, top_key)
-    if long is None:
-        yield from _first_steps.kernel(subject, start, outputs, budget, kernel_key)
-    else:
-        yield from _first_steps.left_out(long)
+    yield from _first_steps.kernel(subject, start, outputs, budget, kernel_key)
