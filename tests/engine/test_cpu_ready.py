@@ -9,6 +9,7 @@ from jax import lax
 from jax.extend.core import ClosedJaxpr
 
 from corollary._engine.cpu_ready import cpu_ready
+from corollary._engine.jaxpr import PART
 
 RNG = np.random.default_rng(0)
 
@@ -185,3 +186,21 @@ def test_modules_keys_and_names():
     np.testing.assert_allclose(found, wanted, rtol=1e-12)
     assert jax.tree.structure(ours) == jax.tree.structure(plain)
     np.testing.assert_allclose(ours.layers[0].weight, plain.layers[0].weight, rtol=1e-10)
+
+
+def test_parts_of_a_long_program_stay_calls_and_are_made_ready_once():
+    @jax.jit
+    def part_of_program(w, x):
+        return jnp.tanh(jnp.einsum("ijk,ijl->kl", w, x))
+
+    def function(w, x):
+        return sum(part_of_program(w, s * x) for s in (1.0, 2.0))
+
+    assert part_of_program.__name__ == PART
+    w, x = RNG.normal(size=(2, 3, 4, 5))
+    calls = [e for e in jax.make_jaxpr(cpu_ready(function))(w, x).jaxpr.eqns if e.params.get("name") == PART]
+    assert len(calls) == 2
+    assert calls[0].params["jaxpr"].jaxpr is calls[1].params["jaxpr"].jaxpr
+    products = [e for e in calls[0].params["jaxpr"].jaxpr.eqns if e.primitive.name == "dot_general"]
+    assert [len(e.params["dimension_numbers"][0][0]) for e in products] == [1]  # the two axes were made one
+    np.testing.assert_allclose(cpu_ready(function)(w, x), function(w, x), rtol=1e-5)
