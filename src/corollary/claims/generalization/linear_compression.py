@@ -49,7 +49,8 @@ def sparsified_classifier(
     depend on the coins the score has the mean $w\cdot u$ and the variance
     $\sum_iu_i^2w_i^2(1/p_i-1)\le\gamma^2/8$, so that it moves by $\gamma$ with probability $1/8$ at most (printed with
     $1/4$). Coordinates with $w_i^2\ge\gamma^2/8$ stay as they are. Taken as $\gamma^2/(8w_i)$ like the others, they
-    would make the score biased; and a point that is chosen after the coins is moved by more.
+    would make the score biased; and a point that is chosen after the coins is moved by more. (The text asks for
+    $|w_i|<\gamma^2/8$, which is more than is needed.)
     """
     w_key, u_key, coin_key, large_key = jax.random.split(key, 4)
     # no coordinate is near 0: such a one is kept hardly ever, and then is large
@@ -114,35 +115,6 @@ def same_prediction_for_all_points(
     yield frequency_at_most("another label for one fixed point", np.asarray(sparse @ fixed) <= 0, 1 / 8)
     against = np.asarray(jnp.sum(sparse * jax.jit(with_margin)(-sparse), 1))
     yield printed(at_least("least score of all points with margin γ", against, 0.0))
-
-
-@claim(
-    rows=("T05.27", "T05.28"),
-    erratum="Coordinates are printed as small if |w| < γ²/8: it is w² ≤ γ²/8 that makes the probabilities at most 1.",
-)
-def large_coordinates_as_printed(
-    key,
-    *,
-    d: Annotated[int, Range(500, 20_000)] = 1000,
-    margin: Probability = 0.3,
-    draws: Annotated[int, Range(200, 20_000)] = 500,
-):
-    r"""With the coordinates of modulus γ²/8 and more kept as they are, 16/γ² coordinates are left at most.
-
-    As printed, where the coins are for coordinates with $|w_i|<\gamma^2/8$ and the others are set aside. A thousand
-    coordinates of about the same size are all above that, and all are set aside. Of the coordinates with
-    $w_i^2>\gamma^2/8$ there are fewer than $8/\gamma^2$, because the squares sum to 1, and with coins for the rest no
-    more than $8/\gamma^2$ are left on average.
-    """
-    w_key, coin_key = jax.random.split(key)
-    w = np.asarray(_unit(jax.random.uniform(w_key, (d,), minval=0.5, maxval=1.5)))
-    _, kept = _sparse(jnp.asarray(w), margin, coin_key, draws)
-    aside = np.abs(w) >= margin**2 / 8
-    # the mean of 500 counts with a deviation below √(8/γ²) each: five of its deviations
-    rounding = 5 * np.sqrt(8 / margin**2 / draws)
-    yield at_most("coordinates that are left, on average", np.asarray(kept).mean(), 8 / margin**2, atol=rounding)
-    yield at_most("coordinates whose square is above γ²/8", np.sum(w**2 > margin**2 / 8), 8 / margin**2)
-    yield printed(at_most("coordinates that are set aside as printed", aside.sum(), 16 / margin**2))
 
 
 def _difference_law(size, rho):
