@@ -102,7 +102,9 @@ def spectral_from(found: Measured, delta, margin=None, form: str = "sharp") -> C
     log_cover = jnp.log1p(4 * fine)
     if form == "printed":
         stable = sum(jnp.sum(s**2) / s[0] ** 2 for s in spectra)
-        numbers = 18 * max(max(shape) for shape in shapes) * (c * d * ratio) ** 2 * stable * log_cover
+        # single precision ends at 3e38; a count of 1e30 and more says nothing anyway
+        most = np.minimum(18 * max(max(shape) for shape in shapes) * (c * d * ratio) ** 2, 1e30)
+        numbers = most * stable * log_cover
     else:
         numbers = jnp.zeros(len(RATIOS))
         for s, (rows, columns) in zip(spectra, shapes, strict=True):
