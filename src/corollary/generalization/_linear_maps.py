@@ -144,7 +144,7 @@ def _rounding(gram):
 
 def _ordered(lower, upper, frobenius) -> Size:
     upper = jnp.minimum(upper, frobenius)
-    return Size(jnp.minimum(lower, upper), upper, frobenius)
+    return Size(lower, upper, frobenius)
 
 
 def _lanczos(squared, size, key, dtype):

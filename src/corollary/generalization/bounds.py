@@ -16,8 +16,8 @@ from corollary._types import LossLike, NetworkLike, Scalar
 from corollary._validate import whole
 from corollary.generalization._chain import OtherNetwork
 from corollary.generalization._outputs import margins_of, outputs_of
-from corollary.generalization.bound import Bound, confidence, finite_class, samples_to_reach
-from corollary.generalization.compression import quantise
+from corollary.generalization.bound import Bound, confidence, samples_to_reach
+from corollary.generalization.compression import Description, float_nats, quantise
 from corollary.generalization.dimension import relu_vc_upper, vc
 from corollary.generalization.margin_bounds import measured, norm_from, spectral_from
 from corollary.network.batches import count, pair
@@ -32,7 +32,7 @@ LEAST = 8
 
 
 class Row(NamedTuple):
-    """One bound: its `value` and `terms`, how many times 1 it is where it is `vacuous`, and what it would `need`.
+    """One bound: its `value` and `terms`, whether it is `vacuous`, and what it would `need`.
 
     `examples` is how many would bring it below 1 with the same training error and the same norms; None if none would.
     A bound that does not apply has no value, and `need` says why.
@@ -52,9 +52,9 @@ class Row(NamedTuple):
         return {} if self.bound is None else {name: float(term) for name, term in self.bound.terms.items()}
 
     @property
-    def vacuous(self) -> float | None:
-        """The value, where it is 1 or more: a loss is at most 1 without any bound."""
-        return self.value if self.value is not None and self.value >= 1 else None
+    def vacuous(self) -> bool:
+        """Whether the value is 1 or more: a loss is at most 1 without any bound."""
+        return self.bound is not None and bool(self.bound.vacuous)
 
 
 class MeasuredGap(NamedTuple):
@@ -115,16 +115,10 @@ class DoesNotApply(Exception):
 
 def _stored(looked: Looked):
     leaves = jax.tree.leaves(split(looked.network).params)
-    nats = math.log(2) * sum(8 * leaf.dtype.itemsize * leaf.size for leaf in leaves)
-
-    def at(n):
-        # ln N is what the formula needs: N itself is no floating-point number
-        one = finite_class(n, 1, looked.delta, risk=looked.risk)
-        value = looked.risk + jnp.sqrt((nats + jnp.log(1 / looked.delta)) / (2 * n))
-        terms = one.terms | {"choice among the class": value - one.value}
-        return Bound(value, one.delta, terms, one.premises)
-
-    return at
+    size = sum(leaf.size for leaf in leaves)
+    stored = sum(leaf.size * float_nats([leaf]) for leaf in leaves)
+    description = Description(jnp.asarray(float(size)), {"numbers as they are stored": jnp.asarray(stored)})
+    return lambda n: description.bound(n, looked.delta, risk=looked.risk)
 
 
 def _dimension(looked: Looked):
@@ -224,14 +218,13 @@ def _gap(looked: Looked, loss, test) -> MeasuredGap:
     train = float(np.mean(np.asarray(looked.margins) <= 0))
     if test is None:
         return MeasuredGap(train, None, None, None)
-    from scipy.stats import beta
+    from scipy.stats import binomtest
 
     x, y = _classified("test", loss, test)
     wrong = np.asarray(margins_of(outputs_of(looked.network, x, looked.batch_size), y) <= 0)
-    n, k, half = wrong.size, int(wrong.sum()), float(looked.delta) / 2
-    low = 0.0 if k == 0 else float(beta.ppf(half, k, n - k + 1))
-    high = 1.0 if k == n else float(beta.ppf(1 - half, k + 1, n - k))
-    return MeasuredGap(train, k / n, k / n - train, (low - train, high - train))
+    found = binomtest(int(wrong.sum()), wrong.size)
+    low, high = map(float, found.proportion_ci(1 - float(looked.delta), "exact"))
+    return MeasuredGap(train, found.statistic, found.statistic - train, (low - train, high - train))
 
 
 def _classified(name, loss, data) -> tuple:

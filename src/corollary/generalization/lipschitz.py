@@ -57,7 +57,7 @@ def lipschitz(
     above = slopes_of(network, jax.tree.map(lambda a: jax.ShapeDtypeStruct(a.shape[1:], a.dtype), x), upper_norm)
     steps, batch_size = whole("steps", steps), whole("batch_size", batch_size)
     lower = _steepest(network, x, key, steps, batch_size)
-    return Lipschitz(jnp.minimum(lower, above.bound), above.bound, above.unknown)
+    return Lipschitz(lower, above.bound, above.unknown)
 
 
 @eqx.filter_jit

@@ -18,7 +18,7 @@ def stable_rank(key, *, m: Annotated[int, Range(3, 60)] = 12, n: Annotated[int, 
 
     $\|A\|_F^2/\|A\|_2^2$ with $\|A\|_2=\sigma_1$ and $\|A\|_F^2=\sum_i\sigma_i^2$: it is unchanged if $A$ is scaled,
     at most the rank, with equality for orthogonal rows, and a matrix of rank 1 with noise of the size $10^{-6}$ has
-    full rank and a stable rank of 1.
+    full rank and a stable rank of 1. With noise of the size 1 its stable rank is larger.
     """
     a_key, b_key = jax.random.split(key)
     a = jax.random.normal(a_key, (m, n))
@@ -37,7 +37,9 @@ def stable_rank(key, *, m: Annotated[int, Range(3, 60)] = 12, n: Annotated[int, 
     yield equal("stable rank of orthogonal rows", rank_of(basis), min(m, n))
     # the noise adds 1e-12 of mn entries to the square of the length
     yield equal("stable rank of rank 1 with noise", rank_of(noisy), 1.0, rtol=1e-9)
-    yield control("stable: here the rank", equal("rank of rank 1 with noise", ranks[1], 1.0, rtol=1e-9))
+    yield equal("rank of rank 1 with noise", ranks[1], min(m, n))
+    loud = rank_of(left @ right + a)
+    yield control("noise of the size 1e-6: here of the size 1", equal("stable rank", loud, 1.0, rtol=1e-9))
 
 
 @claim(rows=("T05.31",))
