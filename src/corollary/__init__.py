@@ -25,5 +25,7 @@ ROOMS = (
     "landscape",
     "dynamics",
     "generalization",
+    "robustness",
+    "attribution",
     "language",
 )

@@ -1,3 +1,4 @@
+from . import attribution as attribution
 from . import audit as audit
 from . import autodiff as autodiff
 from . import catalog as catalog
@@ -16,6 +17,7 @@ from . import nets as nets
 from . import network as network
 from . import onnx as onnx
 from . import optimization as optimization
+from . import robustness as robustness
 from .audit import Subject as Subject
 from .audit import SubjectError as SubjectError
 from .network import BatchLoss as BatchLoss

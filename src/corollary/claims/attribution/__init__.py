@@ -1,0 +1,1 @@
+"""Features and training points that are to blame for a prediction."""

@@ -1,0 +1,1 @@
+"""Attacks, certificates, and networks that withstand."""
