@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from math import inf
 
 #: Modules with a `TITLE` and `findings(subject, budget, key)`, an iterator of findings. A new section is a new file.
-SECTIONS = ("trainability", "regime", "minimum", "noise")
+SECTIONS = ("trainability", "regime", "minimum", "noise", "generalisation")
 
 
 @dataclass(frozen=True)

@@ -17,18 +17,26 @@ from corollary._validate import whole
 from corollary.generalization._chain import OtherNetwork
 from corollary.generalization._outputs import margins_of, outputs_of
 from corollary.generalization.bound import Bound, confidence, samples_to_reach
+from corollary.generalization.certificate import Certificate, bound
 from corollary.generalization.compression import Description, float_nats, quantise
 from corollary.generalization.dimension import relu_vc_upper, vc
 from corollary.generalization.margin_bounds import measured, norm_from, spectral_from
+from corollary.generalization.pac_bayes import pac_bayes
 from corollary.network.batches import count, pair
 from corollary.network.loss import of_examples
 from corollary.network.losses import LOSSES
-from corollary.network.parts import require_network, split
+from corollary.network.parts import matched, require_network, split
 
 #: Numbers of values per parameter that rounding is tried with.
 LEVELS = (2, 3, 5, 9, 17, 33, 65, 257)
 #: Fewer examples than this are no sample.
 LEAST = 8
+#: Steps of a certificate's training, and the parameters up to which nobody has to ask for it.
+STEPS, CHEAP = 2000, 2**17
+#: Without an initial network so much of the data makes the prior.
+PRIOR = 0.5
+#: The share of δ that the finitely many draws of a certificate may spend.
+DRAWS = 0.2
 
 
 class Row(NamedTuple):
@@ -70,11 +78,12 @@ class MeasuredGap(NamedTuple):
 
 
 class BoundTable(NamedTuple):
-    """The `rows`, the tightest first, and the gap that was measured."""
+    """The `rows`, the tightest first, the gap that was measured, and the `certificate` of the PAC-Bayes row, if any."""
 
     rows: tuple[Row, ...]
     measured: MeasuredGap
     delta: float
+    certificate: Certificate | None = None
 
     def __repr__(self) -> str:
         lines = [f"error on the sample {written(self.measured.train)}"]
@@ -91,14 +100,17 @@ class BoundTable(NamedTuple):
 
 
 class Looked(NamedTuple):
-    """What the bounds look at: the network, its sample and its errors there; made once for all of them."""
+    """What the bounds look at: the network, its sample and its errors there; made once for all of them.
+
+    `certified` is a certificate, or the sentence why there is none.
+    """
 
     network: Any
     data: tuple
     margins: Any
     delta: Any
-    key: Any
     batch_size: int
+    certified: Certificate | str
 
     @property
     def n(self) -> int:
@@ -130,9 +142,9 @@ def _dimension(looked: Looked):
     return lambda n: vc(n, looked.delta, dimension=relu_vc_upper([*widths, 1]), risk=looked.risk)
 
 
-def _margins(bound: Callable):
+def _margins(make: Callable):
     def of(looked: Looked):
-        return bound(measured(looked.network, looked.data, batch_size=looked.batch_size), looked.delta)
+        return make(measured(looked.network, looked.data, batch_size=looked.batch_size), looked.delta)
 
     return of
 
@@ -149,7 +161,23 @@ def _rounded(looked: Looked):
 
     def at(n):
         every = [c.description.bound(n, looked.delta, risk=r) for c, r in zip(tried, risks, strict=True)]
-        return min(every, key=lambda bound: float(bound.value))
+        return min(every, key=lambda one: float(one.value))
+
+    return at
+
+
+def _certified(looked: Looked):
+    """The certificate; for another number of examples the one with the same errors and the same distance."""
+    found = looked.certified
+    if isinstance(found, str):
+        raise DoesNotApply(found)
+    kept = looked.n - round(found.fraction * looked.n)
+    risk = found.errors / (kept * found.draws)
+
+    def at(n):
+        n = max(1, round(n * kept / looked.n))
+        errors = found.errors if n == kept else risk * n * found.draws
+        return bound(errors, n, found.draws, found.kl, found.choices, found.delta, found.delta_draws)
 
     return at
 
@@ -161,6 +189,7 @@ BOUNDS: dict[str, Callable[[Looked], Callable[[int], Bound]]] = {
     "Frobenius norms and margin": _margins(norm_from),
     "spectral norms and margin": _margins(spectral_from),
     "compression, of the rounded network": _rounded,
+    "PAC-Bayes, of a stochastic network": _certified,
 }
 
 
@@ -170,6 +199,8 @@ def bounds(
     data: PyTree,
     *,
     test: PyTree | None = None,
+    initial: NetworkLike | None = None,
+    steps: int | None = None,
     delta: Scalar = 0.05,
     key: PRNGKeyArray,
     batch_size: int = 1024,
@@ -181,7 +212,11 @@ def bounds(
     Bounds by compression are about the compressed network, as their names say.
     With `test` data of the same kind the gap is measured beside, with its exact binomial interval.
 
-    >>> table = bounds(network, "cross_entropy", (jnp.tile(x, (2, 1)), jnp.arange(8) % 2), key=key)
+    The PAC-Bayes row is the certificate of `pac_bayes`, whose training takes `steps` steps: with `initial`, the network
+    before training, its prior is there; without, a half of the data makes the prior. It takes from seconds up, and
+    unless `steps` asks for it networks of more than 131,072 parameters get none; 0 leaves it out.
+
+    >>> table = bounds(network, "cross_entropy", (jnp.tile(x, (2, 1)), jnp.arange(8) % 2), steps=0, key=key)
     >>> [row.name for row in table.rows if row.value is not None and row.value < 1]
     []
     """
@@ -191,10 +226,31 @@ def bounds(
     if count(data) < LEAST:
         raise ValueError(f"data must hold at least {LEAST} examples for a bound, got {count(data)}.")
     margins = margins_of(outputs_of(network, data[0], batch_size), data[1])
-    looked = Looked(network, data, margins, delta, key, batch_size)
+    certified = _certify(network, loss, data, initial, steps, delta, key)
+    looked = Looked(network, data, margins, delta, batch_size, certified)
     rows = [_row(name, make, looked) for name, make in BOUNDS.items()]
     rows.sort(key=lambda row: math.inf if row.value is None else row.value)
-    return BoundTable(tuple(rows), _gap(looked, loss, test), float(delta))
+    made = None if isinstance(certified, str) else certified
+    return BoundTable(tuple(rows), _gap(looked, loss, test), float(delta), made)
+
+
+def _certify(network, loss, data, initial, steps, delta, key) -> Certificate | str:
+    """The certificate, or the sentence why there is none."""
+    params = split(network).params
+    if initial is not None:
+        matched("initial", split(initial, name="initial").params, params)
+    size = sum(leaf.size for leaf in jax.tree.leaves(params))
+    if steps is None:
+        steps = STEPS if size <= CHEAP else 0
+    if not whole("steps", steps, 0):
+        return f"It is trained, which takes a while for {size:,} parameters: ask for it with steps={STEPS}."
+    shares = {"delta": delta * (1 - DRAWS), "delta_draws": delta * DRAWS}
+    try:
+        prior = PRIOR if initial is None else "initial"
+        return pac_bayes(network, loss, data, initial=initial, prior=prior, steps=steps, key=key, **shares)
+    except ValueError as why:
+        said = str(why)
+        return said[0].upper() + said[1:]
 
 
 def _row(name, make, looked) -> Row:
@@ -204,14 +260,15 @@ def _row(name, make, looked) -> Row:
         return Row(name, None, None, str(why))
     except OtherNetwork as why:
         return Row(name, None, None, f"It is for dense layers with ReLU between them: {why}.")
-    bound = at(looked.n)
-    largest = max((term for term in bound.terms if term != "training error"), key=lambda t: float(bound.terms[t]))
+    made = at(looked.n)
+    largest = max((term for term in made.terms if term != "training error"), key=lambda t: float(made.terms[t]))
     try:
-        examples = samples_to_reach(at, math.nextafter(1, 0))
+        # in single precision whole numbers end at 2^31
+        examples = samples_to_reach(lambda n: at(float(n)), math.nextafter(1, 0))
     except ValueError:
-        return Row(name, bound, None, f"No number of examples brings it below 1; most of it is {largest}.")
+        return Row(name, made, None, f"No number of examples brings it below 1; most of it is {largest}.")
     need = f"Most of it is {largest}; it is below 1 from {examples:,} examples on."
-    return Row(name, bound, examples, need)
+    return Row(name, made, examples, need)
 
 
 def _gap(looked: Looked, loss, test) -> MeasuredGap:

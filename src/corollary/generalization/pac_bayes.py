@@ -15,6 +15,7 @@ from jaxtyping import PRNGKeyArray, PyTree
 from corollary._types import LossLike, NetworkLike
 from corollary._validate import concrete, one_of, real, whole, within
 from corollary.catalog import implements
+from corollary.generalization._fresh import fresh
 from corollary.generalization._posterior import Goal, on_grid, start_scales, trained
 from corollary.generalization.bound import confidence
 from corollary.generalization.certificate import EVALUATED, Certificate, bound, count_key, part, price
@@ -55,7 +56,7 @@ def pac_bayes(
       grid that is paid for; the posterior starts at the weights of `network` and is trained on all data.
     - `prior=0.5`, or another share: a random part of the data trains a stochastic network from `initial`, which is the
       prior, and the posterior starts there. The certificate rests on the other part alone. Of `network` only its kind
-      counts, because its weights have seen both parts.
+      counts, because its weights have seen both parts; without `initial` new ones are drawn.
 
     The posterior has its own mean and standard deviation for each parameter. Training takes `steps` steps on
     `batch_size` examples each, down the gradient of the bound `objective`, `"kl"` (`maurer_seeger`) or `"square"`
@@ -76,7 +77,7 @@ def pac_bayes(
     one_of("objective", objective, ("kl", "square"))
     steps, draws, batch_size = whole("steps", steps), whole("draws", draws), whole("batch_size", batch_size)
     fraction = 0.0 if isinstance(prior, str) and one_of("prior", prior, ("initial",)) else _fraction(prior)
-    initial = _initial(network, initial, fraction)
+    initial = _initial(network, initial, fraction, jax.random.fold_in(key, 3))
     first, rest = part(data, fraction, key)
     _require_enough(rest, first)
     _require_range(surrogate, loss, network, rest)
@@ -110,12 +111,14 @@ def _surrogate(loss) -> Callable:
     return by_code(partial(_divided, function, SURROGATES.get(loss, 1.0) if isinstance(loss, str) else 1.0))
 
 
-def _initial(network, initial, fraction):
+def _initial(network, initial, fraction, key):
     """`initial` in the place of `network`: same structure, other weights."""
     if initial is None:
-        rest = "the prior is trained from it on its part of the data" if fraction else "the prior is centred there"
+        if fraction:
+            return fresh(network, key)
         raise TypeError(
-            f"initial must be given, a network of the same kind whose weights have seen none of the data: {rest}."
+            "initial must be given, a network of the same kind whose weights have seen none of the data: the prior is "
+            "centred there. Without one, a part of the data makes the prior: prior=0.5."
         )
     require_network(initial)
     ours = split(network)

@@ -1,0 +1,144 @@
+"""Is the test set one? Examples that are in both sets, exactly or nearly."""
+
+import hashlib
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from scipy.stats import binomtest, fisher_exact
+
+from corollary.audit._sample import some
+from corollary.audit.finding import Finding, Premise, short
+from corollary.network.batches import count
+from corollary.network.losses import IGNORED
+
+# as many rows as have their nearest neighbours sought, at a time, and the numbers that each is sketched by
+ROWS, AT_ONCE, SKETCH = 1024, 64, 256
+# nearer than a quarter of the usual distance is near: in the plane that is one row in 24 by chance, with more
+# dimensions next to none, and what chance gives within the training data is compared with
+NEAR = 0.25
+# copies are named when chance makes as many once in a thousand times; below a hundredth of the test data they hardly
+# move its error
+CHANCE, FEW = 1e-3, 0.01
+
+
+class Copies(NamedTuple):
+    """Which of the test examples `rows` have a copy among the training examples, and how many of those have one."""
+
+    rows: np.ndarray
+    copied: np.ndarray
+    natural: np.ndarray
+
+    @property
+    def by_chance(self) -> float:
+        """How likely so many are if test and training examples are alike: Fisher's exact test."""
+        both = [[int(a.sum()), int((~a).sum())] for a in (self.copied, self.natural)]
+        return float(fisher_exact(both, "greater").pvalue)
+
+
+def finding(subject, key) -> Finding:
+    """Test examples that are training examples too, against copies among the training examples themselves."""
+    train, test = subject.train[0], subject.test[0]
+    exact, near = _exact(train, test), _near(train, test, key)
+    found = exact if near is None or exact.by_chance <= near.by_chance else near
+    total, copied = len(found.copied), int(found.copied.sum())
+    share, chance = copied / total, float(found.natural.mean())
+    mark = "fine" if found.by_chance > CHANCE else "problem" if share - chance >= FEW else "look"
+    same = int(exact.copied[found.rows].sum())
+    kind = "" if same == copied else f", {same} of them exactly and the others nearly"
+    number = f"{copied} are" if copied else "none is"
+    said = f"Of {total} test examples {number} among the training examples{kind}"
+    if mark != "fine":
+        rest = _error_of_rest(subject, found.rows[~found.copied])
+        end = f", where {short(100 * chance)} % of those have a copy: this is a leak. {rest}"
+    else:
+        end = "; so many are alike within the training data too." if copied else ": the test data are new to it."
+    ends = binomtest(copied, total).proportion_ci(0.95, "exact")
+    looked = count(train)
+    return Finding(
+        "test examples found in the training data",
+        mark,
+        said + end,
+        100 * share,
+        None if total == subject.count("test") else (100 * ends.low, 100 * ends.high),
+        exact=total == subject.count("test"),
+        unit="% of test examples",
+        theorem="The error on examples that a function was chosen by is no estimate of its error on new ones; that on "
+        "others is, with a binomial law.",
+        claim="generalization.bound.learned_is_not_fixed",
+        premises=(
+            Premise("sought among all training examples", looked == subject.count(), f"{looked} of {subject.count()}"),
+            Premise(
+                f"near ones sought, within {NEAR} of the usual distance to the nearest",
+                near is not None,
+                f"{total} test examples" if near is not None else "distances say nothing about these inputs",
+            ),
+        ),
+    )
+
+
+def _error_of_rest(subject, rows) -> str:
+    """The test error on the examples that are no copies."""
+    if subject.classes is None or not len(rows):
+        return "The test error says nothing about new examples: take the copies out of the training data."
+    labels, said = np.asarray(subject.labels("test"))[rows], np.asarray(subject.predict("test"))[rows]
+    wrong = (said != labels)[labels != IGNORED]
+    return f"On the other {len(rows)} the error is {short(wrong.mean())}: take the copies out of the training data."
+
+
+def _exact(train, test) -> Copies:
+    ours, theirs = _digests(train), _digests(test)
+    known, times = np.unique(ours, return_counts=True)
+    return Copies(np.arange(len(theirs)), np.isin(theirs, known), np.isin(ours, known[times > 1]))
+
+
+def _digests(x) -> np.ndarray:
+    """One number per example, equal for equal examples."""
+    columns = [np.ascontiguousarray(np.asarray(a).reshape(count(x), -1)) for a in jax.tree.leaves(x)]
+    rows = (b"".join(c[i].tobytes() for c in columns) for i in range(count(x)))
+    return np.array([int.from_bytes(hashlib.blake2b(row, digest_size=8).digest()) for row in rows], np.uint64)
+
+
+def _near(train, test, key) -> Copies | None:
+    """Neighbours much nearer than is usual among the training examples; None where inputs have no distance."""
+    if not all(jnp.issubdtype(a.dtype, np.floating) for a in jax.tree.leaves(train)) or count(train) < 2:
+        return None
+    rows = [some(np.arange(count(x)), ROWS, k) for x, k in zip((train, test), jax.random.split(key), strict=True)]
+    ours, theirs = _sketches(train, test)
+    own = _distances(ours[rows[0]], ours, rows[0])
+    limit = NEAR * np.median(own)
+    if not limit > 0:  # most training examples have copies
+        return None
+    return Copies(rows[1], _distances(theirs[rows[1]], ours) <= limit, own <= limit)
+
+
+def _sketches(*sets):
+    """Rows as few numbers with about their distances: columns with random signs, added up in random groups."""
+    tables = [[np.asarray(a, np.float32).reshape(count(x), -1) for a in jax.tree.leaves(x)] for x in sets]
+    tables = [t[0] if len(t) == 1 else np.concatenate(t, 1) for t in tables]
+    centre, width = tables[0].mean(0, dtype=float), tables[0].shape[1]
+    rng = np.random.default_rng(0)
+    order, signs = rng.permutation(width), rng.choice((-1.0, 1.0), width)
+    starts = np.unique(np.linspace(0, width, min(SKETCH, width), endpoint=False).astype(int))
+
+    def sketched(table):
+        parts = np.array_split(table, -(-table.size // 2**24))
+        if width <= SKETCH:
+            return np.concatenate([part - centre for part in parts])
+        return np.concatenate([np.add.reduceat(((p - centre) * signs)[:, order], starts, axis=1) for p in parts])
+
+    return [sketched(table) for table in tables]
+
+
+def _distances(queries, train, own=None):
+    """The distance of each query to the nearest training row, other than itself."""
+    squares = (train**2).sum(1)
+    found = []
+    for i in range(0, len(queries), AT_ONCE):
+        few = queries[i : i + AT_ONCE]
+        d = (few**2).sum(1)[:, None] + squares - 2 * few @ train.T
+        if own is not None:
+            d[np.arange(len(few)), own[i : i + AT_ONCE]] = np.inf
+        found.append(d.min(1))
+    return np.sqrt(np.maximum(np.concatenate(found), 0))

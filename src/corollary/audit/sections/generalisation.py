@@ -1,0 +1,80 @@
+"""Will it generalise? The measured gap, whether the test data are new, every bound, and what the network could fit.
+
+The findings are made in `_gap` (errors), `_copies` and `_columns` (leaks), `_certificates` (bounds), `_capacity`
+(margins, norms, numbers of parameters) and `_shuffled` (random labels).
+"""
+
+import equinox as eqx
+import jax
+
+from corollary import Network
+from corollary.audit import _plan
+from corollary.audit.finding import Finding
+from corollary.audit.sections import _capacity, _certificates, _columns, _copies, _gap, _shuffled
+from corollary.network.batches import count
+
+TITLE = "Will it generalise?"
+# a network that made good half of a blind guess's errors has learned its training labels
+LEARNED = 0.5
+# fewer examples are no sample, as `bounds` has it
+LEAST = 8
+OTHER = (
+    "Bounds, certificate, margins and truncation are for networks that give one class to each example, by the largest "
+    "output or its sign."
+)
+
+
+def findings(subject, budget, key):
+    copy_key, bound_key, norm_key, cut_key, draw_key, shuffle_key = jax.random.split(key, 6)
+    errors = None if subject.test is None else _gap.errors_of(subject)
+    yield _gap.gap(errors)
+    if subject.test is not None:
+        yield _copies.finding(subject, copy_key)
+    if (column := _columns.finding(subject)) is not None:
+        yield column
+    refused = _certificates.same_as_trained(subject)
+    if refused:
+        yield _certificates.no_prior()
+    yield _capacity.interpolation(subject)
+    if (long := _plan.too_long(subject, budget)) is not None:
+        yield Finding("bounds, norms and shuffled labels", "not applicable", long)
+        return
+    network = _of_trained_parts(subject)
+    classes = _gap.classes_of(subject, network)
+    affordable = _certificates.spectra_work(subject) <= _certificates.SHARE * budget.work
+    if classes is None:
+        yield Finding("bounds", "not applicable", OTHER)
+    elif count(classes.data) < LEAST:
+        yield Finding("bounds", "not applicable", f"A bound needs at least {LEAST} training examples.")
+    else:
+        yield from _of_classes(subject, classes, refused, budget, bound_key, cut_key, affordable)
+    yield _capacity.layer_norms(subject, network, norm_key, affordable)
+    start = None if refused else subject.initial_params
+    if start is None and subject.init is not None:
+        start = subject.init(draw_key)
+    yield _shuffled.finding(subject, budget, start, _gap.learned(subject, LEARNED), shuffle_key)
+
+
+def _of_classes(subject, classes, refused, budget, bound_key, cut_key, affordable):
+    """What is defined by classes: bounds on their error, margins, and what margins allow."""
+    batch_size = _plan.batch_of(subject, budget, 1024)
+    initial = None
+    if subject.initial_params is not None and not refused:
+        initial = _of_trained_parts(subject, subject.initial_params)
+    made = _certificates.table_of(subject, classes, initial, budget, bound_key) if affordable else None
+    if made is None:
+        yield Finding("bounds", "not applicable", _certificates.TOO_MUCH)
+    else:
+        yield _certificates.beside(subject, *made)
+        yield _certificates.certificate(subject, *made, initial)
+    yield _capacity.margin_distribution(classes, batch_size)
+    yield _capacity.truncated(subject, classes, budget, batch_size, cut_key, affordable)
+
+
+def _of_trained_parts(subject, params=None):
+    """The network, with what was not trained as buffers: of frozen layers no bound has to pay."""
+    params = subject.params if params is None else params
+    if subject.trainable is None:
+        return subject.at(params)
+    buffers, rest = eqx.partition(subject.apply.fixed, eqx.is_array)
+    return Network(lambda params, buffers, x: eqx.combine(params, buffers, rest)(x), params, buffers)
