@@ -61,8 +61,8 @@ def margin_distribution(classes, batch_size) -> Finding:
         text,
         middle["training"],
         exact=True,
-        theorem="A smaller network within γ of every output errs at most on the share of examples with margins up to 2γ: "
-        "what has large margins can be written down in few numbers, and few numbers generalise.",
+        theorem="A smaller network within γ of every output errs at most on the share of examples with margins up to "
+        "2γ: what has large margins can be written down in few numbers, and few numbers generalise.",
         claim="generalization.compression.margin_of_a_compressed_network",
         figure=picture("margins on training and test data", chart.properties(width=320, height=180)),
     )

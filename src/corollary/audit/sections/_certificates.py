@@ -196,8 +196,9 @@ def certificate(subject, table, n: int, initial) -> Finding:
         advice = HELP[largest]
     spent = ", ".join(f"{term} {short(v)}" for term, v in terms.items() if v > 0)
     text = (
-        f"With confidence {1 - float(found.bound.delta):.2f} a network whose weights are drawn for each prediction, from a law "
-        f"trained around these, errs on at most {short(value)} of new examples: {spent}. {advice[0].upper()}{advice[1:]}."
+        f"With confidence {1 - float(found.bound.delta):.2f} a network whose weights are drawn for each prediction, "
+        f"from a law trained around these, errs on at most {short(value)} of new examples: {spent}. "
+        f"{advice[0].upper()}{advice[1:]}."
     )
     return Finding(
         name, "fine", text, value, exact=True, premises=_premises(subject, found, initial, kept), **CERTIFICATE
