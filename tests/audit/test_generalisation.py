@@ -152,7 +152,7 @@ def test_one_layer_of_norm_1000(healthy, seed):
     sick = subject(seed, params=large)
     finding = _capacity.layer_norms(sick, sick.network, jax.random.key(0), True)
     assert finding.mark == "problem"
-    assert "v is the largest with 1000" in finding.sentence
+    assert "v is the largest for its shape with 1000" in finding.sentence
     assert healthy[seed][NORMS].mark == "fine"
 
 
@@ -269,7 +269,7 @@ def test_sketches_of_wide_rows_keep_distances():
 
 def test_what_is_too_much_is_left_out_in_a_sentence():
     one = subject(0)
-    little = Budget("quick", 2048, 256, 120, work=1e7)
+    little = Budget("quick", 2048, 256, 120, work=1e5)
     findings = found(one, little)
     assert "--budget full" in findings["bounds"].sentence
     assert "--budget full" in findings[SHUFFLED].sentence

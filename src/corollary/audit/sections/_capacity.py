@@ -12,8 +12,8 @@ from corollary.evidence import picture
 from corollary.generalization import margins, operator_norms, truncate
 from corollary.network.batches import count
 
-# Norms of trained layers differ by a factor of about ten, by their shapes and their places; wider layers of the same
-# function by that again. A layer that is a hundred times as large as the others decides alone.
+# Norms of trained layers, each relative to what its shape has at a usual start, differ by a factor of about ten. One
+# that is a hundred times as large as the others decides alone.
 LOOK, PROBLEM = 30.0, 100.0
 # the margin that truncation may use up: on a tenth of the training examples it may change the class
 TENTH = 0.1
@@ -90,7 +90,9 @@ def layer_norms(subject, network, key, affordable: bool) -> Finding:
     # inputs of another size than 1 make up for the first layer's
     numbers = numbers_of(x, 2**20)
     unit = 1.0 if numbers is None else float(np.sqrt(np.mean(numbers**2))) or 1.0
-    sizes = lower * np.where(np.arange(len(lower)) == 0, unit, 1.0)
+    # weights of variance 1 over the inputs have a norm of about 1 + √(outputs / inputs)
+    usual = np.array([1 + np.sqrt(np.prod(f.outputs) / np.prod(f.inputs)) for f in found])
+    sizes = lower / usual * np.where(np.arange(len(lower)) == 0, unit, 1.0)
     largest = int(sizes.argmax())
     said = f"The norms of the {len(found)} layers multiply to {short(float(np.prod(upper)))} at most; "
     if len(found) == 1 or not np.delete(sizes, largest).min() > 0:
@@ -100,8 +102,9 @@ def layer_norms(subject, network, key, affordable: bool) -> Finding:
     ratio, most = float(sizes[largest] / others), float(sizes[largest] / others * upper[largest] / lower[largest])
     mark = "problem" if ratio > PROBLEM else "look" if ratio > LOOK else "fine"
     text = (
-        f"{said}{names[largest]} is the largest with {short(lower[largest])}, {short(ratio)} times the others' mean. "
+        f"{said}{names[largest]} is the largest for its shape with {short(lower[largest])}, {short(ratio)} times the "
     )
+    text += "mean of the others. "
     text += (
         "It decides alone how far an output moves with its input: bring the layers to one scale, or let them decay."
         if mark != "fine"
@@ -125,7 +128,7 @@ def layer_norms(subject, network, key, affordable: bool) -> Finding:
     figure = (
         picture("norms of the layers", chart.properties(width=280, height=alt.Step(16))) if len(found) <= 30 else None
     )
-    unit_text = "the root mean square of the inputs counts with the first layer"
+    unit_text = "norms relative to 1 + √(outputs / inputs), the first times the root mean square of the inputs"
     return Finding(
         name,
         mark,

@@ -1,5 +1,7 @@
 """Every bound beside the measured error, and the certificate with what it spent."""
 
+from typing import Any, NamedTuple
+
 import altair as alt
 import jax
 import numpy as np
@@ -73,8 +75,16 @@ def spectra_work(subject) -> float:
     return SPECTRUM * sum(m * n * min(m, n) for m, n in shapes)
 
 
-def table_of(subject, classes, initial, budget, key):
-    """The table of bounds and on how many examples it rests, within the budget.
+class Table(NamedTuple):
+    """The table of bounds, on how many examples it rests, and whether a certificate could be afforded."""
+
+    table: Any
+    n: int
+    certified: bool
+
+
+def table_of(subject, classes, initial, budget, key) -> Table:
+    """The table of bounds within the budget.
 
     With a certificate where that can be afforded; its prior is at `initial`, and without made of a part of the data.
     """
@@ -88,7 +98,7 @@ def table_of(subject, classes, initial, budget, key):
     certify = training <= work and _plan.vectors(subject, budget) >= 16
     certify = certify and min(n, counted) >= min(FEWEST, count(classes.data))
     data = some(classes.data, min(n, counted) if certify else n, sample_key)
-    return bounds(
+    table = bounds(
         classes.network,
         "cross_entropy",  # of labels 0, 1, ..., whatever the network was trained with
         data,
@@ -98,11 +108,13 @@ def table_of(subject, classes, initial, budget, key):
         delta=DELTA,
         key=key,
         batch_size=_plan.batch_of(subject, budget, 1024),
-    ), count(data)
+    )
+    return Table(table, count(data), certify)
 
 
-def beside(subject, table, n: int) -> Finding:
+def beside(subject, found: Table) -> Finding:
     """All bounds that apply, in one picture with the error that was measured."""
+    table, n = found.table, found.n
     made = [row for row in table.rows if row.value is not None]
     useful = [row for row in made if not row.vacuous]
     empty = ", ".join(f"{row.name} {short(row.value)}" for row in made if row.vacuous)
@@ -176,12 +188,13 @@ def _chart(made, table):
     return alt.layer(*layers).properties(width=320, height=26 * len(rows))
 
 
-def certificate(subject, table, n: int, initial) -> Finding:
+def certificate(subject, made: Table, initial) -> Finding:
     """The certificate with its terms, and what would lower it most."""
-    name, found = "PAC-Bayes certificate", table.certificate
+    name, found, n = "PAC-Bayes certificate", made.table.certificate, made.n
     if found is None:
-        (row,) = [row for row in table.rows if row.name.startswith("PAC-Bayes")]
-        return Finding(name, "not applicable", row.need, **CERTIFICATE)
+        (row,) = [row for row in made.table.rows if row.name.startswith("PAC-Bayes")]
+        why = row.need if made.certified else "This was left out: its training takes too long. --budget full makes it."
+        return Finding(name, "not applicable", why, **CERTIFICATE)
     terms = {term: float(value) for term, value in found.terms.items()}
     value, kept = float(found.value), n - round(found.fraction * n)
     largest = max((t for t in terms if t != "training error"), key=terms.get)

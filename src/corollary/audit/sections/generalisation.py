@@ -65,8 +65,8 @@ def _of_classes(subject, classes, refused, budget, bound_key, cut_key, affordabl
     if made is None:
         yield Finding("bounds", "not applicable", _certificates.TOO_MUCH)
     else:
-        yield _certificates.beside(subject, *made)
-        yield _certificates.certificate(subject, *made, initial)
+        yield _certificates.beside(subject, made)
+        yield _certificates.certificate(subject, made, initial)
     yield _capacity.margin_distribution(classes, batch_size)
     yield _capacity.truncated(subject, classes, budget, batch_size, cut_key, affordable)
 
