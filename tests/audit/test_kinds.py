@@ -8,7 +8,7 @@ import pytest
 
 from corollary import Network, Subject
 from corollary.audit import SubjectError, audit
-from corollary.audit._budget import BUDGETS, Budget
+from corollary.audit._budget import BUDGETS, SECTIONS, Budget
 
 RNG = np.random.default_rng(0)
 N, T, V, D = 24, 5, 7, 4
@@ -35,7 +35,7 @@ def audited(subject, monkeypatch):
     """The findings of all sections, none of which may stop."""
     monkeypatch.setitem(BUDGETS, "quick", LESS)
     report = audit(subject)
-    assert [s.failed for s in report.sections] == [None] * 4
+    assert [s.failed for s in report.sections] == [None] * len(SECTIONS)
     return {f.name: f for f in report.findings}
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from corollary import Network, Subject
 from corollary.audit import _data, _plan, audit
-from corollary.audit._budget import BUDGETS, Budget
+from corollary.audit._budget import BUDGETS, SECTIONS, Budget
 from corollary.audit._cost import cost
 from corollary.audit.report import html
 
@@ -73,7 +73,7 @@ def test_an_audit_with_next_to_nothing_says_what_it_looked_at(monkeypatch):
     one = subject()
     monkeypatch.setitem(BUDGETS, "quick", Budget("quick", 2048, 256, 120, work=1.0, memory=8 * one.size))
     report = audit(one)
-    assert [s.failed for s in report.sections] == [None] * 4
+    assert [s.failed for s in report.sections] == [None] * len(SECTIONS)
     found = {f.name: f for f in report.findings}
     said = {name: " ".join(p.measured for p in f.premises) for name, f in found.items()}
     assert "8 of 64" in said["signal by layer"]
@@ -92,10 +92,10 @@ def test_of_a_long_program_what_would_take_many_minutes_to_compile_is_left_out(m
     assert _plan.too_long(one, least) is None
     monkeypatch.setitem(BUDGETS, "quick", replace(least, steps=one.cost.steps - 1))
     report = audit(one)
-    assert [s.failed for s in report.sections] == [None] * 4
+    assert [s.failed for s in report.sections] == [None] * len(SECTIONS)
     left = {f.name for f in report.findings if f"a program of {one.cost.steps} steps" in f.sentence}
     first = {"signals of the layers", "largest stable step", "condition of the tangent kernel", "steps to fit"}
-    assert left == first | {"regime", "slope and curvature", "noise scale"}
+    assert left == first | {"regime", "slope and curvature", "noise scale", "bounds, norms and shuffled labels"}
     measured = {f.name for f in report.findings if f.value is not None}
     assert measured >= {"scale of the inputs", "confidence of the softmax", "distance travelled", "median margin"}
     assert all("--budget full" in f.sentence for f in report.findings if f.name in left)

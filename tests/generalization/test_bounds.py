@@ -1,5 +1,8 @@
 """The table of bounds: its rows, the measured gap and its exact interval, and what it refuses."""
 
+import importlib
+from functools import partial
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -8,11 +11,15 @@ import pytest
 from scipy.stats import binomtest
 
 from corollary import Network
-from corollary.generalization import bounds, norm_margin_bound, quantise, spectral_margin_bound
+from corollary.generalization import bounds as with_certificate
+from corollary.generalization import norm_margin_bound, pac_bayes, quantise, spectral_margin_bound
 from corollary.generalization.bounds import BOUNDS, LEVELS
 from corollary.network import BatchLoss
 
 KEY = jax.random.key(0)
+PAC_BAYES = "PAC-Bayes, of a stochastic network"
+# what a certificate adds has its own test
+bounds = partial(with_certificate, steps=0)
 RNG = np.random.default_rng(0)
 X, T = RNG.normal(size=(40, 3)), RNG.normal(size=(25, 3))
 Y, U = (X[:, 0] > 0).astype(int), (T[:, 0] > 0.3).astype(int)
@@ -31,7 +38,7 @@ def dense():
 def test_rows_are_the_bounds_by_themselves(dense):
     table = bounds(dense, "cross_entropy", (X, Y), delta=0.1, key=KEY)
     assert {row.name for row in table.rows} == set(BOUNDS)
-    values = [row.value for row in table.rows]
+    values = [row.value for row in table.rows if row.name != PAC_BAYES]
     assert values == sorted(values)
     found = {row.name: row for row in table.rows}
     np.testing.assert_allclose(
@@ -44,6 +51,8 @@ def test_rows_are_the_bounds_by_themselves(dense):
     nats = 64 * (3 * 8 + 8 + 8 * 2 + 2) * np.log(2) + np.log(10)
     np.testing.assert_allclose(found["networks of so many bits"].value, risk + np.sqrt(nats / 80), rtol=1e-12)
     for row in table.rows:
+        if row.name == PAC_BAYES:
+            continue
         row.bound.check()
         np.testing.assert_allclose(sum(row.terms.values()), row.value, rtol=1e-12)
         assert row.vacuous == (row.value >= 1)
@@ -86,10 +95,58 @@ def test_bounds_that_do_not_apply_say_why(network):
         "VC dimension",
         "Frobenius norms and margin",
         "spectral norms and margin",
+        PAC_BAYES,
     ]
     three = bounds(eqx.nn.MLP(3, 3, 4, 1, key=KEY), "cross_entropy", (X, Y), key=KEY)
     vc = next(row for row in three.rows if row.name == "VC dimension")
     assert vc.need == "The VC dimension is that of two classes, the network has 3."
+
+
+MANY = RNG.normal(size=(120, 3))
+LABELS = (MANY[:, 0] > 0).astype(int)
+START = eqx.nn.MLP(3, 2, 8, 1, key=jax.random.key(7))
+
+
+@pytest.mark.parametrize("initial", [START, None])
+def test_the_certificate_is_that_of_pac_bayes(dense, initial):
+    table = with_certificate(dense, "cross_entropy", (MANY, LABELS), initial=initial, steps=40, delta=0.1, key=KEY)
+    prior = 0.5 if initial is None else "initial"
+    options = {"prior": prior, "delta": 0.08, "delta_draws": 0.02, "steps": 40, "key": KEY}
+    alone = pac_bayes(dense, "cross_entropy", (MANY, LABELS), initial=initial, **options)
+    row = next(row for row in table.rows if row.name == PAC_BAYES)
+    np.testing.assert_allclose(row.value, alone.value, rtol=1e-12)
+    assert row.terms.keys() == alone.terms.keys()
+    assert table.certificate.check((MANY, LABELS)) is table.certificate
+    np.testing.assert_allclose(float(table.certificate.bound.delta), 0.1, rtol=1e-12)
+    assert not row.vacuous
+    # with the same errors and the same distance fewer examples say less
+    assert row.examples <= 120
+
+
+def test_a_certificate_that_is_none_says_why(dense):
+    def need(**options):
+        table = with_certificate(dense, "cross_entropy", (MANY, LABELS), key=KEY, **options)
+        assert table.certificate is None
+        return next(row for row in table.rows if row.name == PAC_BAYES).need
+
+    assert "ask for it with steps=2000" in need(steps=0)
+    assert need(initial=dense, steps=1).startswith("Initial must be the network before it was trained")
+    with pytest.raises(ValueError, match="structure of the network"):
+        need(initial=eqx.nn.Linear(3, 2, key=KEY), steps=1)
+
+
+def test_large_networks_are_certified_only_when_asked(dense, monkeypatch):
+    monkeypatch.setattr(importlib.import_module("corollary.generalization.bounds"), "CHEAP", 10)
+    table = with_certificate(dense, "cross_entropy", (X, Y), key=KEY)
+    assert table.certificate is None
+
+
+def test_as_many_examples_as_no_whole_number_of_32_bits_counts():
+    """In single precision the search for the examples that a bound needs goes beyond 2^31."""
+    with jax.enable_x64(False):
+        deep = eqx.nn.MLP(3, 2, 32, 5, key=KEY)
+        table = bounds(deep, "cross_entropy", (X.astype(np.float32), Y), key=KEY)
+    assert max(row.examples or 0 for row in table.rows) > 2**31
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from scipy import optimize, stats
 
 from corollary import Network
 from corollary.generalization import pac_bayes as guarded
+from corollary.generalization._fresh import fresh
 from corollary.generalization._posterior import Goal, slopes
 from corollary.generalization.pac_bayes import pac_bayes
 from corollary.generalization.pac_bayes_bounds import log_moment, maurer_seeger, mcallester
@@ -146,7 +147,7 @@ TWICE = tuple(jnp.concatenate([a[:20], a[:20]]) for a in DATA)
         ({"prior": 1.5}, "prior must be in"),
         ({"prior": "network"}, "prior must be"),
         ({"objective": "evidence"}, "objective must be"),
-        ({"initial": None}, "initial must be given"),
+        ({"initial": None}, "initial must be given, .* prior=0.5"),
         ({"initial": NETWORK}, "weights of network itself"),
         ({"initial": BATCHED}, "structure of the network"),
     ],
@@ -155,6 +156,21 @@ def test_what_gives_no_bound_is_said(change, says):
     given = {"network": NETWORK, "loss": "cross_entropy", "data": DATA, "initial": INITIAL, **OPTIONS} | change
     with pytest.raises((ValueError, TypeError), match=says):
         guarded(given.pop("network"), given.pop("loss"), given.pop("data"), **given)
+
+
+def test_new_weights_see_names_and_shapes_alone():
+    network = Network(
+        lambda p, x: x, {"weight": jnp.full((4, 3), 7.0), "scale": jnp.full(3, 7.0), "b": jnp.full(3, 7.0)}
+    )
+    one = fresh(network, KEY)
+    other = fresh(network.with_params(jax.tree.map(jnp.negative, network.params)), KEY)
+    for a, b in zip(*map(jax.tree.leaves, (one, other)), strict=True):
+        np.testing.assert_array_equal(a, b)
+    np.testing.assert_array_equal(one.params["scale"], 1)
+    np.testing.assert_array_equal(one.params["b"], 0)
+    wide = fresh(Network(lambda p, x: x, {"w": jnp.zeros((300, 200))}), KEY)
+    # 60,000 draws of variance 2/250: their mean square is off by a standard deviation of √(2/60,000), 0.6 %
+    np.testing.assert_allclose(np.mean(np.asarray(wide.params["w"]) ** 2), 2 / 250, rtol=0.03)
 
 
 def test_posterior_without_scale_is_infinitely_far(made):

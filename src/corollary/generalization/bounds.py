@@ -130,7 +130,7 @@ def _stored(looked: Looked):
     size = sum(leaf.size for leaf in leaves)
     stored = sum(leaf.size * float_nats([leaf]) for leaf in leaves)
     description = Description(jnp.asarray(float(size)), {"numbers as they are stored": jnp.asarray(stored)})
-    return lambda n: description.bound(n, looked.delta, risk=looked.risk)
+    return lambda n: description.bound(float(n), looked.delta, risk=looked.risk)
 
 
 def _dimension(looked: Looked):
@@ -144,7 +144,8 @@ def _dimension(looked: Looked):
 
 def _margins(make: Callable):
     def of(looked: Looked):
-        return make(measured(looked.network, looked.data, batch_size=looked.batch_size), looked.delta)
+        at = make(measured(looked.network, looked.data, batch_size=looked.batch_size), looked.delta)
+        return lambda n: at(float(n))
 
     return of
 
@@ -160,7 +161,7 @@ def _rounded(looked: Looked):
     risks = [error(compressed) for compressed in tried]
 
     def at(n):
-        every = [c.description.bound(n, looked.delta, risk=r) for c, r in zip(tried, risks, strict=True)]
+        every = [c.description.bound(float(n), looked.delta, risk=r) for c, r in zip(tried, risks, strict=True)]
         return min(every, key=lambda one: float(one.value))
 
     return at
@@ -182,7 +183,8 @@ def _certified(looked: Looked):
     return at
 
 
-#: The bounds by name: functions of what was looked at that return the bound as a function of the number of examples.
+#: The bounds by name: functions of what was looked at that return the bound as a function of the number of examples,
+#: which most take as a floating-point number: in single precision whole numbers end at 2^31.
 BOUNDS: dict[str, Callable[[Looked], Callable[[int], Bound]]] = {
     "networks of so many bits": _stored,
     "VC dimension": _dimension,
@@ -263,8 +265,7 @@ def _row(name, make, looked) -> Row:
     made = at(looked.n)
     largest = max((term for term in made.terms if term != "training error"), key=lambda t: float(made.terms[t]))
     try:
-        # in single precision whole numbers end at 2^31
-        examples = samples_to_reach(lambda n: at(float(n)), math.nextafter(1, 0))
+        examples = samples_to_reach(at, math.nextafter(1, 0))
     except ValueError:
         return Row(name, made, None, f"No number of examples brings it below 1; most of it is {largest}.")
     need = f"Most of it is {largest}; it is below 1 from {examples:,} examples on."

@@ -170,7 +170,7 @@ def vc(
         nats = h * (math.log(2 * n) + 1) if form == "printed" else _log_sauer(2 * n, h)
     return spent(
         risk,
-        lambda total: risk + 2 * jnp.sqrt(2 * total / n),
+        lambda total: risk + 2 * jnp.sqrt(2 * total / float(n)),  # whole numbers of 32 bits end at 2^31
         delta,
         {"capacity of the class": nats, "confidence": jnp.log(2 / delta)},
         PREMISES,

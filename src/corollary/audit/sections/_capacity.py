@@ -101,24 +101,16 @@ def layer_norms(subject, network, key, affordable: bool) -> Finding:
     others = float(np.exp(np.mean(np.log(np.delete(sizes, largest)))))
     ratio, most = float(sizes[largest] / others), float(sizes[largest] / others * upper[largest] / lower[largest])
     mark = "problem" if ratio > PROBLEM else "look" if ratio > LOOK else "fine"
-    text = (
-        f"{said}{names[largest]} is the largest for its shape with {short(lower[largest])}, {short(ratio)} times the "
-    )
+    text = f"{said}{names[largest]} is the largest for its shape with {short(lower[largest])}, {ratio:.3g} times the "
     text += "mean of the others. "
     text += (
         "It decides alone how far an output moves with its input: bring the layers to one scale, or let them decay."
         if mark != "fine"
         else "No layer dominates."
     )
+    rows = [{"layer": f"{i} {f.name}", "norm": float(f.lower)} for i, f in enumerate(found, 1)]
     chart = (
-        alt.Chart(
-            alt.Data(
-                values=[
-                    {"layer": f"{i + 1} {n}", "norm": float(v)}
-                    for i, (n, v) in enumerate(zip(names, lower, strict=True))
-                ]
-            )
-        )
+        alt.Chart(alt.Data(values=rows))
         .mark_bar(color=MEASURED)
         .encode(
             x=alt.X("norm:Q", title="largest singular value"),
@@ -128,17 +120,7 @@ def layer_norms(subject, network, key, affordable: bool) -> Finding:
     figure = (
         picture("norms of the layers", chart.properties(width=280, height=alt.Step(16))) if len(found) <= 30 else None
     )
-    unit_text = "norms relative to 1 + √(outputs / inputs), the first times the root mean square of the inputs"
-    return Finding(
-        name,
-        mark,
-        text,
-        ratio,
-        (ratio, most),
-        figure=figure,
-        premises=(Premise(unit_text, True, short(unit)),),
-        **facts,
-    )
+    return Finding(name, mark, text, ratio, (ratio, most), figure=figure, **facts)
 
 
 def truncated(subject, classes, budget, batch_size, key, affordable: bool) -> Finding:
@@ -182,13 +164,11 @@ def interpolation(subject) -> Finding:
     ratio = subject.size / needed
     text = f"{subject.size:,} parameters for {subject.count():,} examples times {outputs} outputs: "
     if ratio > 2:
-        text += f"{short(ratio)} times as many as there are equations, beyond the interpolation threshold. "
+        text += f"{ratio:.3g} times as many as there are equations, beyond the interpolation threshold. "
     elif ratio < 0.5:
-        text += f"{short(ratio)} of as many as there are equations, below the interpolation threshold. "
+        text += f"{ratio:.3g} times as many as there are equations, below the interpolation threshold. "
     else:
-        text += (
-            f"{short(ratio)} times as many as there are equations, near the interpolation threshold, where the error "
-        )
+        text += f"{ratio:.3g} times as many as there are equations, near the interpolation threshold, where the error "
         text += "of least squares peaks if labels are noisy. "
     if subject.classes is not None:
         error = subject.error("train")

@@ -117,13 +117,13 @@ def beside(subject, found: Table) -> Finding:
     table, n = found.table, found.n
     made = [row for row in table.rows if row.value is not None]
     useful = [row for row in made if not row.vacuous]
-    empty = ", ".join(f"{row.name} {short(row.value)}" for row in made if row.vacuous)
+    empty = ", ".join(f"{row.name} by a factor of {row.value:.3g}" for row in made if row.vacuous)
     best = made[0]
-    text = f"{len(useful)} of {len(made)} bounds are below 1: "
-    text += ", ".join(f"{row.name} {short(row.value)}" for row in useful) or "none says anything about this network"
-    text += f". Vacuous, by these factors: {empty}." if empty else "."
+    said = ", ".join(f"{row.name} {row.value:.3g}" for row in useful)
+    text = f"Below 1, and so of use: {said}." if useful else "No bound is below 1, which is no fault of the network."
+    text += f" Vacuous: {empty}." if empty else ""
     if table.measured.test is not None:
-        text += f" The error measured on the test data is {short(table.measured.test)}."
+        text += f" The error measured on the test data is {table.measured.test:.3g}."
     if not useful:
         text += f" The nearest one: {best.need[0].lower()}{best.need[1:]}"
     apart = Premise("each holds by itself", True, f"with probability {1 - table.delta:.2f}")
@@ -147,28 +147,28 @@ def _chart(made, table):
     """One row per bound on a logarithmic axis; a line at 1, and the interval of the test error."""
     rows = [
         {
-            "what": row.name,
+            "what": _first_word(row.name),
             "error": min(row.value, 1e30),
             "kind": "vacuous bound" if row.vacuous else "bound",
-            "note": f"{short(row.value)}, vacuous" if row.vacuous else short(row.value),
+            "note": f"{row.value:.3g}",
         }
         for row in made
     ]
     test, ends = table.measured.test, []
-    least = 0.1 * min(1.0, *(row["error"] for row in rows))
     if test is not None:
-        low, high = (max(table.measured.train + end, least) for end in table.measured.interval)
+        low, high = (table.measured.train + end for end in table.measured.interval)
+        least = high / 30  # no error at all has no place on a logarithmic axis
+        low = max(low, least)
         ends = [{"what": "measured on test data", "error": low, "high": high}]
-        rows.append(
-            {"what": "measured on test data", "error": max(test, least), "kind": "measured", "note": short(test)}
-        )
+        first = {"what": "measured on test data", "error": max(test, least), "kind": "measured", "note": f"{test:.3g}"}
+        rows.insert(0, first)
     values = [1.0, *(row["error"] for row in rows), *(end["error"] for end in ends)]
-    # room for the notes on the right
-    scale = log_scale([*values, max(values) * (max(values) / min(values)) ** 0.35])
+    scale = log_scale(values)
+    form = {"format": "~g"} if max(values) < 1e5 else {}
     across = alt.X(
-        "error:Q", title="error on new examples", scale=alt.Scale(**scale), axis=alt.Axis(**axis(scale, values))
+        "error:Q", title="error on new examples", scale=alt.Scale(**scale), axis=alt.Axis(**axis(scale, values) | form)
     )
-    up = alt.Y("what:N", title=None, sort=[row["what"] for row in rows], axis=alt.Axis(labelLimit=230))
+    up = alt.Y("what:N", title=None, sort=[row["what"] for row in rows], axis=alt.Axis(labelLimit=200))
     kinds = ["measured", "bound", "vacuous bound"]
     colour = alt.Color(
         "kind:N",
@@ -179,13 +179,18 @@ def _chart(made, table):
     layers = [
         alt.Chart(alt.Data(values=[{"error": 1.0}])).mark_rule(color=QUIET, strokeDash=[5, 4]).encode(x=across),
         base.mark_point(filled=True, size=70, opacity=1).encode(x=across, y=up, color=colour),
-        base.mark_text(align="left", dx=8, color=QUIET).encode(x=across, y=up, text="note:N"),
+        base.mark_text(dy=-10, color=QUIET).encode(x=across, y=up, text="note:N"),
     ]
     if ends:
         layers.insert(
             1, alt.Chart(alt.Data(values=ends)).mark_rule(color=MEASURED, size=2).encode(x=across, x2="high:Q", y=up)
         )
-    return alt.layer(*layers).properties(width=320, height=26 * len(rows))
+    return alt.layer(*layers).properties(width=270, height=26 * len(rows))
+
+
+def _first_word(name: str) -> str:
+    """The name of a bound without what it is about, for the picture."""
+    return name.partition(",")[0]
 
 
 def certificate(subject, made: Table, initial) -> Finding:
@@ -207,10 +212,10 @@ def certificate(subject, made: Table, initial) -> Finding:
         advice = OTHER_SPLIT if found.fraction else NEARER
     else:
         advice = HELP[largest]
-    spent = ", ".join(f"{term} {short(v)}" for term, v in terms.items() if v > 0)
+    spent = ", ".join(f"{term} {v:.3g}" for term, v in terms.items() if v > 0)
     text = (
         f"With confidence {1 - float(found.bound.delta):.2f} a network whose weights are drawn for each prediction, "
-        f"from a law trained around these, errs on at most {short(value)} of new examples: {spent}. "
+        f"from a law trained around these, errs on at most {value:.3g} of new examples: {spent}. "
         f"{advice[0].upper()}{advice[1:]}."
     )
     return Finding(

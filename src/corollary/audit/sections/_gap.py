@@ -111,8 +111,13 @@ def gap(found: Errors | None) -> Finding:
             **FACTS,
         )
     name, (low, high) = f"gap between training and test {found.what}", found.interval
-    said = f"The {found.what} is {short(found.train)} on the training data and {short(found.test)} on the test data"
-    said += f", on new examples of their kind between {short(low)} and {short(high)}"
+    if found.what == "error":
+        train, test, low_said, high_said = (f"{100 * e:.3g} %" for e in (found.train, found.test, low, high))
+        said = f"It errs on {train} of the training data and {test} of the test data: on {low_said} to {high_said} of "
+        said += "new examples of that kind"
+    else:
+        said = f"The loss is {short(found.train)} on the training data and {short(found.test)} on the test data: "
+        said += f"{short(low)} to {short(high)} on new examples of that kind"
     mark, end = _verdict(found)
     unseen = Premise("the test data played no part in training, nor in any choice", None)
     alike = Premise("training and test data follow one law, examples independently", None)
@@ -128,11 +133,11 @@ def _verdict(found: Errors) -> tuple[str, str]:
         text = f"On the training data it hardly beats a blind guess ({short(found.blind)}): there is little to lose."
         return "fine", text
     lost, least = (found.test - found.train) / gained, (found.interval[0] - found.train) / gained
-    share = f"{short(100 * lost)} % of what training gained over a blind guess ({short(found.blind)})"
-    if least > PROBLEM or (lost >= 1 and least > LOOK):
-        return "problem", f"{share} is lost on new examples: it has learned its training data by heart."
-    if least > LOOK:
-        return "look", f"{share} is lost on new examples: most of what it learned does not carry over."
     if lost <= 0:
-        return "fine", "Nothing of what it learned is lost on new examples."
-    return "fine", f"{share} is lost on new examples."
+        return "fine", "Nothing of what it learned is lost on them."
+    share = f"Of what training gained over a blind guess, {100 * lost:.3g} % is lost on them"
+    if least > PROBLEM or (lost >= 1 and least > LOOK):
+        return "problem", f"{share}: it has learned its training data by heart."
+    if least > LOOK:
+        return "look", f"{share}: most of what it learned does not carry over."
+    return "fine", f"{share}."

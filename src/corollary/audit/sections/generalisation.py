@@ -35,8 +35,8 @@ def findings(subject, budget, key):
     refused = _certificates.same_as_trained(subject)
     if refused:
         yield _certificates.no_prior()
-    yield _capacity.interpolation(subject)
     if (long := _plan.too_long(subject, budget)) is not None:
+        yield _capacity.interpolation(subject)
         yield Finding("bounds, norms and shuffled labels", "not applicable", long)
         return
     network = _of_trained_parts(subject)
@@ -48,6 +48,7 @@ def findings(subject, budget, key):
         yield Finding("bounds", "not applicable", f"A bound needs at least {LEAST} training examples.")
     else:
         yield from _of_classes(subject, classes, refused, budget, bound_key, cut_key, affordable)
+    yield _capacity.interpolation(subject)
     yield _capacity.layer_norms(subject, network, norm_key, affordable)
     start = None if refused else subject.initial_params
     if start is None and subject.init is not None:
