@@ -169,9 +169,6 @@ def test_ten_times_the_width_and_the_same_function(healthy):
     assert {name: f.mark for name, f in findings.items()} == {name: f.mark for name, f in healthy[0].items()}
     for name in (GAP, COPIES, COLUMN):
         assert findings[name].sentence == healthy[0][name].sentence
-    # copies of units have no rank of their own
-    needed = "parameters needed at its own margin"
-    assert findings[needed].value < 0.2 * wide.size
 
 
 @pytest.mark.parametrize("seed", SEEDS)
