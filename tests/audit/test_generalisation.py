@@ -13,18 +13,13 @@ from scipy.spatial.distance import cdist
 from scipy.stats import beta
 
 from corollary.audit._budget import BUDGETS, Budget
-from corollary.audit.sections import _capacity, _certificates, _columns, _copies, _gap, _shuffled, generalisation
+from corollary.audit.sections import _capacity, _columns, _copies, _gap, _shuffled, generalisation
 
 D, WIDTH, K, N, TESTS = 10, 64, 3, 120, 100
 SEEDS = (0, 1, 2)
 GAP, COPIES = "gap between training and test error", "test examples found in the training data"
 SHUFFLED, NORMS = "labels against shuffled ones", "largest norm of a layer against the others"
 COLUMN, CERTIFICATE = "what the best column alone leaves open", "PAC-Bayes certificate"
-
-
-@pytest.fixture(autouse=True)
-def short_certificates(monkeypatch):
-    monkeypatch.setattr(_certificates, "STEPS", {"quick": 60})
 
 
 def apply(params, x):
@@ -77,12 +72,7 @@ def found(subject, budget=BUDGETS["quick"]):
 
 @pytest.fixture(scope="module")
 def healthy():
-    before = _certificates.STEPS
-    _certificates.STEPS = {"quick": 60}
-    try:
-        return {seed: found(subject(seed)) for seed in SEEDS}
-    finally:
-        _certificates.STEPS = before
+    return {seed: found(subject(seed)) for seed in SEEDS}
 
 
 @pytest.mark.parametrize("seed", SEEDS)

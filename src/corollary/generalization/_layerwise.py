@@ -59,14 +59,16 @@ def output(plan: Layerwise, key, leaves: list, scales: list, x):
     env = dict(program.constants)
     env |= dict(zip(program.leaves + program.inputs, [*leaves, *jax.tree.leaves(x)], strict=True))
     spread = {slot: s for slot, s in zip(program.leaves, scales, strict=True) if slot in plan.behind}
-    for number, step in enumerate(program.steps):
+    products = 0  # of all steps only these count: libraries write the same network with more or fewer others
+    for step in program.steps:
         values = [env[slot] for slot in step.ins]
         out = run_equation(step.eqn, values)
         noisy = [i for i, slot in enumerate(step.ins) if slot in spread]
         if noisy and step.name == "dot_general":
             squares = [spread.get(slot, v) ** 2 for slot, v in zip(step.ins, values, strict=True)]
             variance = run_equation(step.eqn, squares)[0]
-            noise = jax.random.normal(jax.random.fold_in(key, number), variance.shape, variance.dtype)
+            noise = jax.random.normal(jax.random.fold_in(key, products), variance.shape, variance.dtype)
+            products += 1
             out = [out[0] + _root(variance) * noise]
         elif noisy:
             moved = [spread.get(slot, v) for slot, v in zip(step.ins, values, strict=True)]

@@ -4,14 +4,18 @@ The findings are made in `_gap` (errors), `_copies` and `_columns` (leaks), `_ce
 (margins, norms, numbers of parameters) and `_shuffled` (random labels).
 """
 
+from typing import Any
+
 import equinox as eqx
 import jax
+import numpy as np
 
 from corollary import Network
 from corollary.audit import _plan
 from corollary.audit.finding import Finding
 from corollary.audit.sections import _capacity, _certificates, _columns, _copies, _gap, _shuffled
 from corollary.network.batches import count
+from corollary.network.parts import split
 
 TITLE = "Will it generalise?"
 # a network that made good half of a blind guess's errors has learned its training labels
@@ -39,15 +43,17 @@ def findings(subject, budget, key):
         yield _capacity.interpolation(subject)
         yield Finding("bounds, norms and shuffled labels", "not applicable", long)
         return
-    network = _of_trained_parts(subject)
-    classes = _gap.classes_of(subject, network)
+    network = _named_network(subject)
+    classes = _gap.classes_of(subject, _in_order(network, subject.params))
     affordable = _certificates.spectra_work(subject) <= _certificates.SHARE * budget.work
     if classes is None:
         yield Finding("bounds", "not applicable", OTHER)
     elif count(classes.data) < LEAST:
         yield Finding("bounds", "not applicable", f"A bound needs at least {LEAST} training examples.")
     else:
-        yield from _of_classes(subject, classes, refused, budget, bound_key, cut_key, affordable)
+        given = None if refused else subject.initial_params
+        initial = None if given is None else _in_order(network, given)
+        yield from _of_classes(subject, classes, initial, budget, bound_key, cut_key, affordable)
     yield _capacity.interpolation(subject)
     yield _capacity.layer_norms(subject, network, norm_key, affordable)
     start = None if refused else subject.initial_params
@@ -56,12 +62,9 @@ def findings(subject, budget, key):
     yield _shuffled.finding(subject, budget, start, _gap.learned(subject, LEARNED), shuffle_key)
 
 
-def _of_classes(subject, classes, refused, budget, bound_key, cut_key, affordable):
+def _of_classes(subject, classes, initial, budget, bound_key, cut_key, affordable):
     """What is defined by classes: bounds on their error, margins, and what margins allow."""
     batch_size = _plan.batch_of(subject, budget, 1024)
-    initial = None
-    if subject.initial_params is not None and not refused:
-        initial = _of_trained_parts(subject, subject.initial_params)
     made = _certificates.table_of(subject, classes, initial, budget, bound_key) if affordable else None
     if made is None:
         yield Finding("bounds", "not applicable", _certificates.TOO_MUCH)
@@ -72,10 +75,36 @@ def _of_classes(subject, classes, refused, budget, bound_key, cut_key, affordabl
     yield _capacity.truncated(subject, classes, budget, batch_size, cut_key, affordable)
 
 
-def _of_trained_parts(subject, params=None):
+def _named_network(subject):
     """The network, with what was not trained as buffers: of frozen layers no bound has to pay."""
-    params = subject.params if params is None else params
     if subject.trainable is None:
-        return subject.at(params)
+        return subject.network
     buffers, rest = eqx.partition(subject.apply.fixed, eqx.is_array)
-    return Network(lambda params, buffers, x: eqx.combine(params, buffers, rest)(x), params, buffers)
+    return Network(lambda params, buffers, x: eqx.combine(params, buffers, rest)(x), subject.params, buffers)
+
+
+class InOrder(eqx.Module):
+    """A network with its parameters in an order that no library decides, so that random draws are the same in all."""
+
+    params: dict
+    rest: Any
+    form: Any = eqx.field(static=True)
+    places: tuple[int, ...] = eqx.field(static=True)
+
+    def __call__(self, x):
+        leaves = [self.params[name] for name in sorted(self.params)]
+        params = jax.tree.unflatten(self.form, [leaves[place] for place in self.places])
+        return eqx.combine(params, self.rest)(x)
+
+
+def _in_order(network, params):
+    """`network` with these parameters, its arrays sorted by their sizes and by the sums of the trained ones."""
+    own = split(network).params
+    leaves, form = jax.tree_util.tree_flatten_with_path(own)
+    weights = [(a.size, float(np.sum(np.asarray(a, float)))) for _, a in leaves]
+    order = sorted(range(len(leaves)), key=weights.__getitem__)
+    places = tuple(np.argsort(order).tolist())
+    new = jax.tree.leaves(params)
+    names = [jax.tree_util.keystr(path, simple=True, separator=".") for path, _ in leaves]
+    named = {f"{rank:05d} {names[i]}": new[i] for rank, i in enumerate(order)}
+    return InOrder(named, split(network).fixed, form, places)
