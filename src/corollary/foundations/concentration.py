@@ -172,15 +172,16 @@ def bernstein_deviation(
     linear = -jnp.log(delta) * bound / 3
     return linear + jnp.sqrt(linear**2 - 2 * jnp.log(delta) * variance)
 
+
 @implements("B12.15")
 def bernstein_moments(
     t: Float[ArrayLike, "..."], variance: Float[ArrayLike, "..."], growth: Float[ArrayLike, "..."]
 ) -> Float[Array, "..."]:
-    r"""$P\{\sum X_i\ge t\}\le\exp\big(-\frac V{c^2}h(\frac{ct}V)\big)$, $h(u)=1+u-\sqrt{1+2u}$, for unbounded variables.
+    r"""$P\{\sum X_i\ge t\}\le\exp\big(-\frac V{c^2}h(\frac{ct}V)\big)$, $h(u)=1+u-\sqrt{1+2u}$.
 
-    The $X_i$ are independent of mean 0 with $E|X_i|^q\le\frac{q!}2\sigma_i^2c^{q-2}$ for all whole $q\ge2$; `variance` is
-    $V=\sum\sigma_i^2$, `growth` is $c$. Variables with $|X_i|\le M$ have $c=M/3$; those of the Laplace law with scale
-    $b$ have $\sigma^2=2b^2$ and $c=b$ with equality for every $q$.
+    The $X_i$ are independent of mean 0 with $E|X_i|^q\le\frac{q!}2\sigma_i^2c^{q-2}$ for all whole $q\ge2$; `variance`
+    is $V=\sum\sigma_i^2$, `growth` is $c$. Variables with $|X_i|\le M$ have $c=M/3$; those of the Laplace law with
+    scale $b$ have $\sigma^2=2b^2$ and $c=b$ with equality for every $q$.
     """
     t, variance, growth = positive("t", real("t", t)), positive("variance", _variance(variance)), _growth(growth)
     together(t=t, variance=variance, growth=growth)

@@ -16,8 +16,8 @@ from .robust_networks import coherence as coherence
 from .robust_networks import ray_flip as ray_flip
 from .robust_networks import robust_network as robust_network
 from .robust_networks import sphere_points as sphere_points
-from .smoothing import CertifiedAccuracy as CertifiedAccuracy
 from .smoothing import Certificates as Certificates
+from .smoothing import CertifiedAccuracy as CertifiedAccuracy
 from .smoothing import NoisyInput as NoisyInput
 from .smoothing import Prediction as Prediction
 from .smoothing import Smoothed as Smoothed

@@ -1,7 +1,7 @@
 r"""Two-layer networks as they are drawn: the laws of output and gradient, and the one step that turns the sign.
 
-$f(x)=\frac1{\sqrt k}\sum_{j\le k}a_j\sigma(w_j\cdot x)$ with $w_j\sim N(0,\frac1dI)$, $a_j=\pm1$, at a fixed $x$ of length
-$\sqrt d$: then $w_j\cdot x\sim N(0,1)$. Below $X$ is standard normal.
+$f(x)=\frac1{\sqrt k}\sum_{j\le k}a_j\sigma(w_j\cdot x)$ with $w_j\sim N(0,\frac1dI)$, $a_j=\pm1$, at a fixed $x$ of
+length $\sqrt d$: then $w_j\cdot x\sim N(0,1)$. Below $X$ is standard normal.
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ class OutputLaw(NamedTuple):
 
 @implements("B12.14")
 def output_law(activation: Callable, units: int) -> OutputLaw:
-    r"""Variance $E\sigma(X)^2$ and excess kurtosis $\frac1k\big(\frac{E\sigma(X)^4}{(E\sigma(X)^2)^2}-3\big)$ of $f(x)$.
+    r"""$E\sigma(X)^2$ and $\frac1k\big(E\sigma(X)^4/(E\sigma(X)^2)^2-3\big)$: variance and excess kurtosis of $f(x)$.
 
     Both hold for every number $k$ of `units` and every dimension; as $k$ grows $f(x)$ becomes normal.
 
@@ -122,8 +122,8 @@ def gradient_mean_square(activation: Callable, features: int) -> Float[Array, ""
 def gradient_floor(slopes: Float[ArrayLike, "... k"], features: int, delta: Scalar) -> Float[Array, "..."]:
     r"""$\big(1-5\sqrt{\ln(2/\delta)/d}\big)\sqrt{\frac1k\sum_j\sigma'(w_j\cdot x)^2}$ for $\delta<2/e$.
 
-    At a fixed $x$ the gradient is shorter with probability at most `delta`. `slopes` are the $\sigma'(w_j\cdot x)$ along
-    the last axis. Below zero, and empty, unless $d>25\ln(2/\delta)$.
+    At a fixed $x$ the gradient is shorter with probability at most `delta`. `slopes` are the $\sigma'(w_j\cdot x)$
+    along the last axis. Below zero, and empty, unless $d>25\ln(2/\delta)$.
     """
     slopes, d = real("slopes", slopes, "... k"), whole("features", features)
     delta = within("delta", real("delta", delta, ""), 0.0, 2 / np.e, open="both")
@@ -131,7 +131,7 @@ def gradient_floor(slopes: Float[ArrayLike, "... k"], features: int, delta: Scal
 
 
 class SlopeMoments(NamedTuple):
-    r"""Constants with $E|\sigma'(X)|^{2q}\le\frac{q!}2\,v\,c^{q-2}$ for all whole $q\ge2$: `variance` $v$, `growth` $c$."""
+    r"""$E|\sigma'(X)|^{2q}\le\frac{q!}2vc^{q-2}$ for all whole $q\ge2$: `variance` is $v$, `growth` is $c$."""
 
     variance: jax.Array
     growth: jax.Array
@@ -141,7 +141,7 @@ class SlopeMoments(NamedTuple):
 
 @implements("B12.18")
 def slope_moments(activation: Callable, slope: Scalar) -> SlopeMoments:
-    r"""$v=E\sigma'(X)^4$ and $c=B^2$ for an activation with $|\sigma'|\le B$ = `slope`: Assumption 5 with these constants.
+    r"""$v=E\sigma'(X)^4$ and $c=B^2$, the constants of Assumption 5 for an activation with $|\sigma'|\le B$ = `slope`.
 
     Because $E|\sigma'|^{2q}\le B^{2(q-2)}E|\sigma'|^4$ and $\frac{q!}2\ge1$, with equality at $q=2$.
     """
@@ -154,8 +154,8 @@ def slope_moments(activation: Callable, slope: Scalar) -> SlopeMoments:
 def slope_mean_deviation(delta: Scalar, units: int, moments: SlopeMoments) -> Float[Array, ""]:
     r"""$\sqrt{8vL/k}+2cL/k$, $L=\ln\frac1\delta$: $\frac1k\sum_j\sigma'(w_j\cdot x)^2$ exceeds its mean by more seldom.
 
-    Centred, the moments of $\sigma'(X)^2$ are at most $2^q$ times the plain ones, which is Bernstein's condition with $4v$
-    and $2c$. With probability $1-\delta$ on either side.
+    Centred, the moments of $\sigma'(X)^2$ are at most $2^q$ times the plain ones, which is Bernstein's condition with
+    $4v$ and $2c$. With probability $1-\delta$ on either side.
     """
     k = whole("units", units)
     return bernstein_moments_deviation(delta, 4 * k * moments.variance, 2 * moments.growth) / k

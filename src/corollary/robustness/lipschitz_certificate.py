@@ -19,9 +19,9 @@ from corollary.network.batches import pair
 class LipschitzCertificate(NamedTuple):
     r"""No input nearer than `radius` to an example is given another class than the label, in the Euclidean norm.
 
-    `margins` are those of the examples; the radius is 0 where they are not positive. `constant` bounds how fast a margin
-    changes: $\sqrt2L$ for several outputs, $L$ for one, with the upper end of `lipschitz` for $L$. It is infinite, and
-    nothing is certified, where an operation of the network has no rule (`lipschitz.unknown`).
+    `margins` are those of the examples; the radius is 0 where they are not positive. `constant` bounds how fast a
+    margin changes: $\sqrt2L$ for several outputs, $L$ for one, with the upper end of `lipschitz` for $L$. It is
+    infinite, and nothing is certified, where an operation of the network has no rule (`lipschitz.unknown`).
     """
 
     radius: Float[Array, "n"]

@@ -166,10 +166,11 @@ def ray_flip(
 def _on_sphere(x):
     """`x`, whose rows have the length of the root of their number of entries; one sentence otherwise."""
     if concrete(x):
-        off = np.abs(np.linalg.norm(np.asarray(x, float), axis=1) / x.shape[1] ** 0.5 - 1)
-        if off.max() > ON_SPHERE:
+        lengths, radius = np.linalg.norm(np.asarray(x, float), axis=1), x.shape[1] ** 0.5
+        worst = int(np.abs(lengths - radius).argmax())
+        if abs(lengths[worst] - radius) > ON_SPHERE * radius:
             raise ValueError(
-                f"x must lie on the sphere of radius √d = {x.shape[1] ** 0.5:.6g}, example {int(off.argmax())} has "
-                f"length {float(np.linalg.norm(np.asarray(x[int(off.argmax())], float))):.6g}: divide each by its length."
+                f"x must lie on the sphere of radius √d = {radius:.6g}, and example {worst} has the length "
+                f"{lengths[worst]:.6g}: scale every example to that length."
             )
     return x

@@ -61,7 +61,7 @@ class Certificates(NamedTuple):
 
 @implements("T18.12")
 class Smoothed(eqx.Module):
-    r"""The classifier $\arg\max_yP\{g(x+\delta)=y\}$, $\delta\sim N(0,\beta^2I)$: $\beta$ is `scale`, in the inputs' units.
+    r"""$\arg\max_yP\{g(x+\delta)=y\}$, $\delta\sim N(0,\beta^2I)$: $\beta$ is `scale`, in the units of $x$.
 
     $g$ is the class of the `network`: the place of the largest output, or for a single output 1 where it is positive
     and 0 elsewhere. All methods take examples along the first axis of `x`; `batch_size` bounds how many pairs of
@@ -111,10 +111,10 @@ class Smoothed(eqx.Module):
         key: PRNGKeyArray,
         batch_size: int = 8192,
     ) -> Certificates:
-        r"""A class and a radius for every example: $\beta\,\Phi^{-1}(\underline p)$ from Clopper and Pearson's lower end.
+        r"""A class and a radius for every example: $\beta\,\Phi^{-1}$ of Clopper and Pearson's lower end.
 
         `selection` votes choose the class, `samples` other ones estimate its probability; the others together have at
-        most $1-\underline p$. See `reachable_radius` for the most that so many votes can certify.
+        most the rest. See `reachable_radius` for the most that so many votes can certify.
 
         >>> Smoothed(network, 0.5).certify(x, samples=1000, key=key).radius.shape
         (4,)
@@ -179,9 +179,7 @@ def certified_accuracy(
     radii = real("radii", radii, "r")
     if concrete(radii) and (np.asarray(radii) < 0).any():
         raise ValueError("radii must be zero or more.")
-    made = smoothed.certify(
-        x, selection=selection, samples=samples, alpha=alpha, key=key, batch_size=batch_size
-    )
+    made = smoothed.certify(x, selection=selection, samples=samples, alpha=alpha, key=key, batch_size=batch_size)
     right = (made.label == _classes(y, made.votes.shape[1])) & ~made.abstained
     return CertifiedAccuracy(radii, jnp.mean(right & (made.radius >= radii[:, None]), 1), made)
 

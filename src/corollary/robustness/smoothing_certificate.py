@@ -38,7 +38,7 @@ def smoothing_bound(
 def certified_radius(
     p: Float[ArrayLike, "..."], other: Float[ArrayLike, "..."], scale: Float[ArrayLike, "..."]
 ) -> Float[Array, "..."]:
-    r"""$\frac\beta2(\Phi^{-1}(p)-\Phi^{-1}(p_0))$: nearer than that, the class of probability `p` remains the likeliest.
+    r"""$\frac\beta2(\Phi^{-1}(p)-\Phi^{-1}(p_0))$: nearer than that a class of probability `p` stays the likeliest.
 
     `other` is $p_0$, which no other class exceeds. Exactly at this distance there may be a tie. Zero where
     $p\le p_0$. With $p_0=1-p$ it is $\beta\Phi^{-1}(p)$.

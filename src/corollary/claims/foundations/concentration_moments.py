@@ -29,11 +29,11 @@ def bernstein_with_moments(key, *, b: Positive = 1.0):
     r"""A sum of independent variables whose moments grow no faster than factorials is seldom large.
 
     Let $X_1,\dots,X_k$ be independent with mean 0 and $E|X_j|^q\le\frac{q!}2\sigma^2c^{q-2}$ for all whole $q\ge2$.
-    Then $E e^{\lambda X_j}\le\exp\frac{\sigma^2\lambda^2}{2(1-\lambda c)}$ for $0\le\lambda<\frac1c$, and with probability
-    at least $1-\gamma$, $\sum X_j\le\sqrt{2\sigma^2k\ln(1/\gamma)}+c\ln(1/\gamma)$: the best that Chernoff's method
-    makes of the first bound. The Laplace law of scale $b$ meets the condition with equality for every $q$
-    ($\sigma^2=2b^2$, $c=b$), exponential variables less their mean with $\sigma^2=c=1$. A Student variable with three
-    degrees of freedom has no fourth moment, and its tail exceeds the bound whatever $c$ is.
+    Then $E e^{\lambda X_j}\le\exp\frac{\sigma^2\lambda^2}{2(1-\lambda c)}$ for $0\le\lambda<\frac1c$, and with
+    probability at least $1-\gamma$, $\sum X_j\le\sqrt{2\sigma^2k\ln(1/\gamma)}+c\ln(1/\gamma)$: the best that
+    Chernoff's method makes of the first bound. The Laplace law of scale $b$ meets the condition with equality for every
+    $q$ ($\sigma^2=2b^2$, $c=b$), exponential variables less their mean with $\sigma^2=c=1$. A Student variable with
+    three degrees of freedom has no fourth moment, and its tail exceeds the bound whatever $c$ is.
     """
     # moments by quadrature; the integrands are smooth and fall exponentially: 400 nodes leave rounding only
     z, weights = half_line(400)
@@ -75,9 +75,9 @@ def _outside(k, t):
 def chi_square_concentration(key, *, draws: Count = 20_000, degrees: Size = 6):
     r"""The sum of k squared standard normal variables is within a multiple of the root of k of its mean.
 
-    $\sum_{j\le k}X_j^2$ has the chi-square law with $k$ degrees of freedom, mean $k$ and variance $2k$. With probability
-    at least $1-\gamma$ it is within $2\sqrt{kL}+2L$ of $k$, $L=\ln(2/\gamma)$, which is at most $4\sqrt{kL}$ where
-    $k\ge L$. The variables must be independent: $k$ times one square strays further.
+    $\sum_{j\le k}X_j^2$ has the chi-square law with $k$ degrees of freedom, mean $k$ and variance $2k$. With
+    probability at least $1-\gamma$ it is within $2\sqrt{kL}+2L$ of $k$, $L=\ln(2/\gamma)$, which is at most
+    $4\sqrt{kL}$ where $k\ge L$. The variables must be independent: $k$ times one square strays further.
     """
     squares = jax.jit(lambda key: jnp.sum(jax.random.normal(key, (draws, degrees)) ** 2, 1))(key)
     law, wrong = scipy.stats.chi2(degrees), scipy.stats.chi2(degrees + 1)
@@ -94,7 +94,8 @@ def chi_square_concentration(key, *, draws: Count = 20_000, degrees: Size = 6):
     anywhere = _outside(k, np.asarray(chi_square_deviation(DELTA, 1.0 * k)))
     yield at_most("probability outside 2√(kL) + 2L", anywhere, bound)
     many = k >= np.log(2 / DELTA)
-    root = [_outside(k[m, 0], np.asarray(chi_square_deviation(d, 1.0 * k[m, 0], "root"))) for d, m in zip(DELTA, many.T)]
+    rows = [(d, k[some, 0]) for d, some in zip(DELTA, many.T, strict=True)]
+    root = [_outside(degree, np.asarray(chi_square_deviation(d, 1.0 * degree, "root"))) for d, degree in rows]
     yield at_most("probability outside 4√(kL), k at least L", np.concatenate(root), bound.T[many.T])
     t = np.asarray(chi_square_deviation(DELTA, 50.0))
     one = scipy.stats.chi2.sf(1 + t / 50, 1) + scipy.stats.chi2.cdf(1 - t / 50, 1)

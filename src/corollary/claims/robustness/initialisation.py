@@ -46,8 +46,8 @@ def _outputs(key, draws, units, dim, activation, length=1.0):
 def output_at_initialisation(key, *, draws: Draws = 20_000, wide: Annotated[int, Range(100, 2000)] = 200):
     r"""At initialisation the output has one variance at every width and dimension, and becomes normal with the width.
 
-    $f(x)=\frac1{\sqrt k}\sum_ja_j\sigma(w_j\cdot x)$ with $w_j\sim N(0,\frac1dI)$, $a_j=\pm1$ and $\|x\|=\sqrt d$ has mean 0
-    and variance $E\sigma(X)^2$ for every $k$ and $d$ ($\frac12$ for ReLU), its excess kurtosis is
+    $f(x)=\frac1{\sqrt k}\sum_ja_j\sigma(w_j\cdot x)$ with $w_j\sim N(0,\frac1dI)$, $a_j=\pm1$ and $\|x\|=\sqrt d$ has
+    mean 0 and variance $E\sigma(X)^2$ for every $k$ and $d$ ($\frac12$ for ReLU), its excess kurtosis is
     $\frac1k\big(\frac{E\sigma^4}{(E\sigma^2)^2}-3\big)$, and its distance from the normal law is at most
     $0.4748\,E|\sigma|^3/((E\sigma^2)^{3/2}\sqrt k)$. At another length of $x$ the variance is another.
     """
@@ -102,7 +102,7 @@ def _gradients(key, draws, units, dim, activation):
 
 
 def _lengths(key, draws, units, dim, activation):
-    """Squared lengths of the gradient and of its part at a right angle, both times kd over the sum of squared slopes."""
+    """Squared lengths of the gradient and of its part across x, both times kd over the sum of squared slopes."""
     slope, across, slopes = _gradients(key, draws, units, dim, activation)
     factor = units * dim / jnp.sum(slopes**2, 1)
     return jnp.sum(slope**2, 1) * factor, jnp.sum(across**2, 1) * factor
@@ -130,9 +130,7 @@ def gradient_at_initialisation(
         _, across = _lengths(keys[0], draws, units, dim, jnp.tanh)
         whole, _ = _lengths(keys[1], draws, units, 2, jnp.tanh)
         pairs = [(jax.nn.relu, 10), (jnp.tanh, 2), (jnp.tanh, 10)]
-        squares = [
-            jnp.sum(_gradients(k, draws, 5, d, f)[0] ** 2, 1) for (f, d), k in zip(pairs, keys[3:], strict=True)
-        ]
+        squares = [jnp.sum(_gradients(k, draws, 5, d, f)[0] ** 2, 1) for (f, d), k in zip(pairs, keys[3:], strict=True)]
         high, _, slopes = _gradients(keys[2], 1000, 10, 200, jnp.tanh)
         below = jnp.linalg.norm(high, axis=1) < gradient_floor(slopes, 200, delta)
         return across, whole, jnp.stack(squares, 1), below
@@ -175,9 +173,9 @@ def mean_squared_slope(key, *, draws: Count = 4000, delta: Probability = 0.1):
     r"""The mean squared slope of the units is near its expectation, by Bernstein's inequality.
 
     If $|\sigma'|\le B$, then $E|\sigma'(X)|^{2q}\le\frac{q!}2vc^{q-2}$ for all whole $q\ge2$ with $v=E\sigma'(X)^4$ and
-    $c=B^2$, with equality at $q=2$ (Assumption 5). Then $\frac1k\sum_j\sigma'(w_j\cdot x)^2$ exceeds $E\sigma'(X)^2$ by more
-    than $\sqrt{8v\ln(1/\gamma)/k}+2c\ln(1/\gamma)/k$ with probability at most $\gamma$, and falls short of it by more as
-    seldom; its standard deviation falls as $k^{-1/2}$. For $\sigma=\exp$ no such constants exist:
+    $c=B^2$, with equality at $q=2$ (Assumption 5). Then $\frac1k\sum_j\sigma'(w_j\cdot x)^2$ exceeds $E\sigma'(X)^2$ by
+    more than $\sqrt{8v\ln(1/\gamma)/k}+2c\ln(1/\gamma)/k$ with probability at most $\gamma$, and falls short of it by
+    more as seldom; its standard deviation falls as $k^{-1/2}$. For $\sigma=\exp$ no such constants exist:
     $E|\sigma'|^{2q}=e^{2q^2}$ outgrows every $q!\,c^q$.
     """
     q = np.arange(2, 11)

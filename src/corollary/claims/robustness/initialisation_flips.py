@@ -81,8 +81,8 @@ def one_step_turns_the_sign(key, *, trials: Trials = 300, units: Annotated[int, 
 def ascending_step_turns_the_sign(key, *, trials: Trials = 500, dim: Annotated[int, Range(50, 1000)] = 100):
     r"""There is a step up the gradient after which a random network has the other sign, with high probability.
 
-    As printed in Theorem 78: there is $\eta>0$ with $\operatorname{sign}f(x)\ne\operatorname{sign}f(x+\eta\nabla f(x))$ with
-    probability $1-\gamma$. For $f(x)>0$, which is half of the cases, none of 40 steps does it; with
+    As printed in Theorem 78: there is $\eta>0$ with $\operatorname{sign}f(x)\ne\operatorname{sign}f(x+\eta\nabla f(x))$
+    with probability $1-\gamma$. For $f(x)>0$, which is half of the cases, none of 40 steps does it; with
     $-\operatorname{sign}f(x)$ in front of the step, as in (12.9), it is right.
     """
 
@@ -109,10 +109,11 @@ def ascending_step_turns_the_sign(key, *, trials: Trials = 500, dim: Annotated[i
 def linear_sign_turns_exactly(key, *, models: Size = 200, dim: Size = 50):
     r"""For a linear function the step turns the sign exactly, and nothing shorter than half of it does.
 
-    $f(x)=w\cdot x$ and $x_+=x-\eta f(x)\nabla f(x)$: $f(x_+)=f(x)(1-\eta\|w\|^2)$, which has the other sign if and only if
-    $\eta>1/\|w\|^2$; with $\eta=2/\|w\|^2$, a step of the length $2|f|/\|w\|$, it is $-f(x)$. No perturbation shorter than
-    $|f|/\|w\|$ changes the sign. For $w\sim N(0,I)$ and $\|x\|=\sqrt d$ that is $|f|/(\|w\|\|x\|)\sim d^{-1/2}$ of the length
-    of $x$. With a curved function, $w\cdot x+(w\cdot x)^3$, the step does not end at $-f$.
+    $f(x)=w\cdot x$ and $x_+=x-\eta f(x)\nabla f(x)$: $f(x_+)=f(x)(1-\eta\|w\|^2)$, which has the other sign if and only
+    if $\eta>1/\|w\|^2$; with $\eta=2/\|w\|^2$, a step of the length $2|f|/\|w\|$, it is $-f(x)$. No perturbation
+    shorter than $|f|/\|w\|$ changes the sign. For $w\sim N(0,I)$ and $\|x\|=\sqrt d$ that is
+    $|f|/(\|w\|\|x\|)\sim d^{-1/2}$ of the length of $x$. With a curved function, $w\cdot x+(w\cdot x)^3$, the step does
+    not end at $-f$.
     """
     dims = (20, 80, 320, 1280)
 
@@ -139,7 +140,17 @@ def linear_sign_turns_exactly(key, *, models: Size = 200, dim: Size = 50):
 
         sizes = jnp.stack([relative(d) for d in dims])
         outputs = jnp.einsum("md,msd->ms", w, moved) / f[:, None]
-        return found.before, found.after, found.distance, 2 * jnp.abs(f) / jnp.sqrt(square), outputs, share, near, bent, sizes
+        return (
+            found.before,
+            found.after,
+            found.distance,
+            2 * jnp.abs(f) / jnp.sqrt(square),
+            outputs,
+            share,
+            near,
+            bent,
+            sizes,
+        )
 
     before, after, distance, length, outputs, share, near, bent, sizes = jax.tree.map(np.asarray, measure(key))
     # f is a sum of d products: an output near zero loses digits relative to itself

@@ -35,11 +35,11 @@ def robust_network_exists(key, *, dim: Size = 100, m: Annotated[int, Range(4, 20
     r"""A two-layer network fits m points and withstands perturbations of the order of their length.
 
     Let $x_1,\dots,x_m$ lie on the sphere of radius $\sqrt d$ with $|x_i\cdot x_j|\le cd$ for $i\ne j$, $c<1$, and
-    $y_i=\pm1$. The ReLU network with $a_j=y_j$, $w_j=\frac{2x_j}{d(1-c)}$ and $b_j=-\frac{1+c}{1-c}$ has
-    $y_if(x_i)=1$, and for $\|\delta\|\le r=\frac{1-c}4\sqrt d$ the unit of $x_i$ gets at least $\frac12$ at $x_i+\delta$
-    and every other one at most $-\frac12$: the sign does not change. It changes no earlier than at $2r$, and there it
-    does, towards the origin, where the output becomes zero. An output of the other sign is further away still: for two
-    points with $x_1\cdot x_2=cd$ exactly half their distance. Without $|x_i\cdot x_j|\le cd$ not even $f(x_i)=y_i$.
+    $y_i=\pm1$. The ReLU network with $a_j=y_j$, $w_j=\frac{2x_j}{d(1-c)}$ and $b_j=-\frac{1+c}{1-c}$ has $y_if(x_i)=1$,
+    and for $\|\delta\|\le r=\frac{1-c}4\sqrt d$ the unit of $x_i$ gets at least $\frac12$ at $x_i+\delta$ and every
+    other one at most $-\frac12$: the sign does not change. It changes no earlier than at $2r$, and there it does,
+    towards the origin, where the output becomes zero. An output of the other sign is further away still: for two points
+    with $x_1\cdot x_2=cd$ exactly half their distance. Without $|x_i\cdot x_j|\le cd$ not even $f(x_i)=y_i$.
     """
     x_key, v_key = jax.random.split(key)
 

@@ -82,7 +82,9 @@ def smoothing_theorem(key, *, dim: Annotated[int, Range(2, 20)] = 3, pairs: Size
     quiet = scipy.stats.norm(scale=beta / 2)
     yield control(
         "noise of the scale β: here of half of it",
-        at_least("half-space", quiet.cdf(0.5 * beta - s * beta), smoothing_bound(quiet.cdf(0.5 * beta), s * beta, beta)),
+        at_least(
+            "half-space", quiet.cdf(0.5 * beta - s * beta), smoothing_bound(quiet.cdf(0.5 * beta), s * beta, beta)
+        ),
     )
 
 
@@ -109,9 +111,9 @@ def _first_loss(cuts, beta, top, reach, steps=20_001):
 def certified_radius_holds(key, *, models: Size = 300, beta: Positive = 0.8):
     r"""Nearer than half the difference of two normal quantiles, the likeliest class stays the likeliest.
 
-    If $P\{g(x+\delta)=y\}=p_a$ and every other class has at most $p_0$, then $y$ is the likeliest class at all $x'$ with
-    $\|x'-x\|<\frac\beta2(\Phi^{-1}(p_a)-\Phi^{-1}(p_0))$. With two classes and a half-space that is the distance to its
-    boundary. Three classes in parallel strips, $y$ on one side and the second likeliest on the other, attain it:
+    If $P\{g(x+\delta)=y\}=p_a$ and every other class has at most $p_0$, then $y$ is the likeliest class at all $x'$
+    with $\|x'-x\|<\frac\beta2(\Phi^{-1}(p_a)-\Phi^{-1}(p_0))$. With two classes and a half-space that is the distance
+    to its boundary. Three classes in parallel strips, $y$ on one side and the second likeliest on the other, attain it:
     at the radius both are equally likely, and at 1.05 times the radius $y$ is not the likeliest. $p_0$ must bound all
     other classes: with that of the least likely one the radius is too large.
     """
@@ -181,9 +183,10 @@ CONSTANT = np.sqrt(2 / np.pi)
 def smoothed_functions_are_lipschitz(key, *, draws: Count = 20_000, beta: Positive = 0.7):
     r"""The mean of a bounded function under normal noise has a bounded gradient, in every dimension.
 
-    If $|g|\le1$ and $\delta\sim N(0,\beta^2I)$, the gradient of $E\,g(x+\delta)$ is $\frac1{\beta^2}E[g(x+\delta)\delta]$, of a
-    length of at most $\sqrt{2/\pi}/\beta$, whatever the dimension; for $0\le g\le1$ half of that. The sign of a linear
-    function attains it. Without noise the sign has no bounded slope, and with less noise than supposed a larger one.
+    If $|g|\le1$ and $\delta\sim N(0,\beta^2I)$, the gradient of $E\,g(x+\delta)$ is
+    $\frac1{\beta^2}E[g(x+\delta)\delta]$, of a length of at most $\sqrt{2/\pi}/\beta$, whatever the dimension; for
+    $0\le g\le1$ half of that. The sign of a linear function attains it. Without noise the sign has no bounded slope,
+    and with less noise than supposed a larger one.
     """
     dims = (2, 20, 200)
 
@@ -203,7 +206,9 @@ def smoothed_functions_are_lipschitz(key, *, draws: Count = 20_000, beta: Positi
             inner = jax.random.normal(x_key, (20, d)) / d**0.5
             bounded = lambda z, inner=inner: jnp.tanh(jnp.sum(jnp.tanh(3 * inner @ z)))  # noqa: E731
             vectors.append(jnp.linalg.norm(jax.vmap(lambda k, b=bounded, at=at: at(b, k))(keys).mean(0)))
-        less = jax.vmap(lambda k: smoothed_gradient(lambda z: jnp.sign(z[0]), jnp.zeros(2), beta / 2, samples=400, key=k)[0])
+        less = jax.vmap(
+            lambda k: smoothed_gradient(lambda z: jnp.sign(z[0]), jnp.zeros(2), beta / 2, samples=400, key=k)[0]
+        )
         return jnp.stack(found, 1), jnp.stack(vectors), less(jax.random.split(key, 50))
 
     slopes, lengths, less = map(np.asarray, measure(key))
@@ -235,8 +240,8 @@ def bounded_above_is_enough(key, *, dim: Annotated[int, Range(1, 20)] = 3):
     r"""If a function is at most 1 everywhere, its mean under normal noise has a gradient bounded by a constant.
 
     As printed in Problem 18.2.5: "$g(x)\le1$ for all $x$", and a constant $C$ independent of $d$. For $g(x)=1-\|x\|^2$
-    the gradient of the mean is $-2x$, of any length. With $|g|\le1$, here the same function cut off at -1, it is at most
-    $\sqrt{2/\pi}$.
+    the gradient of the mean is $-2x$, of any length. With $|g|\le1$, here the same function cut off at -1, it is at
+    most $\sqrt{2/\pi}$.
     """
     lengths = 2.0 ** np.arange(2, 8)
 
@@ -256,5 +261,7 @@ def bounded_above_is_enough(key, *, dim: Annotated[int, Range(1, 20)] = 3):
     free, bounded = map(np.asarray, measure(key))
     # an estimate is off by its own size over the root of 40,000 draws, for every entry
     yield printed(rate("length of the gradient, bounded", lengths, free, 0.0, tolerance=0.1, along="distance from 0"))
-    yield rate("length of the gradient grows with the distance", lengths, free, 1.0, tolerance=0.1, along="distance from 0")
+    yield rate(
+        "length of the gradient grows with the distance", lengths, free, 1.0, tolerance=0.1, along="distance from 0"
+    )
     yield at_most("length of the gradient, |g| at most 1", bounded, CONSTANT + (dim**0.5 + 5) / 200)
