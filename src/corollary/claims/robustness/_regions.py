@@ -41,6 +41,6 @@ def regions(normal: np.ndarray, offset: float = 0.7, size: float = 1.4) -> tuple
         Region("half-space", lambda x: offset - x @ unit, half),
         Region("slab", lambda x: size - jnp.abs(x @ unit), slab),
         Region("ball", lambda x: size - jnp.sqrt(jnp.sum(x**2)), ball),
-        Region("outside of a ball", lambda x: jnp.sqrt(jnp.sum(x**2)) - size, outside),
+        Region("all but a ball", lambda x: jnp.sqrt(jnp.sum(x**2)) - size, outside),
         Region("exclusive or", lambda x: -x[0] * x[1], either),
     )

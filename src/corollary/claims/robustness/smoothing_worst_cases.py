@@ -72,13 +72,18 @@ def certificates_and_exact_distances(
         keys = jax.random.split(vote_key, (len(known), points))
         return [jax.vmap(lambda k, p, r=region: one(r, k, p))(row, x) for region, row in zip(known, keys, strict=True)]
 
-    broken, quiet = [], []
-    for share, into in ((1.0, broken), (0.5, quiet)):
-        found = certified(vote_key, x, share)
-        for number, (label, radius) in enumerate(found):
-            distance, inside = _smoothed_distance(number, x, normal, beta)
-            into.append((radius > 0) & ((np.asarray(label) != inside) | (np.asarray(radius) > distance)))
-    yield frequency_at_most("broken certificates, five regions", np.stack(broken).ravel(), alpha)
+    def beyond(found):
+        truth = [_smoothed_distance(number, x, normal, beta) for number in range(len(known))]
+        return np.stack(
+            [
+                (np.asarray(radius) > 0) & ((np.asarray(label) != inside) | (np.asarray(radius) > distance))
+                for (label, radius), (distance, inside) in zip(found, truth, strict=True)
+            ]
+        )
+
+    broken = beyond(certified(vote_key, x, 1.0))
+    quiet = beyond(certified(vote_key, x, 0.5))
+    yield frequency_at_most("broken certificates, five regions", broken.ravel(), alpha)
     for region, events in zip(known, broken, strict=True):
         yield frequency_at_most(f"broken certificates, {region.name}", events, alpha)
     # the boundary of the smoothed ball from its probability: one half there
@@ -88,5 +93,5 @@ def certificates_and_exact_distances(
     yield at_most("ball: its smoothed class is smaller", level, 1.4)
     yield control(
         "votes under noise of the scale that is claimed: here under half of it",
-        frequency_at_most("broken certificates, five regions", np.stack(quiet).ravel(), alpha),
+        frequency_at_most("broken certificates, five regions", quiet.ravel(), alpha),
     )
