@@ -18,8 +18,8 @@ def black_scholes_call(
 ) -> Float[Array, ""]:
     r"""$C=S_0\Phi(d_1)-Ke^{-rT}\Phi(d_2)$, $d_{1,2}=\frac{\ln(S_0/K)+(r\pm\sigma^2/2)T}{\sigma\sqrt T}$.
 
-    >>> print(black_scholes_call(1.0, 1.05, 0.05, 0.5, 1.0))
-    0.198
+    >>> print(f"{black_scholes_call(1.0, 1.05, 0.05, 0.5, 1.0):.4f}")
+    0.1979
     """
     spot, strike, interest, volatility, horizon = _checked(spot, strike, interest, volatility, horizon)
     spread = volatility * jnp.sqrt(horizon)
