@@ -246,8 +246,7 @@ def _votes(network, scale, x, samples, key, batch_size):
     blocks, stretches = -(-n // together), -(-samples // draws)
     # whole blocks: the last one is filled up with the first examples, which are cut off again
     rows = jnp.arange(blocks * together) % n
-    seen = jax.vmap(head)(x)
-    seen = jax.tree.map(lambda a: a[rows].reshape(blocks, together, *a.shape[1:]), seen)
+    seen = jax.tree.map(lambda a: a[rows].reshape(blocks, together, *a.shape[1:]), x)
     zero = head(jax.tree.map(lambda a: jnp.zeros(a.shape[1:], a.dtype), x))
 
     def classes(one, noise):
@@ -262,7 +261,7 @@ def _votes(network, scale, x, samples, key, batch_size):
         counts = number * draws + jnp.arange(draws) < samples
 
         def block(some):
-            voted = jax.vmap(lambda one: jax.vmap(lambda d: classes(one, d))(noise))(some)
+            voted = jax.vmap(lambda one: jax.vmap(lambda d: classes(head(one), d))(noise))(some)
             return jnp.sum((voted[..., None] == jnp.arange(count)) & counts[:, None], 1)
 
         return total + jax.lax.map(cpu_ready(block), seen), None

@@ -185,8 +185,8 @@ def smoothed_functions_are_lipschitz(key, *, draws: Count = 20_000, beta: Positi
 
     If $|g|\le1$ and $\delta\sim N(0,\beta^2I)$, the gradient of $E\,g(x+\delta)$ is
     $\frac1{\beta^2}E[g(x+\delta)\delta]$, of a length of at most $\sqrt{2/\pi}/\beta$, whatever the dimension; for
-    $0\le g\le1$ half of that. The sign of a linear function attains it. Without noise the sign has no bounded slope,
-    and with less noise than supposed a larger one.
+    $0\le g\le1$ half of that. The sign of a linear function attains it. With less noise than supposed the slope
+    is larger.
     """
     dims = (2, 20, 200)
 
