@@ -24,6 +24,7 @@ SMALL = {
     "kernels/large_cnn.py": ["--images", "6", "--width", "4", "--size", "16"],
     "kernels/many_points.py": [],
     "kernels/pooled_convolution.py": ["--images", "8", "--channels", "8"],
+    "robustness/smoothing.py": ["--steps", "30", "--votes", "50"],
 }
 
 

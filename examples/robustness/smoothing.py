@@ -21,12 +21,12 @@ from corollary.nets import MLP, relu, train
 from corollary.robustness import NoisyInput, Smoothed, certified_accuracy, lipschitz_certificate, reachable_radius
 
 
-def own(scale):
+def own(scale, steps):
     """A network of ours, trained under noise, and images that it has not seen."""
     x, y = digits()
     x, y = jnp.asarray(x, jnp.float32), jnp.asarray(y)
     noisy = NoisyInput(MLP((64, 128, 10), relu, key=jax.random.key(0)), scale)
-    data, options = (x[:1400], y[:1400]), {"steps": 3000, "batch_size": 128, "key": jax.random.key(1)}
+    data, options = (x[:1400], y[:1400]), {"steps": steps, "batch_size": 128, "key": jax.random.key(1)}
     return train(noisy, "cross_entropy", data, optax.adam(2e-3), **options).network.network, (x[1400:], y[1400:])
 
 
@@ -37,8 +37,8 @@ def read(path, data):
     return Network.from_onnx(path, x[0]), (x, y)
 
 
-def main(path, data, scale, votes, alpha):
-    network, (x, y) = own(scale) if path is None else read(path, data)
+def main(path, data, scale, votes, alpha, steps):
+    network, (x, y) = own(scale, steps) if path is None else read(path, data)
     most = float(reachable_radius(votes, alpha, scale))
     print(f"{votes:,} votes at the scale {scale:g} certify at most {most:.3f}, each with confidence {1 - alpha:g}")
     radii = np.linspace(0, most, 8)[:-1]
@@ -61,8 +61,9 @@ if __name__ == "__main__":
     parser.add_argument("--data", help="an .npz file with x and y")
     parser.add_argument("--scale", type=float, default=0.25, help="standard deviation of the noise")
     parser.add_argument("--votes", type=int, default=10_000)
-    parser.add_argument("--alpha", type=float, default=1e-3)
+    parser.add_argument("--alpha", type=float, default=1e-3, help="how often a certificate may be wrong")
+    parser.add_argument("--steps", type=int, default=3000, help="of training, where there is no file")
     given = parser.parse_args()
     if (given.network is None) != (given.data is None):
         parser.error("--network and --data go together.")
-    main(given.network, given.data, given.scale, given.votes, given.alpha)
+    main(given.network, given.data, given.scale, given.votes, given.alpha, given.steps)
