@@ -179,8 +179,9 @@ def certified_accuracy(
     radii = real("radii", radii, "r")
     if concrete(radii) and (np.asarray(radii) < 0).any():
         raise ValueError("radii must be zero or more.")
+    y = _classes(y, output_of(eqx.nn.inference_mode(smoothed.network), x).size)
     made = smoothed.certify(x, selection=selection, samples=samples, alpha=alpha, key=key, batch_size=batch_size)
-    right = (made.label == _classes(y, made.votes.shape[1])) & ~made.abstained
+    right = (made.label == y) & ~made.abstained
     return CertifiedAccuracy(radii, jnp.mean(right & (made.radius >= radii[:, None]), 1), made)
 
 
@@ -220,14 +221,14 @@ def _inputs(x):
     return x
 
 
-def _classes(y, classes: int):
-    """The targets as classes from 0; one sentence for others."""
+def _classes(y, outputs: int):
+    """The targets as classes from 0; one sentence for others. A single output has the classes 0 and 1, or -1 and 1."""
     if concrete(y):
-        seen = np.asarray(y)
-        allowed = [range(classes)] + ([(-1, 1)] if classes == 2 else [])
+        seen, classes = np.asarray(y), max(outputs, 2)
+        allowed = [range(classes)] + ([(-1, 1)] if outputs == 1 else [])
         if seen.ndim != 1 or not any(np.isin(seen, each).all() for each in allowed):
             raise ValueError(f"data must have one class from 0 to {classes - 1} per example as target.")
-    return jnp.maximum(y, 0)  # -1 and 1 are 0 and 1
+    return jnp.maximum(y, 0)
 
 
 def _needed(samples: int, alpha: float) -> np.ndarray:

@@ -53,7 +53,7 @@ def vote_lower_bound(votes: Int[ArrayLike, "..."], samples: int, alpha: float) -
 
     `votes` of `samples` independent trials were for the class, which was chosen before they were counted.
 
-    >>> print(vote_lower_bound(100, 100, 0.001).round(4))
+    >>> print(round(float(vote_lower_bound(100, 100, 0.001)), 4))
     0.9333
     """
     samples, alpha = whole("samples", samples), confidence(alpha)
