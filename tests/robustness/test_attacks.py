@@ -1,4 +1,4 @@
-"""Attacks against what is known exactly: linear models, grids in the plane; and sentences for what cannot be attacked."""
+"""Attacks against what is known exactly (linear models, grids in the plane), and sentences for what cannot be done."""
 
 import equinox as eqx
 import jax

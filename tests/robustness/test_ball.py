@@ -37,10 +37,8 @@ def test_projection_is_the_nearest_point(p, boxed):
     found = jax.vmap(ball.project)(centres + moves, centres)
     for centre, move, point in zip(centres, moves, np.asarray(found), strict=True):
         ends = (-centre, 1 - centre) if boxed else (np.full(5, -np.inf), np.full(5, np.inf))
-        if p == np.inf:
-            nearest = np.clip(np.clip(move, *ends), -0.7, 0.7)
-        else:
-            nearest = bisected(p, 0.7, move, *ends)
+        clipped = np.clip(np.clip(move, *ends), -0.7, 0.7)
+        nearest = clipped if p == np.inf else bisected(p, 0.7, move, *ends)
         np.testing.assert_allclose(point - centre, nearest, atol=1e-12)
 
 

@@ -49,7 +49,7 @@ def test_rounding_hides_the_gradient_and_straight_through_finds_it():
     assert (jax.jacobian(hidden)(x) == 0).all()
     np.testing.assert_allclose(jax.jacobian(through)(x)[0], [1.0, -2.0])
     data = x[None], jnp.array([-1.0])
-    ball = Ball(np.inf, 0.3, 0.0, 1.0)
+    ball = Ball(np.inf, 0.4, 0.0, 1.0)
     assert (pgd(hidden, "logistic", data, ball, steps=3).dead.zero == 3).all()
     assert pgd(through, "logistic", data, ball, steps=3).success.all()
 

@@ -16,7 +16,7 @@ from corollary._validate import positive, real, whole
 from corollary.catalog import implements
 from corollary.network import BatchLoss
 from corollary.network.loss import of_examples
-from corollary.network.parts import split
+from corollary.network.parts import matched, split
 from corollary.robustness._climb import Gradient, Plan, climb
 from corollary.robustness._victim import victim
 from corollary.robustness.ball import Ball
@@ -72,13 +72,13 @@ def danskin_gap(
     ball: Ball,
     *,
     width: Scalar = 1e-4,
-    direction: PyTree | None = None,
+    direction: NetworkLike | None = None,
     steps: int = 40,
     key: PRNGKeyArray | None = None,
 ) -> Danskin:
     r"""Does Danskin's theorem hold here? The slope at the maximisers against quotients of the maximum, sought anew.
 
-    `direction` is a pytree like the parameters of `network`; unless given it is a random one (`key`) of length 1.
+    `direction` is a network of the same kind, whose parameters it is; unless given it is random (`key`), of length 1.
     `width` is the length of the step in the parameters.
 
     >>> found = danskin_gap(network, "squared", data, Ball(2, 0.1), key=key)
@@ -94,8 +94,8 @@ def danskin_gap(
         direction = normal_like(key, parts.params)
         length = jnp.sqrt(squared_norm(direction))
         direction = jax.tree.map(lambda a: a / length.astype(a.dtype), direction)
-    elif jax.tree.structure(direction) != jax.tree.structure(parts.params):
-        raise ValueError("direction must be a pytree of arrays like the parameters of the network.")
+    else:
+        direction = matched("direction", split(direction, name="direction").params, parts.params)
     return _slopes(parts, found.loss, ball, found.x, found.y, width, direction, steps)
 
 
