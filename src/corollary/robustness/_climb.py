@@ -18,6 +18,8 @@ from corollary.robustness.ball import Ball
 
 #: How often in one ascent examples that have stopped are set aside.
 STRETCHES = 8
+#: The longest step of an ascent from a random point, in radii.
+RESTARTED = 0.25
 
 
 class Gradient(NamedTuple):
@@ -70,8 +72,9 @@ class _Rows(NamedTuple):
 def climb(network, loss, slope, plan: Plan, ball: Ball, radius, step, x, y, target, key, batch_size: int) -> Search:
     """`plan.restarts` ascents from every input `x`, the first from the input itself; all within `radius`, one for each.
 
-    The length of a step is `step`; if that is None it falls in equal parts from the radius, so that the first step
-    is the longest that there is.
+    The length of a step is `step`; if that is None it falls in equal parts, in the first ascent from the radius, so
+    that the first step is the longest that there is, in the others from a quarter of it, so that they stay where they
+    began.
     """
     n = x.shape[0]
     size = min(batch_size, n)
@@ -93,21 +96,22 @@ def climb(network, loss, slope, plan: Plan, ball: Ball, radius, step, x, y, targ
     look = cpu_ready(jax.vmap(lambda x, y, target: slope(lambda x: objective(x, y, target), x)))
     glance = cpu_ready(jax.vmap(objective))
 
-    def onward(x, g, start, radius, number):
-        length = radius * (1 - number / plan.steps) if step is None else step
+    def onward(x, g, start, radius, share):
+        length = radius * share if step is None else step
         if plan.direction == "steepest":
             further = Ball(ball.p, length, ball.low, ball.high).steepest(g, x)
         else:
             further = x + length * g
         return Ball(ball.p, radius, ball.low, ball.high).project(further, start).astype(x.dtype)
 
-    def advance(bounds, search: Search, rows: _Rows) -> Search:
+    def advance(bounds, longest, search: Search, rows: _Rows) -> Search:
         def go(carry):
             number, search = carry
             (value, flipped), g = look(search.x, rows.y, rows.target)
             search = _noted(search, value, flipped, plan.stop, queries)
             search, g = _judged(search, value, g)
-            further = jax.vmap(onward, (0, 0, 0, 0, None))(search.x, g, rows.start, rows.radius, number)
+            share = longest * (1 - number / plan.steps)
+            further = jax.vmap(onward, (0, 0, 0, 0, None))(search.x, g, rows.start, rows.radius, share)
             x = jnp.where(_along(search.live, g), further, search.x)
             moved = jnp.any((x != search.x).reshape(x.shape[0], -1), 1)
             return number + 1, search._replace(x=x, moved=moved)
@@ -133,7 +137,8 @@ def climb(network, loss, slope, plan: Plan, ball: Ball, radius, step, x, y, targ
         bounds = jnp.asarray(ends[:-1]), jnp.asarray(ends[1:])
 
         def stretch(search, bounds):
-            return _by_batch(lambda s, r: advance(bounds, s, r), search, rows, size), None
+            longest = jnp.where(number == 0, 1, RESTARTED)
+            return _by_batch(lambda s, r: advance(bounds, longest, s, r), search, rows, size), None
 
         search, _ = lax.scan(stretch, search, bounds)
         return _by_batch(ending, search, rows, size), None

@@ -2,7 +2,7 @@ r"""How far it is to an input of another class: a distance that an attack has fo
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import equinox as eqx
 import jax
@@ -97,7 +97,7 @@ class RobustAccuracy(NamedTuple):
 
     __repr__ = shown
 
-    def plot(self):
+    def plot(self) -> Any:
         """An Altair chart of both ends against the radius."""
         rows = [
             {"radius": float(r), "accuracy": float(v), "end": name}
