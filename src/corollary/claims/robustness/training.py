@@ -188,14 +188,13 @@ def accuracy_against_robustness(key, *, weak: Size = 100, n: Size = 4000):
 
 @claim(rows=("T18.09", "T18.08"))
 def trained_on_digits(key, *, steps: Count = 200):
-    r"""Adversarial training moves the boundary away: fewer digits can be changed, in the norm that it trained with.
+    r"""Adversarial training moves the boundary away: fewer digits can be changed, by the attack that it trained with.
 
-    Networks with 32 units on 900 digits of 8 by 8 pixels, trained as usual, on one sign step, and on 5 steps of
-    projected ascent with $\|\delta\|_\infty\le0.15$; 300 other digits under 30 steps of ascent. The share that
-    withstands is larger by more than 0.2 after either kind of adversarial training. Robustness is that against the
-    attack trained with: under an attack of another norm that changes a quarter of the digits of the natural network or
-    more, and under twice the radius, both trained networks lose more than under their own. "40 %" and "95 % to 80 %"
-    are the text's examples; the clean accuracies here are in the picture.
+    Networks with 32 units on 900 digits of 8 by 8 pixels, trained as usual and on 5 steps of projected ascent with
+    $\|\delta\|_\infty\le0.15$; 300 other digits under 30 steps of ascent. The share that withstands is larger by more
+    than 0.2 after adversarial training. Robustness is that against the attack trained with: under twice its radius, and
+    under a Euclidean attack of radius 1.5, the network withstands less often, by 0.1 or more. The text's examples,
+    attacks that succeed on "40 %" and accuracies that fall from "95 % to 80 %", are not checked.
     """
     x, y = digits()
     order_key, net_key = jax.random.split(key)
@@ -207,22 +206,16 @@ def trained_on_digits(key, *, steps: Count = 200):
         ball = Ball(np.inf, 0.15, 0.0, 1.0)
         begin = MLP((64, 32, 10), relu, key=key, initialisation=jax.nn.initializers.he_normal())
         data, test = (x[:900], y[:900]), (x[900:1200], y[900:1200])
-        losses = (
-            "cross_entropy",
-            adversarial_loss("cross_entropy", ball, steps=1),
-            adversarial_loss("cross_entropy", ball, steps=5),
-        )
+        attacks = (ball, Ball(np.inf, 0.3, 0.0, 1.0), Ball(2, 1.5, 0.0, 1.0))
         out = []
-        for loss in losses:
+        for loss in ("cross_entropy", adversarial_loss("cross_entropy", ball, steps=5)):
             network = train(begin, loss, data, optax.adam(5e-3), steps=steps).network
             clean = jnp.mean(jnp.argmax(jax.vmap(network)(test[0]), 1) == test[1])
-            attacks = (ball, Ball(np.inf, 0.3, 0.0, 1.0), Ball(2, 1.5, 0.0, 1.0))
             out.append([clean, *(1 - pgd(network, "cross_entropy", test, b, steps=30).success.mean() for b in attacks)])
         return jnp.array(out)
 
-    share = np.asarray(measure(net_key, x, y))
-    clean, own, double, other = share.T
-    yield at_least("digits that withstand, trained on one step and on five", own[1:], own[0] + 0.2)
-    yield at_most("digits that withstand twice the radius", double[1:], own[1:] - 0.1)
-    yield at_most("digits that withstand the Euclidean attack", other[1:], own[1:] - 0.1)
-    yield at_least("clean accuracy of all three", clean, 0.85)
+    clean, own, double, other = np.asarray(measure(net_key, x, y)).T
+    yield at_least("digits that withstand after adversarial training, beyond the others by 0.2", own[1], own[0] + 0.2)
+    yield at_most("digits that withstand twice the radius", double[1], own[1] - 0.1)
+    yield at_most("digits that withstand the Euclidean attack", other[1], own[1] - 0.1)
+    yield at_least("accuracy without attack, both trainings", clean, 0.85)

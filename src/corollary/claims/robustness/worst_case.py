@@ -67,7 +67,7 @@ def small_relu_networks(key, *, networks: Count = 6, side: Size = 400):
     $f(x)=\sum_ia_i(w_i\cdot x+b_i)_+$ with 8 units in the plane. $\min_{\|\delta\|_p\le r}f(x+\delta)$ is the least of
     convex problems, one for each on-off pattern of the units with $a_i<0$. It is at most every value on a grid of the
     ball, 400 points wide, and below the least of these by no more than the slope times half a cell; the ascent of
-    $-f$ from 6 points ends within 1 % of the range of $f$ on the ball.
+    $-f$ from 30 points ends within 1 % of the range of $f$ on the ball.
     """
 
     @jax.jit
@@ -88,7 +88,9 @@ def small_relu_networks(key, *, networks: Count = 6, side: Size = 400):
                 least, most = jnp.min(jnp.where(inside, values, jnp.inf)), jnp.max(jnp.where(inside, values, -jnp.inf))
                 exact = relu_worst_margin(weight, bias, outer, x, jnp.ones(1, int), Ball(p, 0.8))
                 down = lambda output, y: -output[0]  # noqa: E731
-                made = pgd(network, down, (x, jnp.ones(1)), Ball(p, 0.8), steps=60, restarts=6, stop=False, key=keys[4])
+                made = pgd(
+                    network, down, (x, jnp.ones(1)), Ball(p, 0.8), steps=40, restarts=30, stop=False, key=keys[4]
+                )
                 out.append((exact.lower[0], exact.upper[0], least, most, -made.loss[0]))
             return jnp.array(out), cell
 
