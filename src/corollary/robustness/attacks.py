@@ -6,7 +6,7 @@ r"""Inputs that a network gets wrong, close to inputs that it gets right: sign s
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import equinox as eqx
 import jax
@@ -84,7 +84,7 @@ def pgd(
     steps: int = 40,
     restarts: int = 1,
     step: Scalar | None = None,
-    direction: Literal["steepest", "gradient"] = "steepest",
+    direction: str = "steepest",
     target: Int[ArrayLike, "n"] | None = None,
     stop: bool = True,
     key: PRNGKeyArray | None = None,

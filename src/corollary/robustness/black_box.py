@@ -3,7 +3,7 @@ r"""Attacks without the gradient of the network: by questions alone, through ano
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -52,7 +52,7 @@ def finite_difference_pgd(
     ball: Ball,
     *,
     width: Scalar | None = None,
-    scheme: Literal["central", "forward"] = "central",
+    scheme: str = "central",
     steps: int = 40,
     restarts: int = 1,
     target: Int[ArrayLike, "n"] | None = None,
