@@ -4,6 +4,7 @@ Examples go through in batches. After every stretch of steps those that still mo
 in which nothing moves any more end at once: shapes stay fixed, and the work shrinks with the number of examples left.
 """
 
+from functools import partial
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -96,28 +97,29 @@ def climb(network, loss, slope, plan: Plan, ball: Ball, radius, step, x, y, targ
     look = cpu_ready(jax.vmap(lambda x, y, target: slope(lambda x: objective(x, y, target), x)))
     glance = cpu_ready(jax.vmap(objective))
 
-    def onward(x, g, start, radius, share):
+    def onward(first, share, x, g, start, radius):
         length = radius * share if step is None else step
         if plan.direction == "steepest":
             further = Ball(ball.p, length, ball.low, ball.high).steepest(g, x)
+            if ball.p == 1 and plan.restarts > 1:  # along one axis at a time an ascent ends at a kink
+                further = jnp.where(first, further, Ball(2, length, ball.low, ball.high).steepest(g, x))
         else:
             further = x + length * g
         return Ball(ball.p, radius, ball.low, ball.high).project(further, start).astype(x.dtype)
 
-    def advance(bounds, longest, search: Search, rows: _Rows) -> Search:
+    def advance(bounds, first, search: Search, rows: _Rows) -> Search:
         def go(carry):
             number, search = carry
             (value, flipped), g = look(search.x, rows.y, rows.target)
             search = _noted(search, value, flipped, plan.stop, queries)
             search, g = _judged(search, value, g)
-            share = longest * (1 - number / plan.steps)
-            further = jax.vmap(onward, (0, 0, 0, 0, None))(search.x, g, rows.start, rows.radius, share)
+            share = jnp.where(first, 1, RESTARTED) * (1 - number / plan.steps)
+            further = jax.vmap(partial(onward, first, share))(search.x, g, rows.start, rows.radius)
             x = jnp.where(_along(search.live, g), further, search.x)
             moved = jnp.any((x != search.x).reshape(x.shape[0], -1), 1)
             return number + 1, search._replace(x=x, moved=moved)
 
-        first, last = bounds
-        return lax.while_loop(lambda c: (c[0] < last) & jnp.any(c[1].live), go, (first, search))[1]
+        return lax.while_loop(lambda c: (c[0] < bounds[1]) & jnp.any(c[1].live), go, (bounds[0], search))[1]
 
     def ending(search: Search, rows: _Rows) -> Search:
         value, flipped = glance(search.x, rows.y, rows.target)
@@ -137,8 +139,7 @@ def climb(network, loss, slope, plan: Plan, ball: Ball, radius, step, x, y, targ
         bounds = jnp.asarray(ends[:-1]), jnp.asarray(ends[1:])
 
         def stretch(search, bounds):
-            longest = jnp.where(number == 0, 1, RESTARTED)
-            return _by_batch(lambda s, r: advance(bounds, longest, s, r), search, rows, size), None
+            return _by_batch(partial(advance, bounds, number == 0), search, rows, size), None
 
         search, _ = lax.scan(stretch, search, bounds)
         return _by_batch(ending, search, rows, size), None

@@ -95,9 +95,10 @@ def pgd(
     A step goes to the steepest point within its length in the norm of `ball` (the sign step for $p=\infty$); with
     `direction="gradient"` it is $\eta\nabla\ell$ with $\eta$ = `step`, as the texts have it. Without `step` the lengths
     fall in equal parts from the radius, the first one being that of `fgsm`. The first ascent starts at the example, the
-    others (`restarts`, which need a `key`) at random points and with a quarter of these lengths. With a `target`,
-    classes (n,), it ascends $\ell(y)-\ell(\mathrm{target})$. An example whose class has changed stops there; with
-    `stop=False` it goes on to the largest loss. Returned is the best of all inputs that were visited.
+    others (`restarts`, which need a `key`) at random points and with a quarter of these lengths, for $p=1$ along all
+    coordinates. With a `target`, classes (n,), it ascends $\ell(y)-\ell(\mathrm{target})$. An example whose class has
+    changed stops there; with `stop=False` it goes on to the largest loss. Returned is the best of all inputs that were
+    visited.
 
     >>> found = pgd(network, "squared", data, Ball(2, 0.5), steps=10)
     >>> bool((found.loss >= fgsm(network, "squared", data, Ball(2, 0.5)).loss - 1e-6).all())

@@ -1,8 +1,9 @@
 r"""What an attacker may do: $\{\|x'-x\|_p\le r\}$ for $p=1,2,\infty$, inside the box of inputs that exist.
 
-All three things that are asked of this set have an answer in closed form or by one sorting: the nearest point of it,
-the point that is farthest along a direction, and a random one. A coordinate can go as far as the box lets it, its
-*room*; in the direction of one vector, who meets the box first is known from the ratio of room and entry.
+All three things that are asked of this set have an answer in closed form, in a few rounds or by one sorting: the
+nearest point of it, the point that is farthest along a direction, and a random one. A coordinate can go as far as the
+box lets it, its *room*; in the direction of one vector, who meets the box first is known from the ratio of room and
+entry.
 """
 
 from __future__ import annotations
@@ -75,7 +76,7 @@ class Ball(eqx.Module):
         shift = x - centre
         room, size = self._room(shift, centre), jnp.abs(shift)
         if self.p == 2:
-            kept = jnp.minimum(jnp.minimum(1, self._stretch(size, room)) * size, room)
+            kept = jnp.minimum(jnp.minimum(1, _stretch(size, room, self.radius)) * size, room)
         else:
             kept = jnp.clip(size - _threshold(size, room, self.radius), 0, room)
         inside = (self.distance(x, centre) <= self.radius) & jnp.all(size <= room)
@@ -96,7 +97,7 @@ class Ball(eqx.Module):
         if self.p == 2:
             size = size / jnp.where((top := jnp.max(size)) > 0, top, 1)  # squares of small numbers would be 0
             # an entry of 0 has no room, and an infinite stretch leaves it where it is
-            kept = jnp.where(size > 0, jnp.minimum(self._stretch(size, room) * size, room), 0)
+            kept = jnp.where(size > 0, jnp.minimum(_stretch(size, room, self.radius) * size, room), 0)
         else:
             order = jnp.argsort(-size.ravel())
             spent = jnp.cumsum(room.ravel()[order])
@@ -136,12 +137,6 @@ class Ball(eqx.Module):
         down = jnp.inf if self.low is None else jnp.maximum(centre - self.low, 0)
         return jnp.where(direction > 0, up, down).astype(centre.dtype)
 
-    def _stretch(self, size, room):
-        if self.low is None and self.high is None:  # nothing to sort
-            total = jnp.sqrt(jnp.sum(size**2))
-            return jnp.where(total > 0, self.radius / jnp.where(total > 0, total, 1), jnp.inf)
-        return _stretch(size, room, self.radius)
-
     def _placed(self, shift, centre):
         """`centre + shift`; what rounding has put outside the ball or the box is brought back."""
         size = _size(self.p, shift)
@@ -174,18 +169,25 @@ def _moved(x, centre):
 
 
 def _stretch(size, room, radius):
-    r"""The factor $s$ with $\sum_i\min(s\,\mathrm{size}_i,\mathrm{room}_i)^2=r^2$; infinite if there is no room."""
-    size, room = size.ravel(), room.ravel()
-    ratio = jnp.where(size > 0, room / jnp.where(size > 0, size, 1), jnp.inf)  # of s, where a coordinate meets the box
-    order = jnp.argsort(ratio)
-    ratio, size, room = ratio[order], size[order], jnp.where(jnp.isfinite(room[order]), room[order], 0)
-    free = jnp.cumsum((size**2)[::-1])[::-1]  # of those that have not met it
-    held = jnp.concatenate([jnp.zeros(1, size.dtype), jnp.cumsum(room**2)])  # of those that have
-    finite = jnp.isfinite(ratio)
-    reached = jnp.where(finite, held[:-1] + jnp.where(finite, ratio, 0) ** 2 * free, jnp.inf)
-    met = jnp.sum(reached < radius**2)
-    free = jnp.append(free, 0.0)[met]
-    return jnp.where(free > 0, jnp.sqrt(jnp.maximum(radius**2 - held[met], 0) / jnp.where(free > 0, free, 1)), jnp.inf)
+    r"""The factor $s$ with $\sum_i\min(s\,\mathrm{size}_i,\mathrm{room}_i)^2=r^2$; infinite if there is no room.
+
+    From below: who meets the box at one factor meets it at every larger one. A few rounds, and nothing to sort.
+    """
+
+    def filled(factor, size, room, radius):
+        met = factor * size >= room
+        free = jnp.sum(jnp.where(met, 0, size**2))
+        left = jnp.maximum(radius**2 - jnp.sum(jnp.where(met, room**2, 0)), 0)
+        some = (free > 0) & (left > 0)  # the root of 0 has no derivative
+        return jnp.where(
+            some, jnp.sqrt(jnp.where(some, left / jnp.where(some, free, 1), 1)), jnp.where(free > 0, 0, jnp.inf)
+        )
+
+    radius = jnp.asarray(radius, size.dtype)
+    fixed = jax.lax.stop_gradient((size, room, radius))  # the rounds are not differentiated, what they end with is
+    again = lambda factors: (factors[1], jnp.maximum(factors[1], filled(factors[1], *fixed)))  # noqa: E731
+    found = jax.lax.while_loop(lambda f: f[1] > f[0], again, (-jnp.ones_like(radius), jnp.zeros_like(radius)))[1]
+    return filled(found, size, room, radius)
 
 
 def _threshold(size, room, radius):

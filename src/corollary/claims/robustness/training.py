@@ -192,9 +192,10 @@ def trained_on_digits(key, *, steps: Count = 200):
 
     Networks with 32 units on 900 digits of 8 by 8 pixels, trained as usual and on 5 steps of projected ascent with
     $\|\delta\|_\infty\le0.15$; 300 other digits under 30 steps of ascent. The share that withstands is larger by more
-    than 0.2 after adversarial training. Robustness is that against the attack trained with: under twice its radius, and
-    under a Euclidean attack of radius 1.5, the network withstands less often, by 0.1 or more. The text's examples,
-    attacks that succeed on "40 %" and accuracies that fall from "95 % to 80 %", are not checked.
+    than 0.2 after adversarial training, and without attack the accuracy is no larger. Robustness is that against the
+    attack trained with: under twice its radius, and under a Euclidean attack of radius 1.5, the network withstands less
+    often, by 0.1 or more. The text's examples, attacks that succeed on "40 %" and accuracies that fall from "95 % to 80
+    %", are not checked.
     """
     x, y = digits()
     order_key, net_key = jax.random.split(key)
@@ -218,4 +219,4 @@ def trained_on_digits(key, *, steps: Count = 200):
     yield at_least("digits that withstand after adversarial training, beyond the others by 0.2", own[1], own[0] + 0.2)
     yield at_most("digits that withstand twice the radius", double[1], own[1] - 0.1)
     yield at_most("digits that withstand the Euclidean attack", other[1], own[1] - 0.1)
-    yield at_least("accuracy without attack, both trainings", clean, 0.85)
+    yield at_most("accuracy without attack, against training as usual", clean[1], clean[0])
