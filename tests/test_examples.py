@@ -24,6 +24,7 @@ SMALL = {
     "kernels/large_cnn.py": ["--images", "6", "--width", "4", "--size", "16"],
     "kernels/many_points.py": [],
     "kernels/pooled_convolution.py": ["--images", "8", "--channels", "8"],
+    "robustness/distance_to_the_boundary.py": ["--examples", "20", "--steps", "30", "--radii", "0", "0.1"],
 }
 
 
