@@ -25,6 +25,7 @@ SMALL = {
     "kernels/many_points.py": [],
     "kernels/pooled_convolution.py": ["--images", "8", "--channels", "8"],
     "robustness/distance_to_the_boundary.py": ["--examples", "20", "--steps", "30", "--radii", "0", "0.1"],
+    "robustness/smoothing.py": ["--steps", "30", "--votes", "50"],
 }
 
 
