@@ -25,9 +25,7 @@ KEY = jax.random.key(0)
 
 def _outputs(m=60, n=7, t=2, noise=0.3):
     x = np.where(RNG.random((m, n)) < 0.6, 1.0, -1.0)
-    return SubsetOutputs(
-        jnp.asarray(x), jnp.asarray(x @ RNG.normal(size=(n, t)) + 2 + noise * RNG.normal(size=(m, t)))
-    )
+    return SubsetOutputs(jnp.asarray(x), jnp.asarray(x @ RNG.normal(size=(n, t)) + 2 + noise * RNG.normal(size=(m, t))))
 
 
 @pytest.fixture(scope="module")
@@ -67,7 +65,7 @@ def test_lasso_with_fewer_models_than_points():
     objective = lambda w, b: 0.5 * np.mean((f - b - x @ w) ** 2) + 0.2 * np.abs(w).sum()  # noqa: E731
     best = objective(reference.coef_, reference.intercept_)
     np.testing.assert_allclose(objective(found.weights, found.intercept), best, rtol=1e-8)
-    assert found.weights.shape == (30,) and found.interval.shape == (2, 30) and found.r2.shape == ()
+    assert (found.weights.shape, found.interval.shape, found.r2.shape) == ((30,), (2, 30), ())
 
 
 def test_intervals_cover_the_best_linear_function():
@@ -99,7 +97,8 @@ def test_training_on_subsets():
     train = (jnp.zeros((6, 1)), y)
     found = subset_outputs(_mean_fit, lambda m: jnp.stack([m, m**2]), train, share=0.5, models=40, key=KEY)
     x = np.asarray(found.subsets)
-    assert set(np.unique(x)) == {-1.0, 1.0} and found.outputs.shape == (40, 2)
+    assert set(np.unique(x)) == {-1.0, 1.0}
+    assert found.outputs.shape == (40, 2)
     means = [np.mean(np.asarray(y)[row > 0]) if (row > 0).any() else 0.0 for row in x]
     np.testing.assert_allclose(found.outputs[:, 0], means, atol=1e-12)
     again = subset_outputs(
@@ -107,7 +106,8 @@ def test_training_on_subsets():
     )
     np.testing.assert_allclose(again.outputs, found.outputs, atol=1e-13)
     model = datamodel(_mean_fit, lambda m: m, train, share=0.5, models=40, key=KEY)
-    assert isinstance(model, Datamodel) and model.weights.shape == (6,)
+    assert isinstance(model, Datamodel)
+    assert model.weights.shape == (6,)
     # what raises the mean most is the largest target
     assert np.argmax(model.weights) == np.argmax(y)
 
@@ -132,7 +132,9 @@ def test_coefficients_by_brute_force(p):
     cube = list(itertools.product([0, 1], repeat=n))
     law = {s: np.prod([p if b else 1 - p for b in s]) for s in cube}
     for chosen in cube:
-        basis = {s: np.prod([((2 * b - 1) - mean) / deviation for b, c in zip(s, chosen, strict=True) if c]) for s in cube}
+        basis = {
+            s: np.prod([((2 * b - 1) - mean) / deviation for b, c in zip(s, chosen, strict=True) if c]) for s in cube
+        }
         np.testing.assert_allclose(found.coefficients[chosen], sum(law[s] * f[s] * basis[s] for s in cube), atol=1e-13)
     by_degree = [sum(float(found.coefficients[s]) ** 2 for s in cube if sum(s) == d) for d in range(n + 1)]
     np.testing.assert_allclose(found.by_degree, by_degree, atol=1e-13)

@@ -179,9 +179,7 @@ def _like(test, train):
     shapes = [[a.shape[1:] for a in jax.tree.leaves(data)] for data in (train, test)]
     if jax.tree.structure(train) != jax.tree.structure(test) or shapes[0] != shapes[1]:
         one, other = (", ".join(map(str, s)) for s in shapes)
-        raise ValueError(
-            f"test must hold examples of the shapes that train has, {one} for one of them, got {other}."
-        )
+        raise ValueError(f"test must hold examples of the shapes that train has, {one} for one of them, got {other}.")
     return test
 
 
