@@ -41,8 +41,9 @@ def harmonic_analysis(key, *, points: Size = 6, p: Probability = 0.3):
     $\theta_i=\frac12\mathbb E[f(x_{i\to1})-f(x_{i\to-1})]$, and
     $\mathbb E(f-\theta_0-\sum_i\theta_ix_i)^2=\sum_{|S|\ge2}\hat f_p(S)^2$, in the orthonormal basis of products of
     $\frac{x_i-\mu}\sigma$, $\mu=2p-1$, $\sigma=2\sqrt{p(1-p)}$. $\theta$ depends on $p$ unless $f$ is linear, and
-    $\int_0^12\theta_i(p)\,dp$ is the Shapley value of $i$ in the game $f$. With subsets of a fixed size, whose
-    points are not independent, the first identity fails.
+    $\int_0^12\theta_i(p)\,dp$ is the Shapley value of $i$ in the game $f$. Of the parity of three points a linear
+    function explains nothing for $p=\frac12$. With subsets of a fixed size, whose points are not independent, the first
+    identity fails.
     """
     cube = 2.0 * (np.arange(2**points)[:, None] // 2 ** np.arange(points - 1, -1, -1) % 2) - 1
     nodes, weights = np.polynomial.legendre.leggauss(points)
@@ -62,6 +63,7 @@ def harmonic_analysis(key, *, points: Size = 6, p: Probability = 0.3):
         without = jnp.append(factor, 0.0)[sizes] / math.factorial(points)
         shapley = jnp.stack([jnp.sum(jnp.where(index & b, 0, without * (f[index | b] - f[index & ~b]))) for b in bit])
         linear = biased_fourier((1 + cube @ jnp.arange(1.0, points + 1)).reshape((2,) * points), p)
+        parity = biased_fourier(jnp.prod(cube[:, PARITY], 1).reshape((2,) * points), 0.5)
         # exactly half of the points
         fixed = (sizes == points // 2) / math.comb(points, points // 2)
         return {
@@ -70,6 +72,7 @@ def harmonic_analysis(key, *, points: Size = 6, p: Probability = 0.3):
             "square": (jnp.sum(law * f**2), fourier.by_degree.sum()),
             "integral": (integral, shapley),
             "linear": linear.weights,
+            "parity": parity.by_degree,
             "apart": jnp.abs(biased_fourier(table, 1 - p).weights - fourier.weights).max(),
             "fixed": (_regression(cube, f, fixed)[0], _derivatives(cube, f, fixed)),
         }
@@ -82,6 +85,8 @@ def harmonic_analysis(key, *, points: Size = 6, p: Probability = 0.3):
     yield equal("mean square: weight of all degrees", *found["square"])
     yield equal("integral of twice the weights over p: Shapley value", *found["integral"], atol=1e-13)
     yield equal("weights of a linear function", found["linear"], np.arange(1.0, points + 1))
+    only = np.arange(points + 1) == len(PARITY)
+    yield equal("weights by degree of a parity, p = 1/2: nothing linear", found["parity"], only)
     yield at_least("weights at p and at 1 - p apart", found["apart"], 1e-3)
     yield control(
         "independent points: here exactly half of them", equal("weights: half the mean derivatives", *found["fixed"])

@@ -197,7 +197,7 @@ def damping(key, *, n: Size = 30, steps: Count = 1500, more: Count = 300, networ
     $\lambda\to\infty$ the scores become inner products of gradients: at $\lambda=10^4\lambda_{\max}$ with a cosine
     above 0.999.
     """
-    ratios = jnp.logspace(-6, 2, 17)
+    ratios = jnp.logspace(-8, 2, 21)
 
     @jax.jit
     def measure(key):
