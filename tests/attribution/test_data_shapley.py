@@ -53,6 +53,14 @@ def test_truncation_saves_trainings_and_is_counted():
     assert abs(float(short.values.sum() - whole.values.sum())) <= 0.3
 
 
+def test_a_vector_of_measures():
+    both = data_shapley(_fit, lambda u: jnp.stack([u, -2 * u]), Y, orders=50, width=4.0, key=KEY, tolerance=0.3)
+    # the order ends where both are near: the second within 0.3, the first within 0.15
+    one = data_shapley(_fit, lambda u: u, Y, orders=50, width=4.0, key=KEY, tolerance=0.15)
+    np.testing.assert_allclose(both.values, np.stack([one.values, -2 * one.values], 1), atol=1e-12)
+    np.testing.assert_array_equal(both.truncated, one.truncated)
+
+
 def test_sentences():
     with pytest.raises(TypeError, match="fit must be a function"):
         data_shapley(None, lambda u: u, Y, orders=3, width=1.0, key=KEY)
@@ -62,5 +70,5 @@ def test_sentences():
         data_shapley(_fit, lambda u: u, Y, orders=3, width=0.0, key=KEY)
     with pytest.raises(ValueError, match="tolerance must be zero or more"):
         data_shapley(_fit, lambda u: u, Y, orders=3, width=1.0, key=KEY, tolerance=-1.0)
-    with pytest.raises(ValueError, match="measure must return a number"):
-        data_shapley(_fit, lambda u: jnp.ones(2), Y, orders=3, width=1.0, key=KEY)
+    with pytest.raises(ValueError, match="measure must return a number or a vector"):
+        data_shapley(_fit, lambda u: jnp.ones((2, 2)), Y, orders=3, width=1.0, key=KEY)

@@ -22,11 +22,11 @@ from corollary.network.batches import count, examples
 
 
 class DataShapley(NamedTuple):
-    r"""`values` (n,) in the unit of the measure.
+    r"""`values` (n,), or (n, t) for a vector of measures, in the unit of the measure.
 
     - `error`: with probability at least $1-\delta$ every value is within it of the exact one, if no point ever changes
       the measure by more than `width` and, where orders were truncated, the measure never falls when a point is added:
-      Hoeffding's deviation for $n$ averages at once, plus the share of truncated places times the tolerance.
+      Hoeffding's deviation for all averages at once, plus the share of truncated places times the tolerance.
     - `truncated` (n,): the share of the orders in which the point came after the end.
     - `evaluations`: trainings in all.
     """
@@ -54,9 +54,10 @@ def data_shapley(
     r"""Shapley values of the points of `train` for $U(S)$ = `measure(fit(train, weights))`, from random `orders`.
 
     `fit(train, weights)` trains with weights 1 and 0, as in `corollary.attribution.retraining`, and must also return
-    something for no points at all. `measure(network)` is a number; `width` bounds how much one point can change it in
-    either direction. An order ends where $|U(S)-U(\text{all})|\le$ `tolerance` and tolerance is positive. `batch_size`
-    orders run side by side, all unless given; side by side they take as long as the longest of them.
+    something for no points at all. `measure(network)` is a number or a vector of them; `width` bounds how much one
+    point can change it in either direction. An order ends where $|U(S)-U(\text{all})|\le$ `tolerance` in every entry,
+    if that is positive. `batch_size` orders run side by side, all unless given; together they take as long as the
+    longest of them.
 
     >>> found = data_shapley(lambda d, w: w @ d[0][:, 0], lambda s: s, data, orders=3, width=1.0, key=key)
     >>> bool(jnp.allclose(found.values, x[:, 0], atol=1e-6))
@@ -76,14 +77,14 @@ def data_shapley(
         utility = lambda present: measure(fit(train, present))  # noqa: E731
         none = jnp.zeros(n)
         start, end = utility(none), utility(none + 1)
-        if start.ndim:
-            raise ValueError(f"measure must return a number, got shape {start.shape}.")
+        if start.ndim > 1:
+            raise ValueError(f"measure must return a number or a vector, got shape {start.shape}.")
 
         def one(key):
             order = jax.random.permutation(key, n)
 
             def near(value):
-                return (tolerance > 0) & (jnp.abs(value - end) <= tolerance)
+                return (tolerance > 0) & jnp.all(jnp.abs(value - end) <= tolerance)
 
             def add(state):
                 place, present, value, gains = state
@@ -92,7 +93,7 @@ def data_shapley(
                 new = jax.lax.cond(place == n - 1, lambda: end, lambda: utility(present))
                 return place + 1, present, new, gains.at[order[place]].set(new - value)
 
-            first = (jnp.zeros((), int), none, start, jnp.zeros(n, start.dtype))
+            first = (jnp.zeros((), int), none, start, jnp.zeros((n, *start.shape), start.dtype))
             place, present, _, gains = jax.lax.while_loop(lambda s: (s[0] < n) & ~near(s[2]), add, first)
             return gains, 1 - present, jnp.minimum(place, n - 1)
 
@@ -101,5 +102,5 @@ def data_shapley(
 
     values, truncated, evaluations = run(train, jax.random.split(key, orders), tolerance)
     # a gain lies in an interval of twice the width; the tail of an order that ended early gains at most the tolerance
-    sampled = average_deviation(delta / n, orders, 2 * width)
+    sampled = average_deviation(delta / values.size, orders, 2 * width)
     return DataShapley(values, sampled + truncated.max() * tolerance, truncated, evaluations)
