@@ -4,6 +4,7 @@ import os
 import sys
 import tempfile
 import time
+import warnings
 
 import numpy as np
 import torch
@@ -13,6 +14,7 @@ CLOCK = time.process_time if os.environ.get("CPU_CLOCK") else time.perf_counter
 
 
 def main(inputs: str, outputs: str) -> None:
+    warnings.simplefilter("ignore")  # of captum's own making
     given = np.load(inputs)
     torch.set_num_threads(int(given["threads"]))
     modules = []

@@ -168,6 +168,9 @@ def test_sentences(setting):
     for kind in ("dense", "cg", "lissa"):
         with pytest.raises(ValueError, match=f"must be positive after damping, got the least eigenvalue {least:.3g}"):
             influence(network, "squared", train, test, solver=Solver(kind, products=50))
+    # more parameters than points: a Gauss-Newton matrix with zero eigenvalues, positive or negative in rounding
+    with pytest.raises(ValueError, match="must be positive after damping"):
+        influence(network, "squared", train, test, curvature="gauss_newton")
     with pytest.raises(ValueError, match=r"shapes that train has, \(3,\), \(2,\) for one of them, got \(4,\), \(2,\)"):
         influence(network, "squared", train, (np.ones((5, 4)), test[1]))
     with pytest.raises(ValueError, match="solver must be one of"):

@@ -188,9 +188,9 @@ def _told(given: _Given, found: Influence) -> Influence:
     premises, shift = found.premises, given.system.shift
     if not all(map(concrete, (*premises, shift, found.residual))):
         return found
-    least, largest, size = float(premises.least), float(premises.largest), given.system.operator.size
-    added = float(shift)
-    rounding = 10 * size**0.5 * float(jnp.finfo(given.system.operator.dtype).eps) * max(abs(largest), abs(least))
+    least, largest, added = float(premises.least), float(premises.largest), float(shift)
+    # an eigenvalue that is zero comes out as a few units in the last place of the largest
+    rounding = 10 * float(jnp.finfo(given.system.operator.dtype).eps) * max(abs(largest), abs(least))
     if not least + added > rounding:
         raise ValueError(
             f"the curvature must be positive after damping, got the least eigenvalue {least:.3g} and {added:.3g} added "
