@@ -26,6 +26,8 @@ from corollary.network.batches import count, each, pair
 from corollary.network.loss import of_examples
 
 CURVATURES = ("hessian", "gauss_newton")
+# so many derivatives along a direction cost less than all gradients, which have to be written and read
+FEW = 32
 
 
 class InfluencePremises(NamedTuple):
@@ -214,7 +216,7 @@ def _influence(given: _Given, test, groups, number) -> Influence:
         solution = way.solve(_rows(given, batch))
 
         def of_train(batch):
-            return inner(inner(_rows(given, batch), solution.basis), solution.weights) / n
+            return inner(_along(given, batch, solution.basis), solution.weights) / n
 
         scores = each(of_train, system.data, system.batch_size)
         scores = scores if groups is None else jax.ops.segment_sum(scores, groups, number)
@@ -252,6 +254,24 @@ def _rows(given: _Given, batch):
         return ravel_pytree(jax.grad(value)(operator.params))[0]
 
     return jax.vmap(one)(*batch)
+
+
+def _along(given: _Given, batch, basis):
+    """The inner products of the gradients of single examples with the rows of a basis.
+
+    Of few rows they are derivatives of the losses along them, and the gradients need not be made.
+    """
+    if basis.shape[0] > FEW:
+        return inner(_rows(given, batch), basis)
+    operator: Curvature = given.system.operator
+
+    def losses(params):
+        return jax.vmap(lambda x, y: given.loss(eqx.combine(params, operator.fixed)(x), y))(*batch)
+
+    unravel = ravel_pytree(operator.params)[1]
+    with jax.default_matmul_precision("highest"):
+        push = jax.linearize(losses, operator.params)[1]
+        return jax.lax.map(lambda row: push(unravel(row)), basis).T
 
 
 def _slope(given: _Given):
