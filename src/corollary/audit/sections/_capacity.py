@@ -51,9 +51,9 @@ def margin_distribution(classes, batch_size) -> Finding:
         )
     )
     small = float(np.mean(found["training"] <= TENTH * scale))
-    text = f"Half of the training examples are right by {short(middle['training'])} or more"
+    text = f"Half of the training examples have a margin of {short(middle['training'])} or more"
     if "test" in found:
-        text += f", half of the test examples by {short(middle['test'])}"
+        text += f", half of the test examples of {short(middle['test'])}"
     text += f"; {short(100 * small)} % of the training examples have less than a tenth of the usual margin."
     return Finding(
         "margins on training and test data",
