@@ -71,7 +71,8 @@ def _judged(subject, losses, fits, fitted, steps, n) -> Finding:
         mark, end = "fine", "The inputs say something about the labels."
     else:
         mark = "problem" if fitted else "look"
-        end = "The labels are learned no faster than random ones: nothing in these inputs predicts them."
+        end = "The labels are learned no faster than random ones: nothing in these inputs predicts them"
+        end += "." if fitted else ", or nothing can be learned from this start."
     return Finding(
         NAME,
         mark,
