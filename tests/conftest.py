@@ -40,7 +40,7 @@ def four_devices():
 
 
 # Compiled programs that a process may keep: each holds more than a megabyte, and some of the 65,530 maps of memory that
-# Linux allows. Half of the machine is for the tests, and no test needs more than the second number.
+# Linux allows. The workers share half of the machine's memory: 2 to 4 GiB each.
 WORKERS = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
 MAPS, BYTES = 30_000, min(max(psutil.virtual_memory().total // 2 // WORKERS, 2**31), 2**32)
 _ran, _most = 0, BYTES
