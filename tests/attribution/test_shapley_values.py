@@ -6,7 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from corollary.attribution import Game, feature_game, patches, shapley, shapley_values
+from corollary.attribution import Game, feature_game, patch_players, shapley, shapley_values
 
 KEY = jax.random.key(0)
 
@@ -61,11 +61,14 @@ def test_what_belongs_to_nobody_is_always_present(network):
 
 
 def test_images_by_patches():
-    np.testing.assert_array_equal(patches((3, 5), 2), [[0, 0, 1, 1, 2], [0, 0, 1, 1, 2], [3, 3, 4, 4, 5]])
-    assert patches((4, 4, 3), 2).shape == (4, 4, 3)
+    np.testing.assert_array_equal(patch_players((3, 5), 2), [[0, 0, 1, 1, 2], [0, 0, 1, 1, 2], [3, 3, 4, 4, 5]])
+    assert patch_players((4, 4, 3), 2).shape == (4, 4, 3)
     weight = jnp.asarray(np.random.RandomState(0).randn(4, 4))
     found = shapley_values(
-        lambda one: jnp.sum(weight * one)[None], np.ones((1, 4, 4)), np.zeros((1, 4, 4)), players=patches((4, 4), 2)
+        lambda one: jnp.sum(weight * one)[None],
+        np.ones((1, 4, 4)),
+        np.zeros((1, 4, 4)),
+        players=patch_players((4, 4), 2),
     )
     np.testing.assert_allclose(found.values[0, :, 0], weight.reshape(2, 2, 2, 2).sum((1, 3)).ravel(), atol=1e-14)
 
@@ -114,5 +117,5 @@ def test_sentences(change, sentence):
 
 def test_patches_of_no_image():
     with pytest.raises(ValueError, match="that of an image"):
-        patches((4,), 2)
+        patch_players((4,), 2)
     assert isinstance(feature_game(lambda one: one, np.ones(2), np.zeros((1, 2))), Game)

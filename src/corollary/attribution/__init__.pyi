@@ -19,5 +19,5 @@ from .sampling import group_law as group_law
 from .sampling import group_samples_needed as group_samples_needed
 from .sampling import permutations_needed as permutations_needed
 from .shapley_values import feature_game as feature_game
-from .shapley_values import patches as patches
+from .shapley_values import patch_players as patch_players
 from .shapley_values import shapley_values as shapley_values

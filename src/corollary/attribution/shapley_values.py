@@ -44,13 +44,13 @@ class FeatureGame(eqx.Module):
         return mixed_outputs(self.network, self.one, self.background, self.owner, inside).mean(0)
 
 
-def patches(shape: tuple[int, ...], size: int) -> Int[np.ndarray, "..."]:
+def patch_players(shape: tuple[int, ...], size: int) -> Int[np.ndarray, "..."]:
     """The players of square patches: the number of the patch of each pixel, for images of this shape.
 
     The first two axes are height and width, further ones, such as colours, belong to the pixels. Patches at the lower
     and right edges are smaller where `size` does not divide the image.
 
-    >>> print(patches((4, 4), 2))
+    >>> print(patch_players((4, 4), 2))
     [[0 0 1 1]
      [0 0 1 1]
      [2 2 3 3]
@@ -74,8 +74,9 @@ def feature_game(
     >>> feature_game(network, x[0], x).players
     3
     """
-    network, one, background, owner, count = _prepared(network, np.asarray(one)[None], background, players)
-    return Game(count, FeatureGame(network, one[0], background, owner))
+    rows = (one if isinstance(one, jax.Array) else np.asarray(one))[None]
+    network, rows, background, owner, count = _prepared(network, rows, background, players)
+    return Game(count, FeatureGame(network, rows[0], background, owner))
 
 
 @implements("T10.22")
@@ -96,9 +97,9 @@ def shapley_values(
     $U(S)$ is the mean over the rows $b$ of `background` of the output for the coordinates $x_S$ and $b_{\bar S}$; a
     background of one row is a baseline. The values of an example sum to its output less the mean output of the
     background. `players` are all coordinates unless given: an array of the shape of an example with the number of each
-    coordinate's player (such as `patches`), or a list of groups of coordinates, numbered in flat order. What belongs to
-    no group is always present. `how`, `samples`, `key` and `confidence` are those of `shapley`. At most `batch_size`
-    inputs go through the network at a time, or one background if that is more.
+    coordinate's player (such as `patch_players`), or a list of groups of coordinates, numbered in flat order. What
+    belongs to no group is always present. `how`, `samples`, `key` and `confidence` are those of `shapley`. At most
+    `batch_size` inputs go through the network at a time, or one background if that is more.
 
     >>> found = shapley_values(network, x, x[:2])
     >>> found.values.shape, found.evaluations
