@@ -44,7 +44,7 @@ class Game(eqx.Module):
 
     >>> glove = Game(3, lambda inside: 1.0 * (inside[0] & (inside[1] | inside[2])))  # one left glove, two right ones
     >>> print(shapley(glove).values)
-    [0.6666667  0.16666667 0.16666667]
+    [0.667 0.167 0.167]
     """
 
     players: int = eqx.field(static=True)

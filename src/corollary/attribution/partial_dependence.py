@@ -46,7 +46,7 @@ def partial_dependence(
     feature, or several; none gives the mean output everywhere. `players` as in `shapley_values`.
 
     >>> partial_dependence(network, x, 0).shape
-    (4, 2)
+    (4, 1)
     """
     x = example_array("x", x)
     at = x if at is None else example_array("at", at)

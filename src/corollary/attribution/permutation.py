@@ -120,7 +120,7 @@ def permutation_importance(
     if how == "exact":
         values = _over_all(network, score, x, y, owner, count, at_once)
         require_finite("the metric", values)
-        return exactly(values, n + count * n**2)
+        return exactly(values, count * n**2)
     samples, spread = sampling(how, count, samples, key, confidence)
     mean, error = _over_some(network, score, x, y, owner, count, samples, key, at_once)
     require_finite("the metric", mean)
@@ -143,14 +143,13 @@ def _without(player, players):
 @eqx.filter_jit
 def _over_all(network, score, x, y, owner, players, at_once):
     n = x.shape[0]
-    own = each(lambda batch: jax.vmap(lambda a, b: score(network(a), b))(*batch), (x, y), at_once * n)
 
     def one(number):
         player, i = number // n, number % n
         target = jax.tree.map(lambda a: a[i], y)
         outputs = mixed_outputs(network, x[i], x, owner, _without(player, players))
-        # difference by difference, so that a feature without a part in the output has exactly 0
-        return jnp.mean(own[i] - jax.vmap(lambda output: score(output, target))(outputs))
+        scores = jax.vmap(lambda output: score(output, target))(outputs)
+        return jnp.mean(scores[i] - scores)  # of the pair with itself, less all pairs
 
     return each(jax.vmap(one), jnp.arange(players * n), at_once).reshape(players, n).mean(1)
 

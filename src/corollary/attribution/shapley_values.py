@@ -103,7 +103,7 @@ def shapley_values(
 
     >>> found = shapley_values(network, x, x[:2])
     >>> found.values.shape, found.evaluations
-    ((4, 3, 2), 16)
+    ((4, 3, 1), 16)
     """
     one_of("how", how, WAYS)
     batch_size = whole("batch_size", batch_size)
