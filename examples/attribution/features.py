@@ -3,11 +3,12 @@
     python examples/attribution/features.py
     python examples/attribution/features.py --network model.onnx --data examples.npz
 
-Without arguments a small network in JAX tells ten digits on images of 8 x 8 pixels that it was not trained on. A file of data holds `x`, one
-example per row, and `y`, classes from 0. Of the examples with the greatest loss it prints what each feature adds to
-the output of the class that was given, less that of the right one: all coalitions of up to 16 features, or of patches
-of an image; with more features, orders drawn at random, and 95 % intervals. What is added sums to the difference from
-the background, which is printed beside it. Then how important each is for the accuracy on all examples.
+Without arguments a small network in JAX tells ten digits on images of 8 x 8 pixels that it was not trained on. A file
+of data holds `x`, one example per row, and `y`, classes from 0. Of the examples with the greatest loss it prints what
+each feature adds to the output of the class that was given, less that of the right one: all coalitions of up to 16
+features, or of patches of an image; with more features, orders drawn at random, and 95 % intervals. What is added sums
+to the difference from the background; how far it is from that is printed beside it. Then how important each is for the
+accuracy on all examples.
 """
 
 import argparse

@@ -134,7 +134,7 @@ def shapley(
     batch_size = whole("batch_size", batch_size)
     if how == "exact":
         return exactly(_shapley(coalition_values(game, batch_size=batch_size), game.players), 2**game.players)
-    samples, spread = sampling(how, game.players, samples, key, confidence)
+    samples, spread = sample_plan(how, game.players, samples, key, confidence)
     found = _sampled(game, how, samples, key, batch_size)
     require_finite("the value of every coalition", found.mean)
     return estimated(found, spread)
@@ -175,7 +175,7 @@ def estimated(found, spread: float) -> Attribution:
     return Attribution(found.mean, ends, found.evaluations)
 
 
-def sampling(how: str, players: int, samples: int, key, confidence: float) -> tuple[int, float]:
+def sample_plan(how: str, players: int, samples: int, key, confidence: float) -> tuple[int, float]:
     """The number of samples, checked, and the half-width of Student's interval in standard errors."""
     from scipy import stats  # loads slowly
 

@@ -16,7 +16,7 @@ from jaxtyping import Array, ArrayLike, Float, Int, PRNGKeyArray, PyTree
 from corollary._types import NetworkLike
 from corollary._validate import labels, one_of, whole
 from corollary.attribution._coalitions import example_array, looked_at, mixed_outputs, owners, require_finite
-from corollary.attribution.games import Attribution, estimated, exactly, sampling
+from corollary.attribution.games import Attribution, estimated, exactly, sample_plan
 from corollary.attribution.sampling import Estimate
 from corollary.catalog import implements
 from corollary.network._code import by_code
@@ -121,7 +121,7 @@ def permutation_importance(
         values = _over_all(network, score, x, y, owner, count, at_once)
         require_finite("the metric", values)
         return exactly(values, count * n**2)
-    samples, spread = sampling(how, count, samples, key, confidence)
+    samples, spread = sample_plan(how, count, samples, key, confidence)
     mean, error = _over_some(network, score, x, y, owner, count, samples, key, at_once)
     require_finite("the metric", mean)
     return estimated(Estimate(mean, error, n + count * samples * n), spread)

@@ -26,7 +26,7 @@ from corollary.attribution._coalitions import (
     shapley_weights,
     weighted_increments,
 )
-from corollary.attribution.games import WAYS, Attribution, Game, estimated, exactly, sampling
+from corollary.attribution.games import WAYS, Attribution, Game, estimated, exactly, sample_plan
 from corollary.attribution.sampling import Estimate, along_orders, by_groups
 from corollary.catalog import implements
 from corollary.network.batches import each
@@ -115,7 +115,7 @@ def shapley_values(
         values = _exact(network, x, background, owner, count, at_once)
         require_finite("the outputs", values)
         return exactly(values, rows * 2**count)
-    samples, spread = sampling(how, count, samples, key, confidence)
+    samples, spread = sample_plan(how, count, samples, key, confidence)
     mean, error, evaluations = _drawn(network, x, background, owner, count, how, samples, key, at_once)
     require_finite("the outputs", mean)
     return estimated(Estimate(mean, error, rows * evaluations), spread)

@@ -147,11 +147,17 @@ def axioms(key, *, players: Size = 5, games: Count = 20):
     for own, (premise, name) in enumerate(premises.items()):
         yield control(premise, equal(f"residual of the axiom: {AXIOMS[own]}", missed[name][own], 0.0, atol=1e-13))
     cells = [
-        {"scheme": name, "axiom": axiom, "residual": f"{value:.1g}", "missed": bool(value > 1e-9)}
+        {
+            "scheme": name,
+            "axiom": axiom,
+            "residual": f"{value:.2g}" if value > 1e-9 else "0",
+            "missed": bool(value > 1e-9),
+        }
         for name, row in missed.items()
         for axiom, value in zip(AXIOMS, row, strict=True)
     ]
-    base = alt.Chart(alt.Data(values=cells)).encode(x=alt.X("axiom:N", sort=AXIOMS), y=alt.Y("scheme:N", sort=None))
+    base = alt.Chart(alt.Data(values=cells), width=300)
+    base = base.encode(x=alt.X("axiom:N", sort=AXIOMS), y=alt.Y("scheme:N", sort=[*SCHEMES]))
     yield picture(
         "axioms and schemes",
         base.mark_rect().encode(color=alt.Color("missed:N")) + base.mark_text().encode(text="residual:N"),
