@@ -58,21 +58,27 @@ def output(plan: Layerwise, key, leaves: list, scales: list, x):
     program = plan.program
     env = dict(program.constants)
     env |= dict(zip(program.leaves + program.inputs, [*leaves, *jax.tree.leaves(x)], strict=True))
-    spread = {slot: s for slot, s in zip(program.leaves, scales, strict=True) if slot in plan.behind}
+    # variances from the start: squared as they lie, and not behind a transpose, their derivative lies so too
+    spread = {slot: s**2 for slot, s in zip(program.leaves, scales, strict=True) if slot in plan.behind}
     for number, step in enumerate(program.steps):
         values = [env[slot] for slot in step.ins]
         out = run_equation(step.eqn, values)
         noisy = [i for i, slot in enumerate(step.ins) if slot in spread]
         if noisy and step.name == "dot_general":
-            squares = [spread.get(slot, v) ** 2 for slot, v in zip(step.ins, values, strict=True)]
-            variance = run_equation(step.eqn, squares)[0]
+            variance = run_equation(step.eqn, _squares(spread, step, values))[0]
             noise = jax.random.normal(jax.random.fold_in(key, number), variance.shape, variance.dtype)
             out = [out[0] + _root(variance) * noise]
+        elif noisy and step.name == "neg":
+            spread[step.outs[0]] = spread[step.ins[0]]
         elif noisy:
-            moved = [spread.get(slot, v) for slot, v in zip(step.ins, values, strict=True)]
-            spread[step.outs[0]] = run_equation(step.eqn, moved)[0]
+            spread[step.outs[0]] = run_equation(step.eqn, _squares(spread, step, values))[0]
         env |= dict(zip(step.outs, out, strict=True))
     return env[program.output]
+
+
+def _squares(spread, step, values) -> list:
+    """What a step works on to have variances: those that are known, and the squares of all else."""
+    return [spread[slot] if slot in spread else v**2 for slot, v in zip(step.ins, values, strict=True)]
 
 
 def _root(variance):

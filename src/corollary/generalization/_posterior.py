@@ -47,45 +47,59 @@ def trained(start: StochasticNetwork, prior, loss, data, goal: Goal, steps: int,
     centres = jax.tree.leaves(split(prior.mean if fixed else prior).params)
     widths = [s**2 for s in jax.tree.leaves(prior.scale)] if fixed else None
 
-    def law(params):
-        means, logs = params
-        return StochasticNetwork(parts.join(tree.unflatten(means)), tree.unflatten([jnp.exp(s) for s in logs]))
+    def law(means, scales):
+        return StochasticNetwork(parts.join(tree.unflatten(means)), tree.unflatten(scales))
 
-    def value(params, batch, key, seen):
+    def value(means, scales, batch, key):
         x, y = batch
-        outputs = law(params).on_batch(x, key=key)
+        outputs = law(means, scales).on_batch(x, key=key)
         surrogate = jnp.mean(jax.vmap(loss)(outputs, y))
         share = jnp.mean(jax.vmap(wrong)(outputs, y), dtype=surrogate.dtype)
-        kl = sum(map(_kl, *params, centres, widths or variances(params, centres)))
-        by_loss, by_kl = slopes(goal, seen, lax.stop_gradient(kl))
-        return by_loss * surrogate + by_kl * kl, jnp.stack([share, lax.stop_gradient(surrogate)])
+        return surrogate, jnp.stack([share, surrogate])
 
-    descent = cpu_ready(jax.grad(value, has_aux=True))
+    descent = cpu_ready(jax.grad(value, (0, 1), has_aux=True))
     shrink = optax.cosine_decay_schedule(1.0, steps)
     adam = optax.scale_by_adam()
 
     def advance(carry, step):
-        params, memory, seen = carry
+        (means, logs), memory, seen = carry
         batch_key, noise_key = jax.random.split(jax.random.fold_in(key, step))
         rows = jax.random.randint(batch_key, (min(batch_size, count(data)),), 0, count(data))
-        down, now = descent(params, jax.tree.map(lambda a: a[rows], data), noise_key, seen)
+        # kept, so that no one computes them again: there are as many as weights
+        scales, ways = lax.optimization_barrier(
+            ([jnp.exp(log) for log in logs], [m - c for m, c in zip(means, centres, strict=True)])
+        )
+        around = widths or variances(scales, ways)
+        kl = sum(map(_kl, scales, logs, ways, around))
+        by_loss, by_kl = lax.optimization_barrier(tuple(jnp.asarray(b, kl.dtype) for b in slopes(goal, seen, kl)))
+        (by_mean, by_scale), now = descent(means, scales, jax.tree.map(lambda a: a[rows], data), noise_key)
+        # the KL is differentiated by hand: at its best a change of the prior's variance changes nothing
+        down = (
+            [by_loss * g + by_kl / v * w for g, w, v in zip(by_mean, ways, around, strict=True)],
+            [s * (by_loss * g + by_kl / v * s) - by_kl for g, s, v in zip(by_scale, scales, around, strict=True)],
+        )
         updates, memory = adam.update(down, memory)
         size = shrink(step)
         moved = tuple(
             [p - (s * size).astype(p.dtype) * u for p, u in zip(ps, us, strict=True)]
-            for ps, us, s in zip(params, updates, (STEP, SCALE_STEP), strict=True)
+            for ps, us, s in zip((means, logs), updates, (STEP, SCALE_STEP), strict=True)
         )
         return (moved, memory, seen + (now - seen) / MEMORY), None
 
     params = means, [jnp.log(s) for s in scales]
     begin = params, adam.init(params), jnp.full(2, 0.25, means[0].dtype)
-    (params, _, _), _ = lax.scan(advance, begin, jnp.arange(steps))
-    return law(params)
+    ((means, logs), _, _), _ = lax.scan(advance, begin, jnp.arange(steps))
+    return law(means, [jnp.exp(log) for log in logs])
 
 
-def variances(params, centres) -> list:
-    """For each array the variance of a normal prior around its centre that makes the KL least."""
-    return [jnp.mean(jnp.exp(2 * s) + (m - c) ** 2) for m, s, c in zip(*params, centres, strict=True)]
+def variances(scales, ways) -> list:
+    """For each array the variance of a normal prior, `ways` from the means, that makes the KL least."""
+    return [(_squares(s) + _squares(w)) / s.size for s, w in zip(scales, ways, strict=True)]
+
+
+def _squares(a):
+    """The sum of squares, as a product: nothing of the size of the array is written for it."""
+    return jnp.vdot(a, a, precision=lax.Precision.HIGHEST)
 
 
 def start_scales(network, initial=None):
@@ -97,16 +111,18 @@ def start_scales(network, initial=None):
 
 def on_grid(posterior: StochasticNetwork, centre) -> StochasticNetwork:
     """The prior around `centre` with those variances of the grid that are nearest to the best for this posterior."""
-    means = jax.tree.leaves(split(posterior.mean).params)
-    logs = [jnp.log(s) for s in jax.tree.leaves(posterior.scale)]
-    centres = jax.tree.leaves(split(centre).params)
-    tree = jax.tree.structure(posterior.scale)
-    return StochasticNetwork(centre, tree.unflatten([nearest(v) for v in variances((means, logs), centres)]))
+    params = split(posterior.mean).params
+    ways = jax.tree.leaves(jax.tree.map(jnp.subtract, params, split(centre).params))
+    scales, tree = jax.tree.flatten(posterior.scale)
+    return StochasticNetwork(centre, tree.unflatten([nearest(v) for v in variances(scales, ways)]))
 
 
-def _kl(mean, log, centre, variance):
-    variance = lax.stop_gradient(variance)  # at its best a change of it changes nothing
-    return 0.5 * jnp.sum((jnp.exp(2 * log) + (mean - centre) ** 2) / variance - 1 - 2 * log + jnp.log(variance))
+def _kl(scale, log, way, variance):
+    """The KL of one array; `variance` is one number or one per parameter."""
+    if variance.ndim:
+        return 0.5 * jnp.sum((scale**2 + way**2) / variance - 1 - 2 * log + jnp.log(variance))
+    near = (_squares(scale) + _squares(way)) / variance
+    return 0.5 * (near + scale.size * (jnp.log(variance) - 1)) - jnp.sum(log)
 
 
 def slopes(goal: Goal, seen, kl) -> tuple:
