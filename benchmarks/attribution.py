@@ -32,7 +32,18 @@ CLOCK = time.process_time if os.environ.get("CPU_CLOCK") else time.perf_counter
 # without dependencies, which would replace this build of torch by the newest one
 PEERS = (
     ["torch==2.13.0"],
-    ["numpy", "scipy", "scikit-learn", "pandas", "tqdm", "packaging", "slicer==0.0.8", "numba", "cloudpickle"],
+    [
+        "numpy",
+        "scipy",
+        "scikit-learn",
+        "pandas",
+        "tqdm",
+        "packaging",
+        "slicer==0.0.8",
+        "numba",
+        "cloudpickle",
+        "matplotlib",
+    ],
     ["--no-deps", "shap==0.51.0", "captum==0.9.0"],
 )
 
@@ -87,12 +98,12 @@ def main(features, width, rows, background, repeats, threads):
             print(f"  corollary  {name} {seconds / rows:.3f} (first call {first:.2f}), ", end="")
             print(f"ratio {best / seconds * rows:.1f}, largest difference {off:.1e}")
             if not double:
-                _, seconds, found = timed(lambda: integrated_gradients(ours, x, b[0]), repeats)  # noqa: B023
+                _, integration, integrated = timed(lambda: integrated_gradients(ours, x, b[0]), repeats)  # noqa: B023
     print(f"integrated gradients of {rows} rows, float32, gap of the sum:")
     for steps in theirs["steps"]:
         print(f"  captum     {steps} nodes: {theirs[f'gap{steps}']:.1e}, {theirs[f'seconds{steps}']:.4f} s")
-    nodes, gap = np.asarray(found.nodes), float(np.max(found.gap))
-    print(f"  corollary  {nodes.min()} to {nodes.max()} nodes: {gap:.1e}, {seconds:.4f} s")
+    nodes, gap = np.asarray(integrated.nodes), float(np.max(integrated.gap))
+    print(f"  corollary  {nodes.min()} to {nodes.max()} nodes: {gap:.1e}, {integration:.4f} s")
 
 
 if __name__ == "__main__":

@@ -29,6 +29,7 @@ def test_others_are_averaged_over_the_data(network, kept):
     np.testing.assert_allclose(found, by_hand(network, X, kept, at), atol=1e-14)
 
 
+@pytest.mark.filterwarnings("ignore:Stochastic Optimizer")
 def test_scikit_learn_agrees():
     fitted = MLPRegressor(hidden_layer_sizes=(5,), activation="tanh", max_iter=5, random_state=0).fit(X, X[:, 0])
     (w, v), (b, c) = fitted.coefs_, fitted.intercepts_
