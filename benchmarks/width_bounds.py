@@ -1,4 +1,4 @@
-"""Bounds against the width of a network, 10 to 8,192 units: the VC bound grows with it, the certificate hardly (B09.09).
+"""Bounds against the width of a network, 10 to 8,192 units: the VC bound grows with it, the certificate hardly.
 
     python benchmarks/width_bounds.py            # minutes on a GPU
     python benchmarks/width_bounds.py --small    # half a minute on a CPU
@@ -67,7 +67,7 @@ def measured(width: int, size: Size, data, new) -> Bounds:
 
 def main(size: Size) -> bool:
     began = time.perf_counter()
-    data, new = images("train", size.n, "true", True), images("test", size.tests, "true", True)
+    data, new = images("train", size.n, "true"), images("test", size.tests, "true")
     print(f"{size.n} images, confidence {1 - DELTA - DELTA_DRAWS:g}: {jax.devices()[0]}")
     print("width   parameters   VC bound   certificate   errors: sample     test       KL")
     rows = []

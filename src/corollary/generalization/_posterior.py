@@ -20,7 +20,7 @@ STEP, SCALE_STEP = 3e-3, 3e-2
 # errors and losses of the stochastic network are averaged over about so many batches
 MEMORY = 50
 # a prior from data is to err as rarely as the network itself, and pays for its own KL only so much of it
-COLD = 0.03
+COLD = 0.01
 # standard deviations begin as a share of what the weights have moved (root mean square), or of no less than this
 SHARE, LEAST = 0.5, 0.01
 
