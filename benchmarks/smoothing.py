@@ -1,7 +1,7 @@
 """Smoothed networks on MNIST: certified accuracy of all test images, and the accuracy under attack above it.
 
     python benchmarks/smoothing.py             # a GPU: noise of .25 and .5, 10,000 images with 10,000 votes each
-    python benchmarks/smoothing.py --small     # two cores, minutes: 200 images, a short training
+    python benchmarks/smoothing.py --small     # two cores, minutes: 100 images, a short training
     python benchmarks/smoothing.py --speed     # 500 images with 10,000 votes each, a network 784-256-256-10
 
 A convolutional network is trained under the noise that it is smoothed with. The bars: certified accuracy of .90 at
@@ -114,8 +114,8 @@ if __name__ == "__main__":
     if given.speed:
         speed()
     elif given.small:
-        data = images("train", 6000), images("test", 200)
-        certified(0.25, *data, epochs=2, votes=1000, tried=40, stages=FEW)
+        data = images("train", 6000), images("test", 100)
+        certified(0.25, *data, epochs=2, votes=500, tried=20, stages=FEW)
     else:
         data = images("train"), images("test")
         every = [certified(s, *data, epochs=20, votes=10_000, tried=1000, stages=STAGES) for s in (0.25, 0.5)]
