@@ -9,6 +9,7 @@ import optax
 from jax import lax
 
 from corollary._engine.cpu_ready import cpu_ready
+from corollary._engine.rounded import rounded
 from corollary.foundations import kl_inverse
 from corollary.generalization.certificate import nearest
 from corollary.generalization.stochastic import StochasticNetwork, wrong
@@ -57,7 +58,8 @@ def trained(start: StochasticNetwork, prior, loss, data, goal: Goal, steps: int,
         share = jnp.mean(jax.vmap(wrong)(outputs, y), dtype=surrogate.dtype)
         return surrogate, jnp.stack([share, surrogate])
 
-    descent = cpu_ready(jax.grad(value, (0, 1), has_aux=True))
+    # what is rounded here is far below the noise; errors are counted without
+    descent = cpu_ready(rounded(jax.grad(value, (0, 1), has_aux=True)))
     shrink = optax.cosine_decay_schedule(1.0, steps)
     adam = optax.scale_by_adam()
 
