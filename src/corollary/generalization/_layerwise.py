@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from corollary._engine.jaxpr import run_equation
-from corollary._engine.program import Program, Step, trace
+from corollary._engine.program import Program, trace
 from corollary.network.parts import Parts
 
 # operations that leave every entry what it is, or multiply all of them by constants
@@ -22,10 +22,10 @@ MOVES = ("transpose", "reshape", "squeeze", "expand_dims", "broadcast_in_dim", "
 
 
 class Layerwise(NamedTuple):
-    """The program of one example, and the slots of those parameters whose noise may be drawn behind their product."""
+    """The program of one example, the slots of parameters whose noise is drawn behind their product, and its step."""
 
     program: Program
-    behind: frozenset[int]
+    behind: dict[int, int]
 
 
 def layerwise(parts: Parts, x) -> Layerwise:
@@ -33,11 +33,12 @@ def layerwise(parts: Parts, x) -> Layerwise:
     leaves, tree = jax.tree.flatten(parts.params)
     inputs, form = jax.tree.flatten(x)
     program = trace(lambda p, x: parts.join(tree.unflatten(p))(form.unflatten(x)), leaves, inputs)
-    readers: dict[int, list[Step]] = {}
-    for step in program.steps:
+    readers: dict[int, list[int]] = {}
+    for number, step in enumerate(program.steps):
         for slot in step.ins:
-            readers.setdefault(slot, []).append(step)
-    return Layerwise(program, frozenset(slot for slot in program.leaves if _meets_one_vector(program, readers, slot)))
+            readers.setdefault(slot, []).append(number)
+    found = {slot: _product_with_one_vector(program, readers, slot) for slot in program.leaves}
+    return Layerwise(program, {slot: number for slot, number in found.items() if number is not None})
 
 
 def draw(key, means: list, scales: list) -> list:
@@ -53,8 +54,25 @@ def drawn(plan: Layerwise, key, means: list, scales: list) -> list:
     return [mean if wait else next(some) for mean, wait in zip(means, later, strict=True)]
 
 
-def output(plan: Layerwise, key, leaves: list, scales: list, x):
-    """The output for one example: `leaves` as `drawn` leaves them, noise behind the products from `key`."""
+def unit_noise(plan: Layerwise, key) -> dict:
+    """For one example normal noise behind each product, one number per unit, by the number of its step."""
+    kinds = {number: plan.program.avals[plan.program.steps[number].outs[0]] for number in plan.behind.values()}
+    return {i: jax.random.normal(jax.random.fold_in(key, i), kind.shape, kind.dtype) for i, kind in kinds.items()}
+
+
+def batch_noise(plan: Layerwise, key, n: int) -> dict:
+    """The noise of `unit_noise` for each of `n` examples."""
+    return jax.vmap(lambda one: unit_noise(plan, one))(jax.random.split(key, n))
+
+
+def batch_output(plan: Layerwise, key, noise: dict, means: list, scales: list, x):
+    """Outputs for a batch with its `batch_noise`; weights that have to be drawn are drawn once, from `key`."""
+    leaves = drawn(plan, key, means, scales)
+    return jax.vmap(lambda one, noise: output(plan, noise, leaves, scales, one))(x, noise)
+
+
+def output(plan: Layerwise, noise: dict, leaves: list, scales: list, x):
+    """The output for one example: `leaves` as `drawn` leaves them, and the `unit_noise` behind the products."""
     program = plan.program
     env = dict(program.constants)
     env |= dict(zip(program.leaves + program.inputs, [*leaves, *jax.tree.leaves(x)], strict=True))
@@ -66,8 +84,7 @@ def output(plan: Layerwise, key, leaves: list, scales: list, x):
         noisy = [i for i, slot in enumerate(step.ins) if slot in spread]
         if noisy and step.name == "dot_general":
             variance = run_equation(step.eqn, _squares(spread, step, values))[0]
-            noise = jax.random.normal(jax.random.fold_in(key, number), variance.shape, variance.dtype)
-            out = [out[0] + _root(variance) * noise]
+            out = [out[0] + _root(variance) * noise[number]]
         elif noisy and step.name == "neg":
             spread[step.outs[0]] = spread[step.ins[0]]
         elif noisy:
@@ -87,16 +104,18 @@ def _root(variance):
     return jnp.where(some, jnp.sqrt(jnp.where(some, variance, 1)), 0)
 
 
-def _meets_one_vector(program, readers, slot) -> bool:
-    """Whether a parameter is used once, in a product with what has one vector per example."""
+def _product_with_one_vector(program, readers, slot) -> int | None:
+    """The step that multiplies a parameter with what has one vector per example, if that is its one use."""
     while slot != program.output and len(readers.get(slot, ())) == 1:
-        (step,) = readers[slot]
+        (number,) = readers[slot]
+        step = program.steps[number]
         if step.name == "dot_general":
-            return _single(program, step, step.ins[1 - step.ins.index(slot)], 1 - step.ins.index(slot))
+            side = 1 - step.ins.index(slot)
+            return number if _single(program, step, step.ins[side], side) else None
         if not _moves(program, step, slot):
-            return False
+            return None
         slot = step.outs[0]
-    return False
+    return None
 
 
 def _single(program, step, other, side) -> bool:

@@ -11,6 +11,7 @@ from jax import lax
 from corollary._engine.cpu_ready import cpu_ready
 from corollary._engine.rounded import rounded
 from corollary.foundations import kl_inverse
+from corollary.generalization._layerwise import batch_noise, batch_output, layerwise
 from corollary.generalization.certificate import nearest
 from corollary.generalization.stochastic import StochasticNetwork, wrong
 from corollary.network.batches import count
@@ -21,7 +22,7 @@ STEP, SCALE_STEP = 3e-3, 3e-2
 # errors and losses of the stochastic network are averaged over about so many batches
 MEMORY = 50
 # a prior from data is to err as rarely as the network itself, and pays for its own KL only so much of it
-COLD = 0.03
+COLD = 0.01
 # standard deviations begin as a share of what the weights have moved (root mean square), or of no less than this
 SHARE, LEAST = 0.5, 0.01
 
@@ -51,9 +52,9 @@ def trained(start: StochasticNetwork, prior, loss, data, goal: Goal, steps: int,
     def law(means, scales):
         return StochasticNetwork(parts.join(tree.unflatten(means)), tree.unflatten(scales))
 
-    def value(means, scales, batch, key):
+    def value(means, scales, batch, key, noise):
         x, y = batch
-        outputs = law(means, scales).on_batch(x, key=key)
+        outputs = batch_output(plan, key, noise, means, scales, x)
         surrogate = jnp.mean(jax.vmap(loss)(outputs, y))
         share = jnp.mean(jax.vmap(wrong)(outputs, y), dtype=surrogate.dtype)
         return surrogate, jnp.stack([share, surrogate])
@@ -62,11 +63,17 @@ def trained(start: StochasticNetwork, prior, loss, data, goal: Goal, steps: int,
     descent = cpu_ready(rounded(jax.grad(value, (0, 1), has_aux=True)))
     shrink = optax.cosine_decay_schedule(1.0, steps)
     adam = optax.scale_by_adam()
+    plan, size = layerwise(parts, jax.tree.map(lambda a: a[0], data[0])), min(batch_size, count(data))
+
+    def keys(step):
+        """Of the batch, of the weights that are drawn, and of the units."""
+        batch_key, noise_key = jax.random.split(jax.random.fold_in(key, step))
+        return batch_key, *jax.random.split(noise_key)
 
     def advance(carry, step):
-        (means, logs), memory, seen = carry
-        batch_key, noise_key = jax.random.split(jax.random.fold_in(key, step))
-        rows = jax.random.randint(batch_key, (min(batch_size, count(data)),), 0, count(data))
+        (means, logs), memory, seen, noise = carry
+        batch_key, weight_key, _ = keys(step)
+        rows = jax.random.randint(batch_key, (size,), 0, count(data))
         # kept, so that no one computes them again: there are as many as weights
         scales, ways = lax.optimization_barrier(
             ([jnp.exp(log) for log in logs], [m - c for m, c in zip(means, centres, strict=True)])
@@ -74,23 +81,25 @@ def trained(start: StochasticNetwork, prior, loss, data, goal: Goal, steps: int,
         around = widths or variances(scales, ways)
         kl = sum(map(_kl, scales, logs, ways, around))
         by_loss, by_kl = lax.optimization_barrier(tuple(jnp.asarray(b, kl.dtype) for b in slopes(goal, seen, kl)))
-        (by_mean, by_scale), now = descent(means, scales, jax.tree.map(lambda a: a[rows], data), noise_key)
+        batch = jax.tree.map(lambda a: a[rows], data)
+        (by_mean, by_scale), now = descent(means, scales, batch, weight_key, noise)
         # the KL is differentiated by hand: at its best a change of the prior's variance changes nothing
         down = (
             [by_loss * g + by_kl / v * w for g, w, v in zip(by_mean, ways, around, strict=True)],
             [s * (by_loss * g + by_kl / v * s) - by_kl for g, s, v in zip(by_scale, scales, around, strict=True)],
         )
         updates, memory = adam.update(down, memory)
-        size = shrink(step)
+        share = shrink(step)
         moved = tuple(
-            [p - (s * size).astype(p.dtype) * u for p, u in zip(ps, us, strict=True)]
+            [p - (s * share).astype(p.dtype) * u for p, u in zip(ps, us, strict=True)]
             for ps, us, s in zip((means, logs), updates, (STEP, SCALE_STEP), strict=True)
         )
-        return (moved, memory, seen + (now - seen) / MEMORY), None
+        # the noise of the next step: carried it is made once, and not in every kernel that reads it
+        return (moved, memory, seen + (now - seen) / MEMORY, batch_noise(plan, keys(step + 1)[2], size)), None
 
     params = means, [jnp.log(s) for s in scales]
-    begin = params, adam.init(params), jnp.full(2, 0.25, means[0].dtype)
-    ((means, logs), _, _), _ = lax.scan(advance, begin, jnp.arange(steps))
+    begin = params, adam.init(params), jnp.full(2, 0.25, means[0].dtype), batch_noise(plan, keys(0)[2], size)
+    ((means, logs), *_), _ = lax.scan(advance, begin, jnp.arange(steps))
     return law(means, [jnp.exp(log) for log in logs])
 
 
