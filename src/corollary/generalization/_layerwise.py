@@ -7,6 +7,7 @@ batch costs two products. Weights that are used otherwise (kernels of convolutio
 several vectors of one example) are drawn.
 """
 
+from functools import partial
 from typing import NamedTuple
 
 import jax
@@ -41,38 +42,52 @@ def layerwise(parts: Parts, x) -> Layerwise:
     return Layerwise(program, {slot: number for slot, number in found.items() if number is not None})
 
 
+def normals(key, means: list) -> list:
+    """Normal noise like each array."""
+    keys = jax.random.split(key, len(means))
+    return [jax.random.normal(k, m.shape, m.dtype) for m, k in zip(means, keys, strict=True)]
+
+
 def draw(key, means: list, scales: list) -> list:
     """Every array drawn: its mean plus its scale times normal noise."""
-    keys = jax.random.split(key, len(means))
-    return [m + s * jax.random.normal(k, m.shape, m.dtype) for m, s, k in zip(means, scales, keys, strict=True)]
+    return [m + s * z for m, s, z in zip(means, scales, normals(key, means), strict=True)]
 
 
-def drawn(plan: Layerwise, key, means: list, scales: list) -> list:
-    """As `draw`, but for those arrays whose noise comes behind their product: these stay at their means."""
-    later = [slot in plan.behind for slot in plan.program.leaves]
-    some = iter(draw(key, *([a for a, wait in zip(tree, later, strict=True) if not wait] for tree in (means, scales))))
-    return [mean if wait else next(some) for mean, wait in zip(means, later, strict=True)]
+class Noise(NamedTuple):
+    """Of the arrays that are drawn, in turn, and of the units behind each product, by the number of its step."""
+
+    weights: list
+    units: dict
 
 
-def unit_noise(plan: Layerwise, key) -> dict:
-    """For one example normal noise behind each product, one number per unit, by the number of its step."""
+def noise(plan: Layerwise, key, means: list, n: int | None = None) -> Noise:
+    """For one example, or for `n` of them: the units' for each, the weights' once."""
+    weight_key, unit_key = jax.random.split(key)
+    some = [mean for mean, slot in zip(means, plan.program.leaves, strict=True) if slot not in plan.behind]
+    units = partial(_of_units, plan)
+    each = units(unit_key) if n is None else jax.vmap(units)(jax.random.split(unit_key, n))
+    return Noise(normals(weight_key, some), each)
+
+
+def _of_units(plan, key) -> dict:
     kinds = {number: plan.program.avals[plan.program.steps[number].outs[0]] for number in plan.behind.values()}
     return {i: jax.random.normal(jax.random.fold_in(key, i), kind.shape, kind.dtype) for i, kind in kinds.items()}
 
 
-def batch_noise(plan: Layerwise, key, n: int) -> dict:
-    """The noise of `unit_noise` for each of `n` examples."""
-    return jax.vmap(lambda one: unit_noise(plan, one))(jax.random.split(key, n))
+def batch_output(plan: Layerwise, noise: Noise, means: list, scales: list, x):
+    """Outputs for a batch with the noise of its examples."""
+    leaves = drawn(plan, noise, means, scales)
+    return jax.vmap(lambda one, units: output(plan, units, leaves, scales, one))(x, noise.units)
 
 
-def batch_output(plan: Layerwise, key, noise: dict, means: list, scales: list, x):
-    """Outputs for a batch with its `batch_noise`; weights that have to be drawn are drawn once, from `key`."""
-    leaves = drawn(plan, key, means, scales)
-    return jax.vmap(lambda one, noise: output(plan, noise, leaves, scales, one))(x, noise)
+def drawn(plan: Layerwise, noise: Noise, means: list, scales: list) -> list:
+    """As `draw`, but for those arrays whose noise comes behind their product: these stay at their means."""
+    some, flat = iter(noise.weights), zip(plan.program.leaves, means, scales, strict=True)
+    return [mean if slot in plan.behind else mean + scale * next(some) for slot, mean, scale in flat]
 
 
-def output(plan: Layerwise, noise: dict, leaves: list, scales: list, x):
-    """The output for one example: `leaves` as `drawn` leaves them, and the `unit_noise` behind the products."""
+def output(plan: Layerwise, units: dict, leaves: list, scales: list, x):
+    """The output for one example: `leaves` as `drawn` leaves them, the noise `units` behind the products."""
     program = plan.program
     env = dict(program.constants)
     env |= dict(zip(program.leaves + program.inputs, [*leaves, *jax.tree.leaves(x)], strict=True))
@@ -84,7 +99,7 @@ def output(plan: Layerwise, noise: dict, leaves: list, scales: list, x):
         noisy = [i for i, slot in enumerate(step.ins) if slot in spread]
         if noisy and step.name == "dot_general":
             variance = run_equation(step.eqn, _squares(spread, step, values))[0]
-            out = [out[0] + _root(variance) * noise[number]]
+            out = [out[0] + _root(variance) * units[number]]
         elif noisy and step.name == "neg":
             spread[step.outs[0]] = spread[step.ins[0]]
         elif noisy:

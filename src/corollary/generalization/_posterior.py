@@ -11,7 +11,7 @@ from jax import lax
 from corollary._engine.cpu_ready import cpu_ready
 from corollary._engine.rounded import rounded
 from corollary.foundations import kl_inverse
-from corollary.generalization._layerwise import batch_noise, batch_output, layerwise
+from corollary.generalization._layerwise import batch_output, layerwise, noise
 from corollary.generalization.certificate import nearest
 from corollary.generalization.stochastic import StochasticNetwork, wrong
 from corollary.network.batches import count
@@ -52,9 +52,9 @@ def trained(start: StochasticNetwork, prior, loss, data, goal: Goal, steps: int,
     def law(means, scales):
         return StochasticNetwork(parts.join(tree.unflatten(means)), tree.unflatten(scales))
 
-    def value(means, scales, batch, key, noise):
+    def value(means, scales, batch, noise):
         x, y = batch
-        outputs = batch_output(plan, key, noise, means, scales, x)
+        outputs = batch_output(plan, noise, means, scales, x)
         surrogate = jnp.mean(jax.vmap(loss)(outputs, y))
         share = jnp.mean(jax.vmap(wrong)(outputs, y), dtype=surrogate.dtype)
         return surrogate, jnp.stack([share, surrogate])
@@ -65,15 +65,12 @@ def trained(start: StochasticNetwork, prior, loss, data, goal: Goal, steps: int,
     adam = optax.scale_by_adam()
     plan, size = layerwise(parts, jax.tree.map(lambda a: a[0], data[0])), min(batch_size, count(data))
 
-    def keys(step):
-        """Of the batch, of the weights that are drawn, and of the units."""
-        batch_key, noise_key = jax.random.split(jax.random.fold_in(key, step))
-        return batch_key, *jax.random.split(noise_key)
+    def noise_of(step):
+        return noise(plan, jax.random.split(jax.random.fold_in(key, step))[1], means, size)
 
     def advance(carry, step):
-        (means, logs), memory, seen, noise = carry
-        batch_key, weight_key, _ = keys(step)
-        rows = jax.random.randint(batch_key, (size,), 0, count(data))
+        (means, logs), memory, seen, drawn = carry
+        rows = jax.random.randint(jax.random.split(jax.random.fold_in(key, step))[0], (size,), 0, count(data))
         # kept, so that no one computes them again: there are as many as weights
         scales, ways = lax.optimization_barrier(
             ([jnp.exp(log) for log in logs], [m - c for m, c in zip(means, centres, strict=True)])
@@ -82,7 +79,7 @@ def trained(start: StochasticNetwork, prior, loss, data, goal: Goal, steps: int,
         kl = sum(map(_kl, scales, logs, ways, around))
         by_loss, by_kl = lax.optimization_barrier(tuple(jnp.asarray(b, kl.dtype) for b in slopes(goal, seen, kl)))
         batch = jax.tree.map(lambda a: a[rows], data)
-        (by_mean, by_scale), now = descent(means, scales, batch, weight_key, noise)
+        (by_mean, by_scale), now = descent(means, scales, batch, drawn)
         # the KL is differentiated by hand: at its best a change of the prior's variance changes nothing
         down = (
             [by_loss * g + by_kl / v * w for g, w, v in zip(by_mean, ways, around, strict=True)],
@@ -95,10 +92,10 @@ def trained(start: StochasticNetwork, prior, loss, data, goal: Goal, steps: int,
             for ps, us, s in zip((means, logs), updates, (STEP, SCALE_STEP), strict=True)
         )
         # the noise of the next step: carried it is made once, and not in every kernel that reads it
-        return (moved, memory, seen + (now - seen) / MEMORY, batch_noise(plan, keys(step + 1)[2], size)), None
+        return (moved, memory, seen + (now - seen) / MEMORY, noise_of(step + 1)), None
 
     params = means, [jnp.log(s) for s in scales]
-    begin = params, adam.init(params), jnp.full(2, 0.25, means[0].dtype), batch_noise(plan, keys(0)[2], size)
+    begin = params, adam.init(params), jnp.full(2, 0.25, means[0].dtype), noise_of(0)
     ((means, logs), *_), _ = lax.scan(advance, begin, jnp.arange(steps))
     return law(means, [jnp.exp(log) for log in logs])
 

@@ -13,7 +13,7 @@ from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray, PyTree
 from corollary._types import NetworkLike
 from corollary._validate import concrete, whole
 from corollary.catalog import implements
-from corollary.generalization._layerwise import batch_noise, batch_output, draw, drawn, layerwise, output, unit_noise
+from corollary.generalization._layerwise import batch_output, draw, drawn, layerwise, noise, output
 from corollary.generalization.gaussians import kl_gaussian
 from corollary.network.apart import output_of
 from corollary.network.batches import count, each, pair
@@ -56,8 +56,8 @@ class StochasticNetwork(eqx.Module):
         """The output for one example of a network that is drawn for it."""
         parts, means, scales = self._leaves()
         plan = layerwise(parts, x)
-        weight_key, unit_key = jax.random.split(key)
-        return output(plan, unit_noise(plan, unit_key), drawn(plan, weight_key, means, scales), scales, x)
+        made = noise(plan, key, means)
+        return output(plan, made.units, drawn(plan, made, means, scales), scales, x)
 
     def on_batch(self, x: PyTree, *, key: PRNGKeyArray) -> PyTree:
         """Outputs for a batch, each of the law of a fresh network, in the time of two passes.
@@ -67,8 +67,7 @@ class StochasticNetwork(eqx.Module):
         """
         parts, means, scales = self._leaves()
         plan = layerwise(parts, jax.tree.map(lambda a: a[0], x))
-        weight_key, unit_key = jax.random.split(key)
-        return batch_output(plan, weight_key, batch_noise(plan, unit_key, count(x)), means, scales, x)
+        return batch_output(plan, noise(plan, key, means, count(x)), means, scales, x)
 
     def draw(self, *, key: PRNGKeyArray) -> Any:
         """One network of this law.
