@@ -67,7 +67,7 @@ def measured(width: int, size: Size, data, new) -> Bounds:
 
 def main(size: Size) -> bool:
     began = time.perf_counter()
-    data, new = images("train", size.n, "true", True), images("test", size.tests, "true", True)
+    data, new = images("train", size.n, "true"), images("test", size.tests, "true")
     print(f"{size.n} images, confidence {1 - DELTA - DELTA_DRAWS:g}: {jax.devices()[0]}")
     print("width   parameters   VC bound   certificate   errors: sample     test       KL")
     rows = []

@@ -16,6 +16,7 @@ import optax
 import pytest
 
 import corollary
+from corollary.robustness import Ball
 
 SOURCE = Path(corollary.__file__).resolve().parent
 PACKAGES = [
@@ -73,7 +74,21 @@ SIZES = {"sizes": (2, 3, 2)}
 INTERVAL = {"u": SQUARE[0], "low": 0.0, "high": 1.0, "panels": 1}
 
 #: Arguments that the annotations do not tell, or that make the work small.
+CLASSIFIED = {"loss": "logistic", "data": (SQUARE, np.array([1.0, -1.0, 1.0], np.float32)), "ball": Ball(2, 0.1)}
+ATTACKED = CLASSIFIED | {"network": eqx.nn.Linear(SIZE, 1, key=KEY)}
 OWN: dict[str, dict] = {
+    "fgsm": ATTACKED,
+    "pgd": ATTACKED | {"steps": 2},
+    "finite_difference_pgd": ATTACKED | {"steps": 2},
+    "transfer": ATTACKED | {"source": eqx.nn.Linear(SIZE, 1, key=KEY), "steps": 2},
+    "danskin_gap": ATTACKED | {"steps": 2, "key": KEY},
+    "adversarial_loss": {"ball": Ball(2, 0.1)},
+    "worst_margin": {"ball": Ball(2, 0.1), "y": np.ones(SIZE, np.float32)},
+    "linear_adversarial_risk": {"ball": Ball(2, 0.1), "y": np.ones(SIZE, np.float32), "loss": "hinge"},
+    "flip_distance": {"p": 2},
+    "relu_worst_margin": {"ball": Ball(2, 0.1)},
+    "smallest_perturbation": {name: ATTACKED[name] for name in ("network", "data")} | {"p": 2, "steps": 2, "rounds": 2},
+    "robust_accuracy": {name: ATTACKED[name] for name in ("network", "loss", "data")} | {"p": 2, "radii": [0.0, 0.1]},
     "convolve_functions": INTERVAL,
     "fourier_transform": INTERVAL,
     "integral_operator": INTERVAL,

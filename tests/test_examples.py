@@ -16,6 +16,7 @@ SMALL = {
     "architectures/point_clouds.py": ["--quick"],
     "architectures/shakespeare.py": ["--quick"],
     "architectures/translation.py": ["--quick"],
+    "attribution/mislabelled.py": ["--images", "300", "--wrong", "10", "--width", "8", "--epochs", "1"],
     "generalization/certificate.py": ["--steps", "30"],
     "generalization/double_descent.py": ["--train", "12", "--most", "48"],
     "kernels/all_of_mnist.py": ["--train", "300", "--test", "100"],
@@ -24,6 +25,8 @@ SMALL = {
     "kernels/large_cnn.py": ["--images", "6", "--width", "4", "--size", "16"],
     "kernels/many_points.py": [],
     "kernels/pooled_convolution.py": ["--images", "8", "--channels", "8"],
+    "robustness/distance_to_the_boundary.py": ["--examples", "20", "--steps", "30", "--radii", "0", "0.1"],
+    "robustness/smoothing.py": ["--steps", "30", "--votes", "50"],
 }
 
 

@@ -24,6 +24,7 @@ ROOMS = (
     "kernels",
     "landscape",
     "dynamics",
+    "differential",
     "generalization",
     "robustness",
     "attribution",

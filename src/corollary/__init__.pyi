@@ -4,6 +4,7 @@ from . import autodiff as autodiff
 from . import catalog as catalog
 from . import claims as claims
 from . import data as data
+from . import differential as differential
 from . import dynamics as dynamics
 from . import evidence as evidence
 from . import foundations as foundations

@@ -25,8 +25,9 @@ def test_loops_written_out_compute_the_same():
 
     x = jax.random.normal(KEY, (5, 3))
     written_out = unrolled(both_ways)
+    # XLA may fuse the two forms differently, so that they agree to rounding only
     for a, b in zip(jax.tree.leaves(written_out(w, x)), jax.tree.leaves(both_ways(w, x)), strict=True):
-        np.testing.assert_allclose(a, b, rtol=1e-12)
+        np.testing.assert_allclose(a, b, rtol=20 * np.finfo(np.float32).eps)
     # the loop without a product stays one
     assert str(jax.make_jaxpr(both_ways)(w, x)).count(" scan[") == 3
     assert str(jax.make_jaxpr(written_out)(w, x)).count(" scan[") == 1

@@ -14,10 +14,13 @@ from corollary.foundations import (
     average_tail,
     bernstein,
     bernstein_deviation,
+    bernstein_moments,
+    bernstein_moments_deviation,
     binomial_tail,
     chebyshev,
     chernoff_lower,
     chernoff_upper,
+    chi_square_deviation,
     hoeffding,
     hoeffding_deviation,
     markov,
@@ -96,6 +99,23 @@ def test_samples_needed_is_the_least_whole_number(epsilon, delta):
         assert m == 1 or average_tail(epsilon, m - 1, 1.0) > delta * (1 - 1e-9)
 
 
+def test_moments_of_exponential_variables_bound_their_sums():
+    k, delta = np.array([1.0, 7.0, 50.0])[:, None], np.array([0.2, 1e-3, 1e-8])
+    t = bernstein_moments_deviation(delta, k, 1.0)
+    np.testing.assert_allclose(bernstein_moments(t, k, 1.0), np.broadcast_to(delta, (3, 3)), rtol=1e-10)
+    assert (stats.gamma.sf(k + t, k) <= delta).all()
+    # the best exponent of Chernoff's method, found by SciPy
+    best = optimize.minimize_scalar(lambda s: -2.0 * s + 3 * s**2 / (2 * (1 - 0.5 * s)), bounds=(0, 1.999)).fun
+    assert bernstein_moments(2.0, 3.0, 0.5) == pytest.approx(np.exp(best), rel=1e-6)
+
+
+def test_chi_square_deviations_against_the_exact_law():
+    k, delta = np.arange(1.0, 60.0)[:, None], np.array([0.3, 1e-3, 1e-9])
+    t = np.asarray(chi_square_deviation(delta, k))
+    assert (stats.chi2.sf(k + t, k) + stats.chi2.cdf(k - t, k) <= delta).all()
+    assert chi_square_deviation(0.1, 20.0, "root") == pytest.approx(4 * np.sqrt(20 * np.log(20)))
+
+
 def test_bounds_broadcast_compile_and_differentiate():
     t, widths = jnp.linspace(0.1, 3, 7), jnp.ones((4, 1, 5))
     assert hoeffding(t, widths).shape == (4, 7)
@@ -133,6 +153,11 @@ def test_single_precision_stays_single():
         (lambda: bernstein(1.0, -1.0, 1.0), "variance must be zero or more"),
         (lambda: bernstein(1.0, 1.0, 0.0), "bound must be positive"),
         (lambda: bernstein(np.nan, 1.0, 1.0), "t must be finite"),
+        (lambda: bernstein_moments(1.0, 0.0, 1.0), "variance must be positive"),
+        (lambda: bernstein_moments(1.0, 1.0, -1.0), "growth must be positive"),
+        (lambda: chi_square_deviation(0.1, 0.0), "degrees must be at least 1"),
+        (lambda: chi_square_deviation(1e-6, 3.0, "root"), "degrees over"),
+        (lambda: chi_square_deviation(0.1, 3.0, "other"), "form must be one of"),
     ],
 )
 def test_bad_input_gets_a_sentence(call, sentence):

@@ -3,7 +3,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from corollary.foundations import argmin_set, entrywise, hadamard, indicator
+from corollary.foundations import argmin_set, entrywise, growth_ratio, hadamard, indicator
 
 
 def test_indicator_hadamard_entrywise():
@@ -21,7 +21,16 @@ def test_argmin_set_finds_all():
     assert argmin_set(jnp.abs, z, tolerance=0.5).sum() == 3
 
 
+def test_growth_ratio_of_polynomials():
+    n = np.array([[1.0, 10.0], [100.0, 1000.0]])
+    np.testing.assert_allclose(growth_ratio(lambda n: -(n**2), lambda n: n**3, n), 1 / n)
+
+
 def test_bad_input():
+    with pytest.raises(TypeError, match="f must be a function"):
+        growth_ratio(1, jnp.abs, np.ones(2))
+    with pytest.raises(ValueError, match="must be positive"):
+        growth_ratio(jnp.abs, lambda n: -n, np.ones(2))
     with pytest.raises(ValueError, match="x and y must have the same shape"):
         hadamard(np.ones(2), np.ones(3))
     with pytest.raises(TypeError, match="contains must be a function"):

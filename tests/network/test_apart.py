@@ -31,6 +31,12 @@ def test_examples_that_do_not_see_each_other_pass():
     jax.jit(lambda x: require_apart(STATISTICS, x) or x)(X)  # values are not known in a trace
 
 
+def test_a_function_without_arrays_is_a_network():
+    require_apart(lambda x: x.sum(), jnp.ones((3, 2)))
+    with pytest.raises(ValueError, match="network must return finite numbers"):
+        require_apart(lambda x: x.sum() / 0.0, jnp.ones((3, 2)))
+
+
 def test_batch_statistics_are_noticed():
     with pytest.raises(ValueError, match="the output for an example changes with the other examples in its batch"):
         require_apart(STATISTICS, X)

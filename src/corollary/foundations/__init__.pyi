@@ -20,10 +20,13 @@ from .concentration import average_deviation as average_deviation
 from .concentration import average_tail as average_tail
 from .concentration import bernstein as bernstein
 from .concentration import bernstein_deviation as bernstein_deviation
+from .concentration import bernstein_moments as bernstein_moments
+from .concentration import bernstein_moments_deviation as bernstein_moments_deviation
 from .concentration import binomial_tail as binomial_tail
 from .concentration import chebyshev as chebyshev
 from .concentration import chernoff_lower as chernoff_lower
 from .concentration import chernoff_upper as chernoff_upper
+from .concentration import chi_square_deviation as chi_square_deviation
 from .concentration import hoeffding as hoeffding
 from .concentration import hoeffding_deviation as hoeffding_deviation
 from .concentration import markov as markov
@@ -96,6 +99,7 @@ from .norms import sequence_norms as sequence_norms
 from .norms import vector_norm as vector_norm
 from .notation import argmin_set as argmin_set
 from .notation import entrywise as entrywise
+from .notation import growth_ratio as growth_ratio
 from .notation import hadamard as hadamard
 from .notation import indicator as indicator
 from .objectives import FactorizationFit as FactorizationFit

@@ -173,6 +173,52 @@ def bernstein_deviation(
     return linear + jnp.sqrt(linear**2 - 2 * jnp.log(delta) * variance)
 
 
+@implements("B12.15")
+def bernstein_moments(
+    t: Float[ArrayLike, "..."], variance: Float[ArrayLike, "..."], growth: Float[ArrayLike, "..."]
+) -> Float[Array, "..."]:
+    r"""$P\{\sum X_i\ge t\}\le\exp\big(-\frac V{c^2}h(\frac{ct}V)\big)$, $h(u)=1+u-\sqrt{1+2u}$.
+
+    The $X_i$ are independent of mean 0 with $E|X_i|^q\le\frac{q!}2\sigma_i^2c^{q-2}$ for all whole $q\ge2$; `variance`
+    is $V=\sum\sigma_i^2$, `growth` is $c$. Variables with $|X_i|\le M$ have $c=M/3$; those of the Laplace law with
+    scale $b$ have $\sigma^2=2b^2$ and $c=b$ with equality for every $q$.
+    """
+    t, variance, growth = positive("t", real("t", t)), positive("variance", _variance(variance)), _growth(growth)
+    together(t=t, variance=variance, growth=growth)
+    u = growth * t / variance
+    # h(u) without the difference of numbers that are nearly equal
+    return jnp.exp(-variance / growth**2 * u**2 / (1 + u + jnp.sqrt(1 + 2 * u)))
+
+
+def bernstein_moments_deviation(
+    delta: Float[ArrayLike, "..."], variance: Float[ArrayLike, "..."], growth: Float[ArrayLike, "..."]
+) -> Float[Array, "..."]:
+    r"""The $t$ at which `bernstein_moments` is `delta`: $\sqrt{2VL}+cL$ with $L=\ln(1/\delta)$."""
+    delta, variance, growth = _confidence(delta), _variance(variance), _growth(growth)
+    together(delta=delta, variance=variance, growth=growth)
+    return jnp.sqrt(-2 * jnp.log(delta) * variance) - growth * jnp.log(delta)
+
+
+@implements("B12.16")
+def chi_square_deviation(
+    delta: Float[ArrayLike, "..."], degrees: Float[ArrayLike, "..."], form: str = "any"
+) -> Float[Array, "..."]:
+    r"""The $t$ with $P\{|\sum_{j\le k}X_j^2-k|>t\}\le\delta$ for independent standard normal $X_j$, $k$ `degrees`.
+
+    With $L=\ln(2/\delta)$, `form` chooses:
+    - `"any"`: $2\sqrt{kL}+2L$, right for every $k$ (Laurent and Massart);
+    - `"root"`: $4\sqrt{kL}$, never smaller where it is right, which is for $k\ge L$ only.
+    """
+    one_of("form", form, ("any", "root"))
+    delta, degrees = _confidence(delta), within("degrees", real("degrees", degrees), 1.0)
+    together(delta=delta, degrees=degrees)
+    level = jnp.log(2 / delta)
+    if form == "root":
+        within("degrees over log(2/delta)", degrees / level, 1.0)
+        return 4 * jnp.sqrt(degrees * level)
+    return 2 * jnp.sqrt(degrees * level) + 2 * level
+
+
 def _squares(widths):
     return jnp.sum(within("widths", real("widths", widths, "... n"), 0.0) ** 2, axis=-1)
 
@@ -187,3 +233,7 @@ def _variance(variance):
 
 def _bound(bound):
     return positive("bound", real("bound", bound))
+
+
+def _growth(growth):
+    return positive("growth", real("growth", growth))

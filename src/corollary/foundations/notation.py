@@ -1,4 +1,4 @@
-r"""Small words that every text uses: indicator, entrywise product, and the set of all minimisers."""
+r"""Small words that every text uses: indicator, entrywise product, the set of all minimisers, orders of growth."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, ArrayLike, Bool, Float
 
 from corollary._types import Scalar
-from corollary._validate import real, within
+from corollary._validate import positive, real, within
 from corollary.catalog import implements
 
 
@@ -54,3 +54,20 @@ def argmin_set(g: Callable, candidates: Float[ArrayLike, "..."], tolerance: Scal
     if values.ndim != 1:
         raise ValueError(f"g must return a number, got shape {values.shape[1:]}.")
     return values <= values.min() + within("tolerance", real("tolerance", tolerance, ""), 0.0)
+
+
+@implements("B12.17")
+def growth_ratio(f: Callable, g: Callable, n: Float[ArrayLike, "..."]) -> Float[Array, "..."]:
+    r"""$|f(n)|/g(n)$ at every entry of `n`, for functions of a number with $g>0$.
+
+    $f=O(g)$ says that it stays below some $C$ from some $N$ on, $f=\Omega(g)$ that it stays above some $C'>0$, and
+    $f=o(g)$ that it tends to 0.
+
+    >>> print(growth_ratio(lambda n: 3 * n + 4, lambda n: n, jnp.array([1.0, 4.0])))
+    [7. 4.]
+    """
+    for name, function in (("f", f), ("g", g)):
+        if not callable(function):
+            raise TypeError(f"{name} must be a function of a number, got {type(function).__name__}.")
+    n = real("n", n)
+    return jnp.abs(entrywise(f, n)) / positive("g(n)", entrywise(g, n))

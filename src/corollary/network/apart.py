@@ -43,6 +43,8 @@ def require_apart(network, x) -> None:
         tried = jax.tree.map(float, _together_and_apart(network, few))
     if not tried.finite:
         raise ValueError("network must return finite numbers, got NaN or infinity for one of the first examples.")
+    if not (isinstance(network, Network) and network.batched):
+        return  # one example at a time is how it is called
     leaves = [a for a in jax.tree.leaves(network) if hasattr(a, "dtype") and jnp.issubdtype(a.dtype, np.floating)]
     eps = float(jnp.finfo(jnp.result_type(*leaves)).eps)
     # how much rounding grows in this network is measured: its parameters are moved by a few units in the last place;

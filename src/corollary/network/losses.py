@@ -36,7 +36,7 @@ def huber(output: ArrayLike, target: ArrayLike) -> Float[Array, ""]:
     return jnp.sum(jnp.where(size <= 1, 0.5 * size**2, size - 0.5))
 
 
-@implements("B02.16", "B02.21", "E02.05", "E02.12")
+@implements("B02.16", "B02.21", "B12.01", "E02.05", "E02.12")
 def cross_entropy(output: ArrayLike, target: ArrayLike) -> Float[Array, ""]:
     r"""$-\sum_iy_i\ln\mathrm{softmax}_i(f)$, from logits; with a single logit $-y\ln\sigma(f)-(1-y)\ln(1-\sigma(f))$.
 

@@ -1,0 +1,110 @@
+"""Influence of training digits on test digits against captum's Arnoldi iteration, one after the other.
+
+    pip install -e . && python benchmarks/influence.py
+
+A tanh network on scikit-learn's digits (8 by 8), trained by us, float32, the same weights and data on both sides: 1,000
+training digits, 100 test digits, 20 products with the Hessian, with the 10 largest eigenpairs kept.
+Scores are compared before times are, also with those of the whole Hessian's leading eigenpairs. captum does not export
+its class; it is taken from where it is, in both of its ways to make gradients of single examples. The time is that of
+everything from the network to the scores; our first compilation is printed beside it. captum lives in an environment of
+its own under benchmarks/.peers, installed when first needed.
+"""
+
+import argparse
+import os
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+from _environment import environment
+from sklearn.datasets import load_digits
+
+from corollary import attribution, nets
+
+# other work on the machine disturbs CPU time less than the time on the wall: CPU_CLOCK=1 compares that
+CLOCK = time.process_time if os.environ.get("CPU_CLOCK") else time.perf_counter
+
+PEERS = (
+    ["torch==2.13.0"],
+    ["numpy", "matplotlib", "packaging", "tqdm"],
+    # without its dependencies, which would replace this build of torch by the newest one
+    ["--no-deps", "captum==0.9.0"],
+)
+
+
+def trained(sizes, train, steps):
+    network = nets.MLP(sizes, nets.tanh, key=jax.random.key(0))
+    return nets.fit(network, "cross_entropy", train, optax.adam(1e-3), steps=steps, progress=False).network
+
+
+def timed(function, repeats):
+    """First call, best of the later ones, result."""
+    times = []
+    for _ in range(repeats + 1):
+        began = CLOCK()
+        result = jax.block_until_ready(function())
+        times.append(CLOCK() - began)
+    return times[0], min(times[1:]), result
+
+
+def captum(network, train, test, **options):
+    weights = {f"w{i}": np.asarray(layer.weight).T for i, layer in enumerate(network.layers)}
+    weights |= {f"b{i}": np.asarray(layer.bias) for i, layer in enumerate(network.layers)}
+    arrays = {"x": train[0], "y": train[1], "z": test[0], "t": test[1]}
+    with tempfile.TemporaryDirectory() as folder:
+        np.savez(Path(folder) / "in.npz", layers=len(network.layers), **weights, **arrays, **options)
+        script = Path(__file__).parent / "_peer_influence.py"
+        peer = environment("influence", *PEERS)
+        subprocess.run([peer, script, Path(folder) / "in.npz", Path(folder) / "out.npz"], check=True)
+        return dict(np.load(Path(folder) / "out.npz"))
+
+
+def correlation(a, b):
+    return float(np.corrcoef(np.ravel(a), np.ravel(b))[0, 1])
+
+
+def main(sizes, n, tests, steps, rank, damping, repeats, threads):
+    x, y = load_digits(return_X_y=True)
+    x = (x / 16).astype(np.float32)
+    train, test = (x[:n], y[:n]), (x[n : n + tests], y[n : n + tests])
+    network = trained(sizes, (jnp.asarray(train[0]), jnp.asarray(train[1])), 300)
+    theirs = captum(network, train, test, steps=steps, rank=rank, damping=damping, repeats=repeats, threads=threads)
+
+    def ours(products):
+        solver = attribution.Solver("lanczos", rank=rank, products=products)
+        return attribution.influence(
+            network, "cross_entropy", train, test, solver=solver, damping=damping, batch_size=n
+        )
+
+    first, seconds, found = timed(lambda: ours(steps), repeats)
+    exact = ours(2000)
+    print(f"{nets.parameter_count(network):,} parameters, {n} training and {tests} test digits, ", end="")
+    print(f"{steps} products, rank {rank}")
+    print(f"  captum     gradients together {theirs['together']:.2f} s, one by one {theirs['apart']:.2f} s")
+    print(f"  corollary  {seconds:.2f} s (first call {first:.2f} s)")
+    best = min(("together", "apart"), key=lambda name: float(theirs[name]))
+    print(f"  ratio at their best: {theirs[best] / seconds:.2f}")
+    scores = theirs[f"{best}_scores"].T
+    print(f"  correlation of the scores: {correlation(found.scores, scores):.4f}")
+    print(f"  with converged eigenpairs: {correlation(found.scores, exact.scores):.4f} ours, ", end="")
+    print(f"{correlation(scores, exact.scores):.4f} theirs")
+    print(f"  {found.premises!r}, largest residual {float(found.residual.max()):.2g}")
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--sizes", type=int, nargs="+", default=[64, 280, 270, 10])
+    parser.add_argument("--examples", type=int, default=1000)
+    parser.add_argument("--tests", type=int, default=100)
+    parser.add_argument("--steps", type=int, default=20, help="products with the Hessian")
+    parser.add_argument("--rank", type=int, default=10, help="eigenpairs that are kept")
+    parser.add_argument("--damping", type=float, default=1e-3)
+    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--threads", type=int, default=os.cpu_count())
+    args = parser.parse_args()
+    main(args.sizes, args.examples, args.tests, args.steps, args.rank, args.damping, args.repeats, args.threads)

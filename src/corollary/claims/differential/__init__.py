@@ -1,0 +1,1 @@
+"""Neural differential equations, and gradients through time."""

@@ -1,0 +1,15 @@
+from .call_price import black_scholes_call as black_scholes_call
+from .call_price import euler_call as euler_call
+from .moments import moment_loss as moment_loss
+from .moments import one_path_gradient as one_path_gradient
+from .moments import two_path_gradient as two_path_gradient
+from .neural_ode import NeuralODE as NeuralODE
+from .neural_sde import NeuralSDE as NeuralSDE
+from .neural_sde import euler_maruyama as euler_maruyama
+from .neural_sde import path_log_likelihood as path_log_likelihood
+from .sensitivity import Sensitivity as Sensitivity
+from .sensitivity import adjoint as adjoint
+from .sensitivity import discrete_adjoint as discrete_adjoint
+from .sensitivity import forward_sensitivity as forward_sensitivity
+from .sensitivity import tracking_loss as tracking_loss
+from .solve import solve as solve
