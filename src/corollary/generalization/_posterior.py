@@ -19,6 +19,7 @@ from corollary.network.parts import split
 
 # Adam's steps: the logarithm of a standard deviation has to go further than a weight
 STEP, SCALE_STEP = 3e-3, 3e-2
+BETAS, EPS = (0.9, 0.999), 1e-8
 # errors and losses of the stochastic network are averaged over about so many batches
 MEMORY = 50
 # a prior from data is to err as rarely as the network itself, and pays for its own KL only so much of it
@@ -62,7 +63,6 @@ def trained(start: StochasticNetwork, prior, loss, data, goal: Goal, steps: int,
     # what is rounded here is far below the noise; errors are counted without
     descent = cpu_ready(rounded(jax.grad(value, (0, 1), has_aux=True)))
     shrink = optax.cosine_decay_schedule(1.0, steps)
-    adam = optax.scale_by_adam()
     plan, size = layerwise(parts, jax.tree.map(lambda a: a[0], data[0])), min(batch_size, count(data))
 
     def noise_of(step):
@@ -85,19 +85,40 @@ def trained(start: StochasticNetwork, prior, loss, data, goal: Goal, steps: int,
             [by_loss * g + by_kl / v * w for g, w, v in zip(by_mean, ways, around, strict=True)],
             [s * (by_loss * g + by_kl / v * s) - by_kl for g, s, v in zip(by_scale, scales, around, strict=True)],
         )
-        updates, memory = adam.update(down, memory)
-        share = shrink(step)
+        memory = jax.tree.map(remember, down, memory)
+        turns = jnp.asarray(step + 1, kl.dtype)
         moved = tuple(
-            [p - (s * share).astype(p.dtype) * u for p, u in zip(ps, us, strict=True)]
-            for ps, us, s in zip((means, logs), updates, (STEP, SCALE_STEP), strict=True)
+            [p - adam(m, s * shrink(step), turns) for p, m in zip(ps, ms, strict=True)]
+            for ps, ms, s in zip((means, logs), memory, (STEP, SCALE_STEP), strict=True)
         )
         # the noise of the next step: carried it is made once, and not in every kernel that reads it
         return (moved, memory, seen + (now - seen) / MEMORY, noise_of(step + 1)), None
 
     params = means, [jnp.log(s) for s in scales]
-    begin = params, adam.init(params), jnp.full(2, 0.25, means[0].dtype), noise_of(0)
+    memory = jax.tree.map(lambda a: Moments(jnp.zeros_like(a), jnp.zeros_like(a)), params)
+    begin = params, memory, jnp.full(2, 0.25, means[0].dtype), noise_of(0)
     ((means, logs), *_), _ = lax.scan(advance, begin, jnp.arange(steps))
     return law(means, [jnp.exp(log) for log in logs])
+
+
+class Moments(NamedTuple):
+    """Adam's moving averages of the derivatives of one array and of their squares."""
+
+    first: jax.Array
+    second: jax.Array
+
+
+def remember(down, moments: Moments) -> Moments:
+    down = down.astype(moments.first.dtype)  # arrays may differ in precision
+    return Moments(*(b * a + (1 - b) * down**k for a, b, k in zip(moments, BETAS, (1, 2), strict=True)))
+
+
+def adam(moments: Moments, step, turns):
+    """Adam's step after so many `turns`, the averages freed of their start at 0: one division for each entry."""
+    first, second = (1 - b**turns for b in BETAS)
+    root = jnp.sqrt(second)
+    moved = step * root / first * moments.first / (jnp.sqrt(moments.second) + EPS * root)
+    return moved.astype(moments.first.dtype)
 
 
 def variances(scales, ways) -> list:
