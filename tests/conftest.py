@@ -1,5 +1,7 @@
 """One compilation cache for all tests (what one process compiled, the next one reads), and no deadlines."""
 
+import contextlib
+import ctypes
 import os
 import sys
 from importlib.metadata import version
@@ -14,13 +16,15 @@ os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(ROOT / ".cache" / "xla"))
 os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
 os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES", "-1")
 # most programs here run for milliseconds after seconds of compilation: without LLVM's passes the whole takes two
-# thirds, and with XLA's older emitters, which jaxlib 0.10 still has, half of that again
+# thirds, and with XLA's older emitters, which jaxlib 0.10 still has, half of that again; a program that is not split
+# into parts for threads takes a fifth less
 _FLAGS = "--xla_backend_optimization_level=0"
 if version("jaxlib").startswith("0.10."):
-    _FLAGS += " --xla_cpu_use_fusion_emitters=false"
+    _FLAGS += " --xla_cpu_use_fusion_emitters=false --xla_cpu_parallel_codegen_split_count=1"
 os.environ.setdefault("XLA_FLAGS", _FLAGS)
 
 import psutil  # noqa: E402
+import pytest  # noqa: E402
 from hypothesis import HealthCheck, settings  # noqa: E402
 
 # A deadline measures the machine's load, not the code.
@@ -28,17 +32,29 @@ settings.register_profile("corollary", deadline=None, suppress_health_check=[Hea
 settings.load_profile("corollary")
 
 
-# Compiled programs that a process may keep: each holds some of the 65,530 maps of memory that Linux allows, and memory.
-MAPS, BYTES = 30_000, 2**31
-_ran = 0
+@pytest.fixture
+def four_devices():
+    """The environment of a process that sees four CPUs, and compiles as quickly as this one."""
+    flags = f"{os.environ['XLA_FLAGS']} --xla_force_host_platform_device_count=4"
+    return os.environ | {"XLA_FLAGS": flags, "JAX_PLATFORMS": "cpu"}
+
+
+# Compiled programs that a process may keep: each holds more than a megabyte, and some of the 65,530 maps of memory that
+# Linux allows. The workers share half of the machine's memory: 2 to 4 GiB each.
+WORKERS = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
+MAPS, BYTES = 30_000, min(max(psutil.virtual_memory().total // 2 // WORKERS, 2**31), 2**32)
+_ran, _most = 0, BYTES
 
 
 def pytest_runtest_teardown():
     """Let go of compiled programs when they have become many, not earlier: tests that follow would make them again."""
-    global _ran
+    global _ran, _most
     _ran += 1
     if _ran % 10 == 0 and "jax" in sys.modules and _full():
         sys.modules["jax"].clear_caches()
+        _give_back()
+        # where others hold the memory, letting go of ours after every few tests would only make the tests slow
+        _most = max(BYTES, psutil.Process().memory_info().rss + 2**30)
 
 
 def _full() -> bool:
@@ -47,4 +63,10 @@ def _full() -> bool:
             many = sum(1 for _ in maps) > MAPS
     except OSError:  # another system than Linux
         many = _ran % 50 == 0
-    return many or psutil.Process().memory_info().rss > BYTES
+    return many or psutil.Process().memory_info().rss > _most
+
+
+def _give_back():
+    """Hand freed memory back to the system: the C library keeps it, and the process would look as large as before."""
+    with contextlib.suppress(AttributeError, OSError, TypeError):  # not glibc
+        ctypes.CDLL(None).malloc_trim(0)

@@ -1,5 +1,6 @@
 """Every public function of every room, called with arguments that it cannot take: one sentence of ours, or a result."""
 
+import functools
 import importlib
 import inspect
 import linecache
@@ -228,6 +229,7 @@ def ours(error: Exception | None) -> bool:
     return kind and file.startswith(str(SOURCE)) and linecache.getline(file, line).strip().startswith("raise ")
 
 
+@functools.cache
 def good_call(function) -> tuple[dict, dict] | None:
     """Arguments with which a function gives a result, those that it needs, and values for all that it has."""
     named = inspect.signature(function).parameters

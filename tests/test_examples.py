@@ -16,6 +16,7 @@ SMALL = {
     "architectures/point_clouds.py": ["--quick"],
     "architectures/shakespeare.py": ["--quick"],
     "architectures/translation.py": ["--quick"],
+    "attribution/features.py": ["--steps", "20", "--mistakes", "1", "--background", "2"],
     "attribution/mislabelled.py": ["--images", "300", "--wrong", "10", "--width", "8", "--epochs", "1"],
     "generalization/certificate.py": ["--steps", "30"],
     "generalization/double_descent.py": ["--train", "12", "--most", "48"],

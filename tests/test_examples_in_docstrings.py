@@ -1,6 +1,7 @@
 """The examples in the docstrings of public functions print what they say."""
 
 import doctest
+import functools
 import importlib
 import inspect
 import sys
@@ -20,6 +21,7 @@ SOURCE = Path(__file__).resolve().parent.parent / "src" / "corollary"
 PACKAGES = sorted(path.parent for path in SOURCE.rglob("__init__.pyi") if "claims" not in path.parts)
 
 
+@functools.cache
 def setting() -> dict:
     """What every example may start from: four examples of three features, and a small network."""
     key = jax.random.key(0)

@@ -13,6 +13,7 @@ import numpy as np
 import psutil
 import pytest
 
+from corollary import cli
 from corollary.audit import audit
 from corollary.audit.digits import digits_subject
 from corollary.evidence import claims
@@ -90,18 +91,21 @@ def command(*arguments, cwd):
         (["mine.py:exits"], "mine.py:exits failed: SystemExit: 4."),
     ],
 )
-def test_bad_input_is_one_sentence_and_status_2(tmp_path, arguments, sentence):
+def test_bad_input_is_one_sentence_and_status_2(tmp_path, monkeypatch, capfd, arguments, sentence):
     np.savez(tmp_path / "train.npz", x=np.ones((4, 2), np.float32), y=np.ones((4, 1), np.float32))
     np.savez(tmp_path / "pickled.npz", x=np.array([{}], dtype=object), y=np.ones(1))
     (tmp_path / "broken.onnx").write_bytes(b"not a network")
     mine = "def fails():\n    1 / 0\n\n\ndef other():\n    return 3\n\n\ndef exits():\n    raise SystemExit(4)\n"
     (tmp_path / "mine.py").write_text(mine, encoding="utf-8")
-    done = command(*arguments, cwd=tmp_path)
-    assert done.returncode == 2, done.stderr
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(SystemExit) as ended:
+        cli.main(["audit", *arguments])
+    said = capfd.readouterr().err
+    assert ended.value.code == 2, said
     assert not (tmp_path / "report.html").exists()
-    assert sentence in done.stderr
-    assert "Traceback" not in done.stderr
-    assert len(done.stderr.strip().splitlines()) == 1
+    assert sentence in said
+    assert "Traceback" not in said
+    assert len(said.strip().splitlines()) == 1
 
 
 def test_what_a_function_prints_is_not_among_the_results(tmp_path):

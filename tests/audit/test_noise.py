@@ -33,7 +33,7 @@ def test_the_numbers_are_those_of_all_gradients():
     def one(x, y):
         return ravel_pytree(jax.grad(network.objective)(network.params, (x[None], y[None])))[0]
 
-    gradients = np.asarray(jax.vmap(one)(x, y), float)
+    gradients = np.asarray(jax.jit(jax.vmap(one))(x, y), float)
     mean, covariance = gradients.mean(0), np.cov(gradients.T, ddof=0)
     findings = found(network)
     scale = findings["noise scale"]

@@ -101,7 +101,7 @@ def healthy():
 
 
 def jacobian(subject, params, x):
-    slopes = jax.jacrev(subject.apply)(params, x)
+    slopes = jax.jit(jax.jacrev(subject.apply))(params, x)
     return np.concatenate([np.asarray(a).reshape(*a.shape[:2], -1) for a in jax.tree.leaves(slopes)], 2).astype(float)
 
 

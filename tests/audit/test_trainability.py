@@ -133,7 +133,7 @@ def test_stable_step_by_hand():
     def loss(p):
         return -jnp.mean(jnp.take_along_axis(jax.nn.log_softmax(RELU(unravel(p), x)), jnp.asarray(y)[:, None], 1))
 
-    top = np.linalg.eigvalsh(np.asarray(jax.hessian(loss)(flat), float))[-1]
+    top = np.linalg.eigvalsh(np.asarray(jax.jit(jax.hessian(loss))(flat), float))[-1]
     found = _found(_subject(RELU, params))["largest stable step"]
     # Lanczos stops at a residual of 1 % of the sharpness
     np.testing.assert_allclose(found.value, 2 / top, rtol=1e-2)

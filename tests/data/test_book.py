@@ -124,3 +124,16 @@ def test_single_precision_without_a_scope():
 def test_bad_input(call, message):
     with pytest.raises((TypeError, ValueError), match=message):
         call()
+
+
+def test_the_importance_data_are_the_printed_rows_and_repeat_their_noise():
+    (x, y), table = data.book_importance_data(), data.book_importance_table()
+    np.testing.assert_allclose(x[:5], table.x, atol=0.005 + 1e-9)
+    np.testing.assert_array_equal(y[:5], table.y)
+    assert x.shape == (100, 2)
+    assert np.mean(y) == 0.46
+    noise = np.asarray(x).reshape(-1)[:100]
+    np.testing.assert_array_equal(y, x[:, 1] > 0.3 * x[:, 0] + 0.2 + noise / 2)
+    other = data.book_importance_data(fresh=True)
+    np.testing.assert_array_equal(other.x, x)
+    assert np.any(np.asarray(other.y) != y)

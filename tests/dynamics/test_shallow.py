@@ -85,7 +85,7 @@ def test_kernel_is_the_product_of_jacobians(gamma):
     def apply(theta, x):
         return ScaledNetwork(*theta, gamma=gamma)(x)
 
-    jacobian = jax.jacobian(lambda theta: apply(theta, X))((net.outer, net.inner))
+    jacobian = jax.jit(jax.jacobian(lambda theta: apply(theta, X)))((net.outer, net.inner))
     parts = [j.reshape(5, -1) @ j.reshape(5, -1).T * 7 ** (2 * gamma - 1) for j in jacobian]
     for part, expected in zip(tangent_parts(net, X), parts, strict=True):
         np.testing.assert_allclose(part, expected, rtol=1e-12)

@@ -172,7 +172,7 @@ def test_a_pruned_network_is_trained_by_the_house():
 
 def test_under_jit_and_vmap():
     networks = eqx.filter_vmap(lambda key: MLP((3, 4, 2), relu, key=key))(jax.random.split(KEY, 3))
-    found = eqx.filter_vmap(lambda n: quantise(n, 3, kept=prune(n, 4).kept))(networks)
+    found = eqx.filter_jit(eqx.filter_vmap(lambda n: quantise(n, 3, kept=prune(n, 4).kept)))(networks)
     assert found.description.parameters.tolist() == [4, 4, 4]
     assert all(np.count_nonzero(row) <= 4 for row in np.asarray(found.network.layers[0].weight).reshape(3, -1))
 

@@ -41,14 +41,14 @@ def test_the_parts_against_draws():
 
 
 def test_the_fit_on_some_columns_is_the_shortest():
-    every = jax.vmap(lambda p: first_features_fit(X, Y, p))(jnp.arange(10))
+    every = jax.jit(jax.vmap(lambda p: first_features_fit(X, Y, p)))(jnp.arange(10))
     for p, found in enumerate(every):
         np.testing.assert_allclose(found[:p], np.linalg.pinv(X[:, :p]) @ Y, rtol=1e-9, atol=1e-11)
         np.testing.assert_array_equal(found[p:], 0)
 
 
 def test_more_rows_than_columns():
-    found = jax.vmap(lambda p: first_features_fit(X.T, RNG.normal(size=9) * 0 + 1, p))(jnp.arange(7))
+    found = jax.jit(jax.vmap(lambda p: first_features_fit(X.T, RNG.normal(size=9) * 0 + 1, p)))(jnp.arange(7))
     for p in range(1, 7):
         np.testing.assert_allclose(found[p, :p], np.linalg.lstsq(X.T[:, :p], np.ones(9), rcond=None)[0], atol=1e-11)
 

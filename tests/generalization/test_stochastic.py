@@ -53,7 +53,7 @@ def _both(key):
     """Outputs of fresh networks by layers, and of networks that were drawn whole."""
     law = StochasticNetwork(NET, 0.4)
     keys = jax.random.split(key, 20_000)
-    return jax.vmap(lambda k: law(X[0], key=k))(keys), jax.vmap(lambda k: law.draw(key=k)(X[0]))(keys)
+    return jax.jit(jax.vmap(lambda k: law(X[0], key=k)))(keys), jax.jit(jax.vmap(lambda k: law.draw(key=k)(X[0])))(keys)
 
 
 def test_weights_that_meet_one_vector_are_found():
@@ -124,7 +124,7 @@ def test_batch_shares_what_is_drawn_and_has_the_same_means():
 def test_errors_are_those_of_drawn_networks():
     law, y = StochasticNetwork(NET, 1.0), jnp.array([0, 1, 1])
     trials = int(law.errors((X, y), draws=4000, key=KEY))
-    outputs = jax.vmap(lambda k: jax.vmap(law.draw(key=k))(X))(jax.random.split(jax.random.key(7), 4000))
+    outputs = jax.jit(jax.vmap(lambda k: jax.vmap(law.draw(key=k))(X)))(jax.random.split(jax.random.key(7), 4000))
     whole = np.asarray(jnp.argmax(outputs, -1) != y)
     # both counts have means of the same probabilities; those of whole networks depend on each other within a draw
     error = np.sqrt(whole.mean(1).var() / 4000 + 0.25 / 12_000)
@@ -138,7 +138,7 @@ def test_small_noise_is_the_network_itself():
     y = jnp.argmax(jax.vmap(NET)(X), -1)
     assert int(still.errors((X, y), draws=3, key=KEY)) == 0
     assert int(still.errors((X, 1 - y), draws=3, key=KEY)) == 9
-    slope = jax.grad(lambda s: jnp.sum(StochasticNetwork(NET, s)(jnp.zeros(4), key=KEY) ** 2))(0.1)
+    slope = jax.jit(jax.grad(lambda s: jnp.sum(StochasticNetwork(NET, s)(jnp.zeros(4), key=KEY) ** 2)))(0.1)
     assert np.isfinite(slope)
 
 

@@ -1,6 +1,6 @@
 """Runs that are killed in every way at random moments: in the end the store is that of a run that nobody disturbed.
 
-`COROLLARY_KILLS` says how many kills; 20 unless it is set.
+`COROLLARY_KILLS` says how many kills; 8 unless it is set.
 """
 
 import json
@@ -20,7 +20,7 @@ import corollary
 from corollary.evidence._store import Store
 
 HERE = Path(__file__).parent
-KILLS = int(os.environ.get("COROLLARY_KILLS", "20"))
+KILLS = int(os.environ.get("COROLLARY_KILLS", "8"))
 SEEDS = 2 * KILLS
 # of the whole test, and of a run that nobody disturbs: twenty kills take half a minute on a machine with nothing else
 LIMIT, QUIET = max(300, 30 * KILLS), max(290, 15 * KILLS)

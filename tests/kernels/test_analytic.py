@@ -85,11 +85,13 @@ def test_gradients_at_equal_points_are_finite(name):
         def entry(x, kernel=kernel):
             return kernel(x, X, depth=1, activation=name, bias_std=0.1)[1, 1]
 
-        gradient = jax.grad(entry)(jnp.asarray(X))
+        gradient = jax.jit(jax.grad(entry))(jnp.asarray(X))
         assert np.isfinite(gradient).all()
         # on the diagonal the kernel is a function of one point; half of its gradient, where the kernel is smooth
         if name in ("erf", "gelu", "tanh") or (name == "relu" and kernel is nngp):
-            own = jax.grad(lambda x, k=kernel: k(x, depth=1, activation=name, bias_std=0.1)[1, 1])(jnp.asarray(X))
+            own = jax.jit(jax.grad(lambda x, k=kernel: k(x, depth=1, activation=name, bias_std=0.1)[1, 1]))(
+                jnp.asarray(X)
+            )
             np.testing.assert_allclose(gradient[1], own[1] / 2, rtol=1e-7, atol=1e-9)
 
 

@@ -122,7 +122,7 @@ def test_the_network_and_its_kernel_agree_on_windows(padding, end):
     network = Architecture([Conv(1, (3, 3), 1.7, 0.4, padding, 2), end])
     params = network.init(IMAGES.shape[1:], key=KEY).params
     flat, rebuild = jax.flatten_util.ravel_pytree(params)
-    outputs = jax.vmap(lambda e: network.apply(rebuild(e), IMAGES))(jnp.eye(flat.size))
+    outputs = jax.jit(jax.vmap(lambda e: network.apply(rebuild(e), IMAGES)))(jnp.eye(flat.size))
     np.testing.assert_allclose(
         network.nngp(IMAGES), jnp.einsum("pnk,pmk->nm", outputs, outputs) / outputs.shape[-1], rtol=1e-12
     )
@@ -160,7 +160,7 @@ def test_the_scales_are_differentiable_and_precision_is_kept():
         return Architecture([Dense(4, std, 0.1), Activation(LeakyReLU(0.2)), Dense(1, std)]).ntk(X)[0, 1]
 
     slope = (entry(1.3 + 1e-5) - entry(1.3 - 1e-5)) / 2e-5
-    np.testing.assert_allclose(jax.grad(entry)(1.3), slope, rtol=1e-7)
+    np.testing.assert_allclose(jax.jit(jax.grad(entry))(1.3), slope, rtol=1e-7)
     network = Architecture([Conv(4, (3, 3)), Activation("relu"), Flatten(), Dense(1)])
     single = IMAGES.astype(np.float32)
     assert network.ntk(single).dtype == np.float32

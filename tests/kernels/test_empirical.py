@@ -1,6 +1,5 @@
 """The empirical tangent kernel of all kinds of networks against the contraction of their full Jacobians."""
 
-import os
 import subprocess
 import sys
 
@@ -544,7 +543,7 @@ def test_transformations_and_precision():
         # as constants of a program that is being traced
         inside = jax.jit(lambda s, b=batch: s * empirical_ntk(of(apply, params), x, batch_size=b))(1.0)
         np.testing.assert_allclose(inside, expected, rtol=1e-12)
-    several = jax.vmap(lambda s: empirical_ntk(of(apply, jax.tree.map(lambda a: s * a, params)), x))(
+    several = jax.jit(jax.vmap(lambda s: empirical_ntk(of(apply, jax.tree.map(lambda a: s * a, params)), x)))(
         jnp.array([1.0, 2.0])
     )
     np.testing.assert_allclose(several[0], expected, rtol=1e-12)
@@ -552,8 +551,9 @@ def test_transformations_and_precision():
     def size(scale, batch):
         return empirical_ntk(of(apply, jax.tree.map(lambda a: scale * a, params)), x, batch_size=batch).sum()
 
-    slope = [jax.grad(size)(1.0, batch) for batch in (None, 2)]
-    central = (size(1 + 1e-5, None) - size(1 - 1e-5, None)) / 2e-5
+    slope = [jax.jit(jax.grad(size), static_argnums=1)(1.0, batch) for batch in (None, 2)]
+    once = jax.jit(size, static_argnums=1)
+    central = (once(1 + 1e-5, None) - once(1 - 1e-5, None)) / 2e-5
     np.testing.assert_allclose(slope, [central] * 2, rtol=1e-7)  # h² of the difference quotient, and rounding over h
     for dtype, tolerance in ((jnp.float32, 1e-5), (jnp.bfloat16, 0.1)):
         narrow = jax.tree.map(lambda a, d=dtype: jnp.asarray(a, d), (params, x))
@@ -565,15 +565,15 @@ def test_transformations_and_precision():
 @pytest.mark.parametrize("make", [dense, own_rule, recurrent], ids=lambda m: m.__name__)
 def test_matvec(make):
     apply, params, x1, x2, _, _ = make()
-    full = brute(apply, params, x1, x2)
+    full = np.asarray(jax.jit(lambda p, a, b: brute(apply, p, a, b))(params, x1, x2))
     n, m, _, k = full.shape
     v = normal(0, m, k)
     for batch in (None, 2):
         size = {} if batch is None else {"batch_size": batch}
         product = empirical_ntk_matvec(of(apply, params), x1, x2, trace=False, **size)
-        np.testing.assert_allclose(product(v), jnp.einsum("ijkl,jl->ik", full, v), rtol=1e-10, atol=1e-9)
+        np.testing.assert_allclose(product(v), np.einsum("ijkl,jl->ik", full, v), rtol=1e-10, atol=1e-9)
     traced = empirical_ntk_matvec(of(apply, params), x1, x2, batch_size=2)
-    np.testing.assert_allclose(traced(v[:, 0]), jnp.einsum("ijkk,j->i", full, v[:, 0]), rtol=1e-10, atol=1e-9)
+    np.testing.assert_allclose(traced(v[:, 0]), np.einsum("ijkk,j->i", full, v[:, 0]), rtol=1e-10, atol=1e-9)
     own = empirical_ntk_matvec(of(apply, params), x1, batch_size=3)
     square = empirical_ntk(of(apply, params), x1)
     np.testing.assert_allclose(jax.jit(jax.vmap(own))(np.eye(n)), square, rtol=1e-10, atol=1e-9)
@@ -604,9 +604,8 @@ print("spread")
 """
 
 
-def test_rows_are_spread_over_devices():
-    environment = os.environ | {"XLA_FLAGS": "--xla_force_host_platform_device_count=4", "JAX_PLATFORMS": "cpu"}
-    run = subprocess.run([sys.executable, "-c", SPREAD], env=environment, capture_output=True, text=True, timeout=240)
+def test_rows_are_spread_over_devices(four_devices):
+    run = subprocess.run([sys.executable, "-c", SPREAD], env=four_devices, capture_output=True, text=True, timeout=240)
     assert run.stdout.strip() == "spread", run.stderr
 
 

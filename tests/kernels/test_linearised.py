@@ -29,7 +29,7 @@ def network(outputs):
 
 def jacobian(network, x):
     flat, back = ravel_pytree(network.params)
-    j = jax.jacrev(lambda p: network.with_params(back(p)).on_batch(x).ravel())(flat)
+    j = jax.jit(jax.jacrev(lambda p: network.with_params(back(p)).on_batch(x).ravel()))(flat)
     return np.asarray(j), np.asarray(flat), back
 
 

@@ -73,11 +73,8 @@ except ValueError as error:
 """
 
 
-def test_four_devices():
-    import os
-
-    environment = os.environ | {"XLA_FLAGS": "--xla_force_host_platform_device_count=4", "JAX_PLATFORMS": "cpu"}
-    done = subprocess.run([sys.executable, "-c", CODE], env=environment, capture_output=True, text=True, check=False)
+def test_four_devices(four_devices):
+    done = subprocess.run([sys.executable, "-c", CODE], env=four_devices, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert "x1 must hold a multiple of 2 points, one part per device, got 15." in done.stdout
 

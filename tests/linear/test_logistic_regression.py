@@ -74,11 +74,11 @@ def test_derivatives_with_a_ridge(data, ridge):
     theta, ridge = jnp.asarray(THETA), jnp.asarray(ridge)
     np.testing.assert_allclose(
         logistic_gradient(theta, data.x, data.y, ridge),
-        jax.grad(logistic_loss)(theta, data.x, data.y, ridge), rtol=1e-12,
+        jax.jit(jax.grad(logistic_loss))(theta, data.x, data.y, ridge), rtol=1e-12,
     )  # fmt: skip
     np.testing.assert_allclose(
         logistic_hessian(theta, data.x, ridge),
-        jax.hessian(logistic_loss)(theta, data.x, data.y, ridge), rtol=1e-11, atol=1e-14,
+        jax.jit(jax.hessian(logistic_loss))(theta, data.x, data.y, ridge), rtol=1e-11, atol=1e-14,
     )  # fmt: skip
 
 
@@ -118,7 +118,7 @@ def test_newton_against_sklearn_with_penalty(data, ridge):
 def test_newton_from_any_start(data):
     scale = 10.0 ** jax.random.uniform(jax.random.key(1), (100, 1), minval=-2, maxval=4)
     starts = scale * jax.random.normal(jax.random.key(2), (100, 4))
-    fits = jax.vmap(lambda s: fit_newton(data.x, data.y, start=s))(starts)
+    fits = jax.jit(jax.vmap(lambda s: fit_newton(data.x, data.y, start=s)))(starts)
     assert jnp.all(fits.converged)
     np.testing.assert_allclose(fits.theta, jnp.tile(fit_newton(data.x, data.y).theta, (100, 1)), rtol=1e-10)
 
@@ -160,7 +160,7 @@ def test_separable_data_are_not_fitted_silently():
 def test_the_ridge_path_ends_in_the_middle_of_the_gap():
     x, y = book_perfect_data()
     ridges = 10.0 ** jnp.array([-2, -8, -14, -20])
-    fits = jax.vmap(lambda c: fit_newton(x, y, penalty=c))(ridges)
+    fits = jax.jit(jax.vmap(lambda c: fit_newton(x, y, penalty=c)))(ridges)
     assert jnp.all(fits.converged)
     assert jnp.all(jnp.linalg.norm(fits.theta, axis=1) <= jnp.sqrt(jnp.log(2) / ridges))
     assert fits.theta[-1, 0] > 1000
@@ -175,7 +175,7 @@ def test_verdict_against_linear_programming():
     x[1::3, :, 1] = 2 * x[1::3, :, 0] - 1
     y = rng.integers(0, 2, size=(300, 12))
     y[:150] = x[:150] @ [1, 0.7] + 0.3 * rng.normal(size=(150, 12)) > 0.3
-    fits = jax.vmap(fit_newton)(jnp.asarray(x), jnp.asarray(y))
+    fits = jax.jit(jax.vmap(fit_newton))(jnp.asarray(x), jnp.asarray(y))
     rows = np.concatenate([x, np.ones((300, 12, 1))], 2) * (2 * y - 1)[:, :, None]
     # A direction that no point objects to and some point gains from: then there is no minimiser.
     gain = [-linprog(-a.sum(0), A_ub=-a, b_ub=np.zeros(12), bounds=[(-1, 1)] * 3).fun for a in rows]

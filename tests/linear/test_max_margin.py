@@ -95,7 +95,7 @@ def test_separability_against_linear_programming(seed):
     rng = np.random.default_rng(seed)
     x, y = rng.integers(-2, 3, size=(60, 5, 2)).astype(float), rng.choice([-1.0, 1.0], size=(60, 5))
     for bias in (True, False):
-        compiled = jax.vmap(lambda x, y, bias=bias: linearly_separable(x, y, bias=bias))(x, y)
+        compiled = jax.jit(jax.vmap(lambda x, y, bias=bias: linearly_separable(x, y, bias=bias)))(x, y)
         np.testing.assert_array_equal(
             compiled, [separability(a, b, bias=bias).separable for a, b in zip(x, y, strict=True)]
         )

@@ -108,7 +108,7 @@ def test_sgd_by_hand_draws_the_points_of_the_sampled_perceptron():
 def test_vmap_over_data():
     x = jax.random.normal(jax.random.key(0), (5, 12, 2))
     y = jnp.sign(x[..., 0] + 0.2)
-    many = jax.vmap(lambda x, y: perceptron(x, y))(x, y)
+    many = jax.jit(jax.vmap(lambda x, y: perceptron(x, y)))(x, y)
     for k in range(5):
         assert int(perceptron(x[k], y[k]).updates) == int(many.updates[k])
 

@@ -49,12 +49,14 @@ def test_squared_error_of_a_vector_is_its_squared_norm():
 
 def test_gradient_against_autodiff_points_and_differences():
     gradient = squared_gradient(THETA, X, Y)
-    np.testing.assert_allclose(gradient, jax.grad(squared_loss)(jnp.asarray(THETA), X, Y), rtol=1e-12)
+    np.testing.assert_allclose(gradient, jax.jit(jax.grad(squared_loss))(jnp.asarray(THETA), X, Y), rtol=1e-12)
     np.testing.assert_allclose(gradient, squared_point_gradients(THETA, X, Y).mean(0), rtol=1e-12)
     h = 1e-6
     central = [(squared_loss(THETA + h * e, X, Y) - squared_loss(THETA - h * e, X, Y)) / (2 * h) for e in jnp.eye(2)]
     np.testing.assert_allclose(gradient, central, rtol=1e-7)
-    np.testing.assert_allclose(jax.hessian(squared_loss)(jnp.asarray(THETA), X, Y), 2 * moment_matrix(X), rtol=1e-12)
+    np.testing.assert_allclose(
+        jax.jit(jax.hessian(squared_loss))(jnp.asarray(THETA), X, Y), 2 * moment_matrix(X), rtol=1e-12
+    )
 
 
 @pytest.mark.parametrize("n", [1, 2, 7, 50])

@@ -39,9 +39,9 @@ def test_derivatives(data, ridge):
     theta = jnp.asarray(THETA)
     np.testing.assert_allclose(
         softmax_gradient(theta, data.x, data.y, ridge),
-        jax.grad(softmax_loss)(theta, data.x, data.y, ridge), rtol=1e-11, atol=1e-14,
+        jax.jit(jax.grad(softmax_loss))(theta, data.x, data.y, ridge), rtol=1e-11, atol=1e-14,
     )  # fmt: skip
-    hessian = jax.hessian(softmax_loss)(theta, data.x, data.y, ridge).reshape(9, 9)
+    hessian = jax.jit(jax.hessian(softmax_loss))(theta, data.x, data.y, ridge).reshape(9, 9)
     np.testing.assert_allclose(softmax_hessian(theta, data.x, ridge), hessian, rtol=1e-10, atol=1e-13)
 
 
@@ -76,7 +76,7 @@ def test_reference_class_and_ridge(data):
 def test_fit_from_any_start(data):
     scale = 10.0 ** jax.random.uniform(jax.random.key(1), (20, 1, 1), minval=-2, maxval=3)
     starts = scale * jax.random.normal(jax.random.key(2), (20, 3, 3))
-    fits = jax.vmap(lambda s: fit_softmax(data.x, data.y, 3, start=s))(starts)
+    fits = jax.jit(jax.vmap(lambda s: fit_softmax(data.x, data.y, 3, start=s)))(starts)
     assert jnp.all(fits.converged)
     np.testing.assert_allclose(fits.theta, jnp.tile(fit_softmax(data.x, data.y, 3).theta, (20, 1, 1)), rtol=1e-9)
 

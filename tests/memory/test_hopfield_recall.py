@@ -28,7 +28,7 @@ def test_recall_is_the_sequential_dynamics(zero, block):
     weights = patterns.T @ patterns - zero * s * jnp.eye(n)  # whole numbers: ties are ties
     run = recall(patterns.astype(jnp.float32), starts.astype(jnp.float32), block=block, zero_diagonal=zero)
     assert run.at_rest
-    slow = jax.vmap(lambda x: settle(weights, 0.0, x))(starts)
+    slow = jax.jit(jax.vmap(lambda x: settle(weights, 0.0, x)))(starts)
     np.testing.assert_array_equal(run.states, slow.state)
     assert run.sweeps == slow.sweeps.max()
 
@@ -39,7 +39,7 @@ def test_recall_in_another_order():
     order = jax.random.permutation(jax.random.key(4), n)
     weights = patterns.T @ patterns - 25 * jnp.eye(n)
     shuffled = weights[order][:, order]
-    slow = jax.vmap(lambda x: settle(shuffled, 0.0, x[order]).state)(starts)
+    slow = jax.jit(jax.vmap(lambda x: settle(shuffled, 0.0, x[order]).state))(starts)
     np.testing.assert_array_equal(recall(patterns, starts, order=order).states[:, order], slow)
 
 

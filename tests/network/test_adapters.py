@@ -52,7 +52,7 @@ def same(subject, expected, names, *, transposed, rtol):
     atol = rtol
     np.testing.assert_allclose(subject.outputs(), logits, rtol=rtol, atol=atol)
     assert subject.mean_loss() == pytest.approx(loss, rel=rtol)
-    found = jax.grad(subject.objective)(subject.params, subject.train)
+    found = jax.jit(jax.grad(subject.objective))(subject.params, subject.train)
     leaves = names(found.params if isinstance(found, Network) else found)
     for name, leaf in zip("wbvc", leaves, strict=True):
         leaf = leaf.T if transposed and leaf.ndim == 2 else leaf
@@ -241,7 +241,7 @@ def test_torch_convolutional_network(data):
     net(2 * x + 1)  # statistics that are not 0 and 1
     with jax.enable_x64(False):
         subject = Subject(Network.from_torch(net, x[0]), "cross_entropy", (x.numpy(), y.numpy()))
-        gradient = jax.grad(subject.objective)(subject.params, subject.train).params
+        gradient = jax.jit(jax.grad(subject.objective))(subject.params, subject.train).params
     assert net.training  # left as it was
     out = net.eval()(x)
     nn.functional.cross_entropy(out, y).backward()

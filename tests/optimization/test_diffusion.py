@@ -32,7 +32,9 @@ def test_diffusion_has_the_moments_of_its_equation_on_a_line():
     problem = finite_sum(lambda t, xi: 0.5 * jnp.sum((t - xi) ** 2), (np.array([[1.0], [-1.0]]),), 3 * np.ones(1))
     eta, steps, runs = 0.2, 40, 4000
     method = diffusion_sgd(eta, substeps=40)
-    ends = jax.vmap(lambda k: minimize(problem, method, steps=steps, key=k).theta[:, 0])(jax.random.split(KEY, runs))
+    ends = jax.jit(jax.vmap(lambda k: minimize(problem, method, steps=steps, key=k).theta[:, 0]))(
+        jax.random.split(KEY, runs)
+    )
     late = np.asarray(ends[:, -1])
     # Euler's method with time steps of eta / 40 is off by about (1 + eta / 2) eta / 80 relative
     np.testing.assert_allclose(late.var(), eta / (2 + eta), rtol=5 * (2 / runs) ** 0.5 + 0.005)
@@ -40,7 +42,9 @@ def test_diffusion_has_the_moments_of_its_equation_on_a_line():
     np.testing.assert_allclose(early.mean(), 3 * np.exp(-1.1), atol=5 * early.std() / runs**0.5 + 0.01)
     plain = diffusion_sgd(eta, substeps=40, corrected=False)
     late = np.asarray(
-        jax.vmap(lambda k: minimize(problem, plain, steps=steps, key=k).theta[-1, 0])(jax.random.split(KEY, runs))
+        jax.jit(jax.vmap(lambda k: minimize(problem, plain, steps=steps, key=k).theta[-1, 0]))(
+            jax.random.split(KEY, runs)
+        )
     )
     np.testing.assert_allclose(late.var(), eta / 2, rtol=5 * (2 / runs) ** 0.5 + 0.005)
 

@@ -23,9 +23,9 @@ def test_value_and_bounds():
 def test_constants_are_attained_on_the_line():
     problem = geman_mcclure(np.ones((1, 1)), np.zeros(1))
     grid = jnp.linspace(-4, 4, 80_001)[:, None]
-    slopes = np.abs(jax.vmap(problem.gradient)(grid))
+    slopes = np.abs(jax.jit(jax.vmap(problem.gradient))(grid))
     assert slopes.max() == pytest.approx(STEEPEST, rel=1e-7)
-    curvature = np.abs(jax.vmap(problem.hessian)(grid))
+    curvature = np.abs(jax.jit(jax.vmap(problem.hessian))(grid))
     assert curvature.max() == pytest.approx(float(problem.L), rel=1e-7)
 
 

@@ -55,9 +55,9 @@ def test_least_squares_moments_and_average_by_enumeration():
 def test_batches_and_changing_steps():
     start = np.zeros(2)
     etas = np.array([0.3, 0.2, 0.1])
-    paths = jax.vmap(lambda k: minimize(least_squares_sum(X, Y), sgd(0.2, batch_size=2), steps=3, key=k).theta[-1])(
-        jax.random.split(KEY, 20000)
-    )
+    paths = jax.jit(
+        jax.vmap(lambda k: minimize(least_squares_sum(X, Y), sgd(0.2, batch_size=2), steps=3, key=k).theta[-1])
+    )(jax.random.split(KEY, 20000))
     square = np.sum((np.asarray(paths) - np.linalg.lstsq(X, Y)[0]) ** 2, 1)
     exact = np.trace(least_squares_moments(X, Y, start, 0.2, 3, batch_size=2).variance[-1])
     np.testing.assert_allclose(square.mean(), exact, atol=5 * square.std() / 20000**0.5)

@@ -94,7 +94,7 @@ def test_average_is_the_mean_of_the_iterates_without_the_start():
 def test_best_and_random_iterate():
     path = minimize(quadratic(jnp.ones(1)), optax.sgd(2.5), steps=3)  # grows: the best is the start
     np.testing.assert_allclose(best_iterate(path), path.theta[0])
-    drawn = jax.vmap(lambda k: random_iterate(path, key=k))(jax.random.split(KEY, 300))
+    drawn = jax.jit(jax.vmap(lambda k: random_iterate(path, key=k)))(jax.random.split(KEY, 300))
     values, counts = np.unique(np.asarray(drawn), return_counts=True)
     np.testing.assert_allclose(values, np.sort(np.asarray(path.theta[:-1]).ravel()))
     assert counts.min() > 60  # 100 expected, five standard deviations are 41

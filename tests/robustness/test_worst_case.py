@@ -129,3 +129,10 @@ def test_maps_and_differentiates():
     assert (jnp.diff(risks) > 0).all()
     slope = jax.grad(lambda r: worst_margin(W, X, Y, Ball(2, r)).sum())(0.1)
     np.testing.assert_allclose(slope, -6 * np.linalg.norm(W), rtol=1e-9)
+
+
+@pytest.mark.parametrize("p", [1, 2, np.inf])
+def test_differentiates_where_the_box_is_met(p):
+    total = jax.jit(lambda w: worst_margin(w, X, Y, Ball(p, 0.9, 0.0, 1.0)).sum())
+    quotients = [(total(W + 1e-6 * e) - total(W - 1e-6 * e)) / 2e-6 for e in np.eye(4)]
+    np.testing.assert_allclose(jax.grad(total)(W), quotients, atol=1e-7)

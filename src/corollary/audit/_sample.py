@@ -2,9 +2,11 @@
 
 from functools import partial
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.flatten_util import ravel_pytree
 from scipy import stats
 
 from corollary.network.batches import each
@@ -37,12 +39,14 @@ def numbers_of(x, most: int):
     return np.concatenate([np.asarray(a[::step], float) for a in leaves], axis=1)
 
 
+@eqx.filter_jit
 def quadratic_forms(objective, params, data, vector, batch: int):
-    """v · ∇²ℓ v for every example, `vector` like `params`: what the Rayleigh quotient of a mean averages over."""
+    """v · ∇²ℓ v for every example, v along all of `params`: what the Rayleigh quotient of a mean averages over."""
+    along = ravel_pytree(params)[1](vector)
 
     def second(examples):
         def losses(t):
-            moved = jax.tree.map(lambda p, v: p + t.astype(p.dtype) * v.astype(p.dtype), params, vector)
+            moved = jax.tree.map(lambda p, v: p + t.astype(p.dtype) * v.astype(p.dtype), params, along)
             return jax.vmap(lambda one: objective(moved, jax.tree.map(lambda a: a[None], one)))(examples)
 
         def slopes(t):
@@ -51,7 +55,7 @@ def quadratic_forms(objective, params, data, vector, batch: int):
         zero = jnp.zeros((), jnp.result_type(*jax.tree.leaves(params)))
         return jax.jvp(slopes, (zero,), (jnp.ones_like(zero),))[1]
 
-    return each(second, data, batch)
+    return each(second, data, min(batch, 256))
 
 
 def jackknife(statistics, pairs: dict, rows: dict, total: int | None = None, groups: int = 20):

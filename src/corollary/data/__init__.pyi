@@ -1,3 +1,5 @@
+from ._book import book_importance_data as book_importance_data
+from ._book import book_importance_table as book_importance_table
 from ._book import book_linear_features as book_linear_features
 from ._book import book_linear_surrogate as book_linear_surrogate
 from ._book import book_linear_table as book_linear_table

@@ -1,4 +1,4 @@
-r"""The data of chapters 2 and 3 of *Mathematical Foundations of Deep Learning Models and Algorithms* (text M).
+r"""The data of chapters 2, 3 and 12 of *Mathematical Foundations of Deep Learning Models and Algorithms* (text M).
 
 The text prints the first five rows of each data set. The features of all of them were recovered: the generators
 below give the printed rows. The labels were not, except where a rule gives them; the functions named `surrogate`
@@ -20,6 +20,8 @@ from corollary.catalog import implements
 from corollary.data._types import Data
 
 __all__ = [
+    "book_importance_data",
+    "book_importance_table",
     "book_linear_features",
     "book_linear_surrogate",
     "book_linear_table",
@@ -68,6 +70,25 @@ def book_perfect_table() -> Data:
 def book_multiclass_table() -> Data:
     """Table 3.5 as printed: the classes are 1, 2, 3."""
     return _data([[3.73, 1.30], [2.16, 6.82], [3.94, -2.83], [2.10, -0.35], [-0.01, 1.33]], [2, 2, 3, 2, 1])
+
+
+@implements("M12.01")
+def book_importance_table() -> Data:
+    """Table 12.1 as printed."""
+    return _data([[1.76, 0.40], [0.98, 2.24], [1.87, -0.98], [0.95, -0.15], [-0.10, 0.41]], [0, 1, 0, 0, 0])
+
+
+@implements("M12.01")
+def book_importance_data(*, fresh: bool = False) -> Data:
+    r"""The 100 points behind Table 12.1: label 1 where $y>0.3x+0.2+\frac12\eta$, features $(x,y)$ normal.
+
+    The text drew features and noise $\eta$ from the same seed: the noise is the first half of the features, point by
+    point. With `fresh` noise, which goes on where the features end, the printed results do not come out.
+    """
+    stream = np.random.RandomState(0)
+    x = stream.randn(100, 2)
+    noise = (stream if fresh else np.random.RandomState(0)).randn(100)
+    return _data(x, (x[:, 1] > 0.3 * x[:, 0] + 0.2 + noise / 2).astype(int))
 
 
 @implements("M02.01")

@@ -35,7 +35,7 @@ def output_of(network, x) -> jax.ShapeDtypeStruct:
 
 def require_apart(network, x) -> None:
     """One sentence unless outputs are finite, and the same for an example whatever batch it comes in."""
-    output_of(network, x)
+    out = output_of(network, x)
     few = jax.tree.map(lambda a: a[:FEW], x)
     if not all(map(concrete, jax.tree.leaves((eqx.filter(network, eqx.is_array), few)))):
         return
@@ -46,7 +46,7 @@ def require_apart(network, x) -> None:
     if not (isinstance(network, Network) and network.batched):
         return  # one example at a time is how it is called
     leaves = [a for a in jax.tree.leaves(network) if hasattr(a, "dtype") and jnp.issubdtype(a.dtype, np.floating)]
-    eps = float(jnp.finfo(jnp.result_type(*leaves)).eps)
+    eps = float(jnp.finfo(jnp.result_type(*leaves or [out.dtype])).eps)  # a plain function has no arrays of its own
     # how much rounding grows in this network is measured: its parameters are moved by a few units in the last place;
     # sums in another order, some hundred terms deep, are 1e3 of these units
     rounding = 1e3 * max(eps * tried.size, tried.moved)

@@ -76,7 +76,7 @@ class Ball(eqx.Module):
         shift = x - centre
         room, size = self._room(shift, centre), jnp.abs(shift)
         if self.p == 2:
-            kept = jnp.minimum(jnp.minimum(1, _stretch(size, room, self.radius)) * size, room)
+            kept = jnp.minimum(jnp.minimum(1, self._stretch(size, room)) * size, room)
         else:
             kept = jnp.clip(size - _threshold(size, room, self.radius), 0, room)
         inside = (self.distance(x, centre) <= self.radius) & jnp.all(size <= room)
@@ -97,7 +97,7 @@ class Ball(eqx.Module):
         if self.p == 2:
             size = size / jnp.where((top := jnp.max(size)) > 0, top, 1)  # squares of small numbers would be 0
             # an entry of 0 has no room, and an infinite stretch leaves it where it is
-            kept = jnp.where(size > 0, jnp.minimum(_stretch(size, room, self.radius) * size, room), 0)
+            kept = jnp.where(size > 0, jnp.minimum(self._stretch(size, room) * size, room), 0)
         else:
             order = jnp.argsort(-size.ravel())
             spent = jnp.cumsum(room.ravel()[order])
@@ -136,6 +136,12 @@ class Ball(eqx.Module):
         up = jnp.inf if self.high is None else jnp.maximum(self.high - centre, 0)
         down = jnp.inf if self.low is None else jnp.maximum(centre - self.low, 0)
         return jnp.where(direction > 0, up, down).astype(centre.dtype)
+
+    def _stretch(self, size, room):
+        if self.low is None and self.high is None:
+            total = jnp.sqrt(jnp.sum(size**2))
+            return jnp.where(total > 0, self.radius / jnp.where(total > 0, total, 1), jnp.inf)
+        return _stretch(size, room, self.radius)
 
     def _placed(self, shift, centre):
         """`centre + shift`; what rounding has put outside the ball or the box is brought back."""
@@ -177,7 +183,7 @@ def _stretch(size, room, radius):
     def filled(factor, size, room, radius):
         met = factor * size >= room
         free = jnp.sum(jnp.where(met, 0, size**2))
-        left = jnp.maximum(radius**2 - jnp.sum(jnp.where(met, room**2, 0)), 0)
+        left = jnp.maximum(radius**2 - jnp.sum(jnp.where(met, room, 0) ** 2), 0)
         some = (free > 0) & (left > 0)  # the root of 0 has no derivative
         return jnp.where(
             some, jnp.sqrt(jnp.where(some, left / jnp.where(some, free, 1), 1)), jnp.where(free > 0, 0, jnp.inf)

@@ -14,12 +14,12 @@ from corollary._charts import lines
 from corollary._show import shown
 from corollary._types import LossLike, NetworkLike, Scalar
 from corollary._validate import concrete, real, whole, within
-from corollary.generalization import lipschitz, margins
 from corollary.network.parts import is_real
 from corollary.robustness._climb import Gradient, Plan, climb
 from corollary.robustness._victim import hits, require_in_box, victim
 from corollary.robustness.attacks import ascent
 from corollary.robustness.ball import Ball, norm_order
+from corollary.robustness.lipschitz_certificate import lipschitz_certificate
 
 #: Halvings of the way back from an input of another class.
 HALVINGS = 24
@@ -53,10 +53,10 @@ def smallest_perturbation(
 ) -> Perturbation:
     r"""How far each example of `data = (x, y)` is from the nearest input of another class, between two ends.
 
-    Above: attacks on the margin in `rounds` rounds, with radii that double until one succeeds and are halved in
-    between from then on; from what was found straight back towards the example. Below: margin over Lipschitz
-    constant ($\sqrt2L$ for several outputs), for $p=\infty$ over $\sqrt d$ too; 0 where `generalization.lipschitz`
-    knows none. `low` and `high` are the box of the inputs.
+    Above: attacks on the margin in `rounds` rounds, with radii that double until one succeeds and are halved in between
+    from then on; from what was found straight back towards the example. Below: `lipschitz_certificate`, margin over
+    Lipschitz constant ($\sqrt2L$ for several outputs), for $p=\infty$ over $\sqrt d$ too; 0 where
+    `generalization.lipschitz` knows none. `low` and `high` are the box of the inputs.
 
     >>> found = smallest_perturbation(network, (x, jnp.sign(jax.vmap(network)(x)[:, 0])), 2, key=key)
     >>> bool((found.lower <= found.upper).all())
@@ -168,16 +168,11 @@ def _interval(lower, upper, delta):
 
 
 def _certified(network, data, p, *, key, batch_size):
-    """Margin over Lipschitz constant: how far every input of another class is, at least."""
+    """How far every input of another class is, at least: a Euclidean radius, over root d for the largest norm."""
     if not any(is_real(leaf) for leaf in jax.tree.leaves(network)):
         return jnp.zeros(data[0].shape[0])  # nothing is known about a function
-    found = lipschitz(network, data, key=key, batch_size=batch_size)
-    margin = jnp.maximum(margins(network, data, batch_size=batch_size), 0)
-    out = jax.eval_shape(network, jax.ShapeDtypeStruct(data[0].shape[1:], data[0].dtype))
-    # the difference of two outputs is the product with a vector of length root 2
-    constant = found.upper * (1 if out.size == 1 else 2**0.5)
-    euclidean = jnp.where(constant > 0, margin / jnp.where(constant > 0, constant, 1), jnp.inf)
-    return euclidean / (data[0][0].size ** 0.5 if p == np.inf else 1)
+    radius = lipschitz_certificate(network, data, key=key, batch_size=batch_size).radius
+    return radius / (data[0][0].size ** 0.5 if p == np.inf else 1)
 
 
 def _behind(output, y):

@@ -19,13 +19,13 @@ def test_gradient_is_a_sawtooth_and_the_gap_is_as_asked(n, L, step):
     theta = np.linspace(-2 * g / L, float(p.start), 997)
     to_a_peak = np.abs((theta - g / L) / (eta * g) - np.round((theta - g / L) / (eta * g))) * eta * g
     wanted = np.where(theta <= g / L, L * theta, g - L * to_a_peak)
-    slopes = jax.vmap(p.gradient)(jnp.asarray(theta))
+    slopes = jax.jit(jax.vmap(p.gradient))(jnp.asarray(theta))
     np.testing.assert_allclose(slopes, wanted, atol=1e-9)
     # L-smooth: no difference quotient of the gradient exceeds L; the value is its integral
     assert np.abs(np.diff(slopes) / np.diff(theta)).max() <= L * (1 + 1e-9)
-    values = np.asarray(jax.vmap(p)(jnp.asarray(theta)))
+    values = np.asarray(jax.jit(jax.vmap(p))(jnp.asarray(theta)))
     fine = np.linspace(theta[0], theta[-1], 400001)
-    integral = np.trapezoid(np.asarray(jax.vmap(p.gradient)(jnp.asarray(fine))), fine)
+    integral = np.trapezoid(np.asarray(jax.jit(jax.vmap(p.gradient))(jnp.asarray(fine))), fine)
     np.testing.assert_allclose(values[-1] - values[0], integral, rtol=1e-6, atol=1e-8)
     assert values.min() >= 0
 

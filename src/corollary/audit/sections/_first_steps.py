@@ -7,7 +7,6 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.flatten_util import ravel_pytree
 
 from corollary import kernels
 from corollary.audit import _plan
@@ -62,8 +61,9 @@ def stable_step(subject, start, losses, budget, sample_key, top_key) -> Finding:
         beyond = "the curvature is beyond what the precision of the numbers can hold."
         reason = f"{start.where} {flat if sharpness <= 0 else beyond}"
         return Finding(NAMES[0], "not applicable", reason)
-    vector = ravel_pytree(start.params)[1](jnp.asarray(ends.vectors[0]))
-    low, high = interval(np.asarray(_forms(subject.objective, start.params, data, vector, plan.batch_size)), total)
+    vector = jnp.asarray(np.asarray(ends.vectors)[0])
+    forms = quadratic_forms(subject.objective, start.params, data, vector, plan.batch_size)
+    low, high = interval(np.asarray(forms), total)
     # Lanczos' error, and rounding in sums of some ten thousand terms
     error = residual + 1e2 * float(jnp.finfo(operator.dtype).eps) * sharpness
     low, high = max(low - error, 1e-3 * sharpness), high + error
@@ -108,8 +108,8 @@ def _of_step(eta, sharpness, went_well):
 
 
 @eqx.filter_jit
-def _forms(objective, params, data, vector, batch):
-    return quadratic_forms(objective, params, data, vector, min(batch, 256))
+def _slopes(loss, out, y):
+    return jax.grad(loss.of_outputs)(out, y)
 
 
 def kernel(subject, start, outputs, budget, key):
@@ -152,7 +152,7 @@ def kernel(subject, start, outputs, budget, key):
         )
         return
     yield _condition(start, values, rounding, seen, shared)
-    residual = (-n * jax.grad(subject.loss.of_outputs)(out, y)).reshape(n, row)
+    residual = (-n * _slopes(subject.loss, out, y)).reshape(n, row)
     if at is not None:
         residual = residual[:, at]
     # some of the residuals, if those of all steps are too many

@@ -44,9 +44,8 @@ def _derivatives(subject, budget, sample_key, top_key, trace_key, density_key):
     ends = operator.top(2, which="both", products=plan.products, basis=plan.basis, key=top_key, tolerance=1e-4)
     ends = jax.tree.map(np.asarray, ends)
     largest, least = float(ends.values[0]), float(ends.values[-1])
-    unravel = ravel_pytree(subject.params)[1]
     forms = [
-        np.asarray(_forms(subject.objective, subject.params, data, unravel(jnp.asarray(v)), plan.batch_size))
+        np.asarray(quadratic_forms(subject.objective, subject.params, data, jnp.asarray(v), plan.batch_size))
         for v in ends.vectors
     ]
 
@@ -62,11 +61,6 @@ def _bounds(forms, total, residual):
     low, high = interval(forms, total)
     error = float(residual) + 16 * float(np.finfo(forms.dtype).eps) * float(np.mean(np.abs(forms)))
     return low - error, high + error
-
-
-@eqx.filter_jit
-def _forms(objective, params, data, vector, batch):
-    return quadratic_forms(objective, params, data, vector, min(batch, 256))
 
 
 def _slope(subject, data, seen, budget):
@@ -150,8 +144,8 @@ def _sharpness(subject, largest, bounds, seen):
 
 
 def _least(subject, least, largest, bounds, ends, data, seen):
-    vector = ravel_pytree(subject.params)[1](jnp.asarray(ends.vectors[-1]))
-    size = float(np.sqrt(sum(float(jnp.sum(p**2)) for p in jax.tree.leaves(subject.params))))
+    vector = jnp.asarray(np.asarray(ends.vectors)[-1])
+    size = float(np.sqrt(sum(float(np.sum(np.asarray(p, float) ** 2)) for p in jax.tree.leaves(subject.params))))
     steps = np.linspace(-0.05, 0.05, 41) * max(size, 1e-12)
     values = np.asarray(_along(subject.objective, subject.params, data, vector, jnp.asarray(steps, subject.dtype)))
     falls = float(values[20] - values.min())
@@ -196,6 +190,8 @@ def _least(subject, least, largest, bounds, ends, data, seen):
 
 @eqx.filter_jit
 def _along(objective, params, data, vector, steps):
+    vector = ravel_pytree(params)[1](vector)
+
     def value(t):
         return objective(jax.tree.map(lambda p, v: p + (t * v).astype(p.dtype), params, vector), data)
 

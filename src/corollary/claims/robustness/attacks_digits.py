@@ -48,7 +48,9 @@ def small_perturbations(key, *, steps: Count = 150):
     # one example in 400 may be lucky
     yield monotone("accuracy under the sign step", stepped, "decreasing", atol=0.0051, x=sizes, along="ε")
     yield at_least(
-        "what the sign step takes, in random signs", stepped[0] - stepped[-1], 5 * abs(random[0] - random[-1])
+        "accuracy lost to the sign step, five times that to random signs",
+        stepped[0] - stepped[-1],
+        5 * abs(random[0] - random[-1]),
     )
     yield at_most("size of the perturbations", farthest, 0.1)
     yield at_least("share of digits changed within a tenth of the range", changed, 0.5)
