@@ -39,14 +39,14 @@ class Column(NamedTuple):
     before: int = 2000  # steps of ordinary training, from which the posterior starts
     steps: int = 20_000
     draws: int = 20
-    batch_size: int = 250
+    batch_size: int = 250  # of the posterior: the noise of a gradient of few examples is paid for as KL
     centred: bool = False  # less the mean of the training images that no certificate uses
     bar: float = 1.0
     printed: float | None = None
 
 
 CPU = {
-    "100, prior at the initialisation": Column((100,), before=500, steps=6000, bar=0.15),
+    "100, prior at the initialisation": Column((100,), before=100, steps=6000, bar=0.15),
     "100, prior trained on half": Column((100,), prior=0.5, before=0, steps=3000, bar=0.035),
 }
 GPU = {

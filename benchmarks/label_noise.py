@@ -1,7 +1,7 @@
 """Double descent of trained networks: 4,000 digits of which 15 % have wrong labels, one hidden layer of growing width.
 
     python benchmarks/label_noise.py            # minutes on a GPU
-    python benchmarks/label_noise.py --small    # half a minute on a CPU
+    python benchmarks/label_noise.py --small    # a minute on a CPU
 
 At each width 8 networks are trained in one program, each from its own random weights on its own draw of images and of
 wrong labels. Squared loss onto the unit vector of the class, so that what is trained is what is taken apart: on test

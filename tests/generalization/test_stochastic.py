@@ -81,13 +81,19 @@ def test_layers_have_the_law_of_whole_networks():
     assert stats.ks_2samp(1.3 * layers[:, 0], whole[:, 0]).pvalue < 1e-6
 
 
-def test_variance_of_one_layer_is_the_sum_of_squares():
+# a weight as it is, and one that is turned, negated and multiplied by a constant before it meets its vector
+FORMS = [(1.0, lambda w, x: w @ x), (-1.5, lambda w, x: x @ (3 * -w.T / 2))]
+
+
+@pytest.mark.parametrize(("factor", "form"), FORMS)
+def test_variance_of_one_layer_is_the_sum_of_squares(factor, form):
     weight, scale = jax.random.normal(KEY, (2, 4)), jnp.abs(jax.random.normal(jax.random.key(3), (2, 4)))
-    law = StochasticNetwork(Network(lambda w, x: w @ x, weight), scale)
+    law = StochasticNetwork(Network(form, weight), scale)
+    assert len(_behind(law.mean, X[1])) == 1
     out = jax.vmap(lambda k: law(X[1], key=k))(jax.random.split(KEY, 50_000))
     # relative standard errors 1/√n of a mean in units of its deviation, √(2/n) of a variance
-    deviation = np.sqrt(np.asarray(scale**2 @ X[1] ** 2))
-    np.testing.assert_allclose((out.mean(0) - weight @ X[1]) / deviation, 0, atol=6 / 50_000**0.5)
+    deviation = abs(factor) * np.sqrt(np.asarray(scale**2 @ X[1] ** 2))
+    np.testing.assert_allclose((out.mean(0) - factor * weight @ X[1]) / deviation, 0, atol=6 / 50_000**0.5)
     np.testing.assert_allclose(out.var(0) / deviation**2, 1, atol=6 * (2 / 50_000) ** 0.5)
     np.testing.assert_allclose(np.corrcoef(out.T)[0, 1], 0, atol=6 / 50_000**0.5)
 

@@ -101,17 +101,19 @@ _kl.defjvp(_kl_jvp, symbolic_zeros=True)
 
 
 @partial(jax.custom_jvp, nondiff_argnums=(2,))
+@partial(jax.jit, static_argnums=2)
 def _inverse(q, c, upper):
     # the lower end for q is the upper one for 1 - q, seen from the other side
     low, high = (q, 1 - q) if upper else (1 - q, q)
     # beyond this the complement is no longer a number of full precision, and p is 1; short of it by more than rounding,
     # because a complement that is rounded to 0 would look infinitely far away
     most = -jnp.log(jnp.finfo(q.dtype).tiny) - 1
-    t = jnp.minimum(jnp.minimum(*_above(low, high, c)), most)
-    p, s = _odds(low, high, t)
-    for _ in range(STEPS):
-        t = jnp.minimum(t - _step(low, high, p, s, c), most)
-        p, s = _odds(low, high, t)
+    start = jnp.minimum(jnp.minimum(*_above(low, high, c)), most)
+
+    def newton(_, t):  # a loop, and not its steps one after the other: these would be most of what a bound compiles
+        return jnp.minimum(t - _step(low, high, *_odds(low, high, t), c), most)
+
+    p, s = _odds(low, high, jax.lax.fori_loop(0, STEPS, newton, start))
     # the last step for the probability itself: the logarithm of the odds has fewer digits where p is tiny
     move = _step(low, high, p, s, c) * p * s
     end = p - move if upper else s + move

@@ -7,6 +7,7 @@ batch costs two products. Weights that are used otherwise (kernels of convolutio
 several vectors of one example) are drawn.
 """
 
+from functools import partial
 from typing import NamedTuple
 
 import jax
@@ -14,7 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from corollary._engine.jaxpr import run_equation
-from corollary._engine.program import Program, Step, trace
+from corollary._engine.program import Program, trace
 from corollary.network.parts import Parts
 
 # operations that leave every entry what it is, or multiply all of them by constants
@@ -22,10 +23,10 @@ MOVES = ("transpose", "reshape", "squeeze", "expand_dims", "broadcast_in_dim", "
 
 
 class Layerwise(NamedTuple):
-    """The program of one example, and the slots of those parameters whose noise may be drawn behind their product."""
+    """The program of one example, the slots of parameters whose noise is drawn behind their product, and its step."""
 
     program: Program
-    behind: frozenset[int]
+    behind: dict[int, int]
 
 
 def layerwise(parts: Parts, x) -> Layerwise:
@@ -33,43 +34,76 @@ def layerwise(parts: Parts, x) -> Layerwise:
     leaves, tree = jax.tree.flatten(parts.params)
     inputs, form = jax.tree.flatten(x)
     program = trace(lambda p, x: parts.join(tree.unflatten(p))(form.unflatten(x)), leaves, inputs)
-    readers: dict[int, list[Step]] = {}
-    for step in program.steps:
+    readers: dict[int, list[int]] = {}
+    for number, step in enumerate(program.steps):
         for slot in step.ins:
-            readers.setdefault(slot, []).append(step)
-    return Layerwise(program, frozenset(slot for slot in program.leaves if _meets_one_vector(program, readers, slot)))
+            readers.setdefault(slot, []).append(number)
+    found = {slot: _product_with_one_vector(program, readers, slot) for slot in program.leaves}
+    return Layerwise(program, {slot: number for slot, number in found.items() if number is not None})
+
+
+def normals(key, means: list) -> list:
+    """Normal noise like each array."""
+    keys = jax.random.split(key, len(means))
+    return [jax.random.normal(k, m.shape, m.dtype) for m, k in zip(means, keys, strict=True)]
 
 
 def draw(key, means: list, scales: list) -> list:
     """Every array drawn: its mean plus its scale times normal noise."""
-    keys = jax.random.split(key, len(means))
-    return [m + s * jax.random.normal(k, m.shape, m.dtype) for m, s, k in zip(means, scales, keys, strict=True)]
+    return [m + s * z for m, s, z in zip(means, scales, normals(key, means), strict=True)]
 
 
-def drawn(plan: Layerwise, key, means: list, scales: list) -> list:
+class Noise(NamedTuple):
+    """Of the arrays that are drawn, in turn, and of the units behind each product, by the number of its step."""
+
+    weights: list
+    units: dict
+
+
+def noise(plan: Layerwise, key, means: list, n: int | None = None) -> Noise:
+    """For one example, or for `n` of them: the units' for each, the weights' once."""
+    weight_key, unit_key = jax.random.split(key)
+    some = [mean for mean, slot in zip(means, plan.program.leaves, strict=True) if slot not in plan.behind]
+    units = partial(_of_units, plan)
+    each = units(unit_key) if n is None else jax.vmap(units)(jax.random.split(unit_key, n))
+    return Noise(normals(weight_key, some), each)
+
+
+def _of_units(plan, key) -> dict:
+    # the products are numbered among themselves: libraries write the same network with more or fewer other steps
+    draws = {}
+    for rank, number in enumerate(sorted(set(plan.behind.values()))):
+        kind = plan.program.avals[plan.program.steps[number].outs[0]]
+        draws[number] = jax.random.normal(jax.random.fold_in(key, rank), kind.shape, kind.dtype)
+    return draws
+
+
+def batch_output(plan: Layerwise, noise: Noise, means: list, scales: list, x):
+    """Outputs for a batch with the noise of its examples."""
+    leaves = drawn(plan, noise, means, scales)
+    return jax.vmap(lambda one, units: output(plan, units, leaves, scales, one))(x, noise.units)
+
+
+def drawn(plan: Layerwise, noise: Noise, means: list, scales: list) -> list:
     """As `draw`, but for those arrays whose noise comes behind their product: these stay at their means."""
-    later = [slot in plan.behind for slot in plan.program.leaves]
-    some = iter(draw(key, *([a for a, wait in zip(tree, later, strict=True) if not wait] for tree in (means, scales))))
-    return [mean if wait else next(some) for mean, wait in zip(means, later, strict=True)]
+    some, flat = iter(noise.weights), zip(plan.program.leaves, means, scales, strict=True)
+    return [mean if slot in plan.behind else mean + scale * next(some) for slot, mean, scale in flat]
 
 
-def output(plan: Layerwise, key, leaves: list, scales: list, x):
-    """The output for one example: `leaves` as `drawn` leaves them, noise behind the products from `key`."""
+def output(plan: Layerwise, units: dict, leaves: list, scales: list, x):
+    """The output for one example: `leaves` as `drawn` leaves them, the noise `units` behind the products."""
     program = plan.program
     env = dict(program.constants)
     env |= dict(zip(program.leaves + program.inputs, [*leaves, *jax.tree.leaves(x)], strict=True))
     # variances from the start: squared as they lie, and not behind a transpose, their derivative lies so too
     spread = {slot: s**2 for slot, s in zip(program.leaves, scales, strict=True) if slot in plan.behind}
-    products = 0  # of all steps only these count: libraries write the same network with more or fewer others
-    for step in program.steps:
+    for number, step in enumerate(program.steps):
         values = [env[slot] for slot in step.ins]
         out = run_equation(step.eqn, values)
         noisy = [i for i, slot in enumerate(step.ins) if slot in spread]
         if noisy and step.name == "dot_general":
             variance = run_equation(step.eqn, _squares(spread, step, values))[0]
-            noise = jax.random.normal(jax.random.fold_in(key, products), variance.shape, variance.dtype)
-            products += 1
-            out = [out[0] + _root(variance) * noise]
+            out = [out[0] + _root(variance) * units[number]]
         elif noisy and step.name == "neg":
             spread[step.outs[0]] = spread[step.ins[0]]
         elif noisy:
@@ -89,16 +123,18 @@ def _root(variance):
     return jnp.where(some, jnp.sqrt(jnp.where(some, variance, 1)), 0)
 
 
-def _meets_one_vector(program, readers, slot) -> bool:
-    """Whether a parameter is used once, in a product with what has one vector per example."""
+def _product_with_one_vector(program, readers, slot) -> int | None:
+    """The step that multiplies a parameter with what has one vector per example, if that is its one use."""
     while slot != program.output and len(readers.get(slot, ())) == 1:
-        (step,) = readers[slot]
+        (number,) = readers[slot]
+        step = program.steps[number]
         if step.name == "dot_general":
-            return _single(program, step, step.ins[1 - step.ins.index(slot)], 1 - step.ins.index(slot))
+            side = 1 - step.ins.index(slot)
+            return number if _single(program, step, step.ins[side], side) else None
         if not _moves(program, step, slot):
-            return False
+            return None
         slot = step.outs[0]
-    return False
+    return None
 
 
 def _single(program, step, other, side) -> bool:

@@ -9,7 +9,9 @@ import optax
 from jax import lax
 
 from corollary._engine.cpu_ready import cpu_ready
+from corollary._engine.rounded import rounded
 from corollary.foundations import kl_inverse
+from corollary.generalization._layerwise import batch_output, layerwise, noise
 from corollary.generalization.certificate import nearest
 from corollary.generalization.stochastic import StochasticNetwork, wrong
 from corollary.network.batches import count
@@ -17,6 +19,7 @@ from corollary.network.parts import split
 
 # Adam's steps: the logarithm of a standard deviation has to go further than a weight
 STEP, SCALE_STEP = 3e-3, 3e-2
+BETAS, EPS = (0.9, 0.999), 1e-8
 # errors and losses of the stochastic network are averaged over about so many batches
 MEMORY = 50
 # a prior from data is to err as rarely as the network itself, and pays for its own KL only so much of it
@@ -50,21 +53,24 @@ def trained(start: StochasticNetwork, prior, loss, data, goal: Goal, steps: int,
     def law(means, scales):
         return StochasticNetwork(parts.join(tree.unflatten(means)), tree.unflatten(scales))
 
-    def value(means, scales, batch, key):
+    def value(means, scales, batch, noise):
         x, y = batch
-        outputs = law(means, scales).on_batch(x, key=key)
+        outputs = batch_output(plan, noise, means, scales, x)
         surrogate = jnp.mean(jax.vmap(loss)(outputs, y))
         share = jnp.mean(jax.vmap(wrong)(outputs, y), dtype=surrogate.dtype)
         return surrogate, jnp.stack([share, surrogate])
 
-    descent = cpu_ready(jax.grad(value, (0, 1), has_aux=True))
+    # what is rounded here is far below the noise; errors are counted without
+    descent = cpu_ready(rounded(jax.grad(value, (0, 1), has_aux=True)))
     shrink = optax.cosine_decay_schedule(1.0, steps)
-    adam = optax.scale_by_adam()
+    plan, size = layerwise(parts, jax.tree.map(lambda a: a[0], data[0])), min(batch_size, count(data))
+
+    def noise_of(step):
+        return noise(plan, jax.random.split(jax.random.fold_in(key, step))[1], means, size)
 
     def advance(carry, step):
-        (means, logs), memory, seen = carry
-        batch_key, noise_key = jax.random.split(jax.random.fold_in(key, step))
-        rows = jax.random.randint(batch_key, (min(batch_size, count(data)),), 0, count(data))
+        (means, logs), memory, seen, drawn = carry
+        rows = jax.random.randint(jax.random.split(jax.random.fold_in(key, step))[0], (size,), 0, count(data))
         # kept, so that no one computes them again: there are as many as weights
         scales, ways = lax.optimization_barrier(
             ([jnp.exp(log) for log in logs], [m - c for m, c in zip(means, centres, strict=True)])
@@ -72,24 +78,47 @@ def trained(start: StochasticNetwork, prior, loss, data, goal: Goal, steps: int,
         around = widths or variances(scales, ways)
         kl = sum(map(_kl, scales, logs, ways, around))
         by_loss, by_kl = lax.optimization_barrier(tuple(jnp.asarray(b, kl.dtype) for b in slopes(goal, seen, kl)))
-        (by_mean, by_scale), now = descent(means, scales, jax.tree.map(lambda a: a[rows], data), noise_key)
+        batch = jax.tree.map(lambda a: a[rows], data)
+        (by_mean, by_scale), now = descent(means, scales, batch, drawn)
         # the KL is differentiated by hand: at its best a change of the prior's variance changes nothing
         down = (
             [by_loss * g + by_kl / v * w for g, w, v in zip(by_mean, ways, around, strict=True)],
             [s * (by_loss * g + by_kl / v * s) - by_kl for g, s, v in zip(by_scale, scales, around, strict=True)],
         )
-        updates, memory = adam.update(down, memory)
-        size = shrink(step)
+        memory = jax.tree.map(remember, down, memory)
+        turns = jnp.asarray(step + 1, kl.dtype)
         moved = tuple(
-            [p - (s * size).astype(p.dtype) * u for p, u in zip(ps, us, strict=True)]
-            for ps, us, s in zip((means, logs), updates, (STEP, SCALE_STEP), strict=True)
+            [p - adam(m, s * shrink(step), turns) for p, m in zip(ps, ms, strict=True)]
+            for ps, ms, s in zip((means, logs), memory, (STEP, SCALE_STEP), strict=True)
         )
-        return (moved, memory, seen + (now - seen) / MEMORY), None
+        # the noise of the next step: carried it is made once, and not in every kernel that reads it
+        return (moved, memory, seen + (now - seen) / MEMORY, noise_of(step + 1)), None
 
     params = means, [jnp.log(s) for s in scales]
-    begin = params, adam.init(params), jnp.full(2, 0.25, means[0].dtype)
-    ((means, logs), _, _), _ = lax.scan(advance, begin, jnp.arange(steps))
+    memory = jax.tree.map(lambda a: Moments(jnp.zeros_like(a), jnp.zeros_like(a)), params)
+    begin = params, memory, jnp.full(2, 0.25, means[0].dtype), noise_of(0)
+    ((means, logs), *_), _ = lax.scan(advance, begin, jnp.arange(steps))
     return law(means, [jnp.exp(log) for log in logs])
+
+
+class Moments(NamedTuple):
+    """Adam's moving averages of the derivatives of one array and of their squares."""
+
+    first: jax.Array
+    second: jax.Array
+
+
+def remember(down, moments: Moments) -> Moments:
+    down = down.astype(moments.first.dtype)  # arrays may differ in precision
+    return Moments(*(b * a + (1 - b) * down**k for a, b, k in zip(moments, BETAS, (1, 2), strict=True)))
+
+
+def adam(moments: Moments, step, turns):
+    """Adam's step after so many `turns`, the averages freed of their start at 0: one division for each entry."""
+    first, second = (1 - b**turns for b in BETAS)
+    root = jnp.sqrt(second)
+    moved = step * root / first * moments.first / (jnp.sqrt(moments.second) + EPS * root)
+    return moved.astype(moments.first.dtype)
 
 
 def variances(scales, ways) -> list:

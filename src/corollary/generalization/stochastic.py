@@ -13,10 +13,10 @@ from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray, PyTree
 from corollary._types import NetworkLike
 from corollary._validate import concrete, whole
 from corollary.catalog import implements
-from corollary.generalization._layerwise import draw, drawn, layerwise, output
+from corollary.generalization._layerwise import batch_output, draw, drawn, layerwise, noise, output
 from corollary.generalization.gaussians import kl_gaussian
 from corollary.network.apart import output_of
-from corollary.network.batches import each, pair
+from corollary.network.batches import count, each, pair
 from corollary.network.parts import Parts, matched, require_network, split
 
 
@@ -56,8 +56,8 @@ class StochasticNetwork(eqx.Module):
         """The output for one example of a network that is drawn for it."""
         parts, means, scales = self._leaves()
         plan = layerwise(parts, x)
-        weight_key, unit_key = jax.random.split(key)
-        return output(plan, unit_key, drawn(plan, weight_key, means, scales), scales, x)
+        made = noise(plan, key, means)
+        return output(plan, made.units, drawn(plan, made, means, scales), scales, x)
 
     def on_batch(self, x: PyTree, *, key: PRNGKeyArray) -> PyTree:
         """Outputs for a batch, each of the law of a fresh network, in the time of two passes.
@@ -67,10 +67,7 @@ class StochasticNetwork(eqx.Module):
         """
         parts, means, scales = self._leaves()
         plan = layerwise(parts, jax.tree.map(lambda a: a[0], x))
-        weight_key, unit_key = jax.random.split(key)
-        leaves = drawn(plan, weight_key, means, scales)
-        keys = jax.random.split(unit_key, jax.tree.leaves(x)[0].shape[0])
-        return jax.vmap(lambda one, key: output(plan, key, leaves, scales, one))(x, keys)
+        return batch_output(plan, noise(plan, key, means, count(x)), means, scales, x)
 
     def draw(self, *, key: PRNGKeyArray) -> Any:
         """One network of this law.
