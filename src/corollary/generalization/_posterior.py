@@ -9,7 +9,6 @@ import optax
 from jax import lax
 
 from corollary._engine.cpu_ready import cpu_ready
-from corollary._engine.rounded import rounded
 from corollary.foundations import kl_inverse
 from corollary.generalization._layerwise import batch_output, layerwise, noise
 from corollary.generalization.certificate import nearest
@@ -60,8 +59,7 @@ def trained(start: StochasticNetwork, prior, loss, data, goal: Goal, steps: int,
         share = jnp.mean(jax.vmap(wrong)(outputs, y), dtype=surrogate.dtype)
         return surrogate, jnp.stack([share, surrogate])
 
-    # what is rounded here is far below the noise; errors are counted without
-    descent = cpu_ready(rounded(jax.grad(value, (0, 1), has_aux=True)))
+    descent = cpu_ready(jax.grad(value, (0, 1), has_aux=True))
     shrink = optax.cosine_decay_schedule(1.0, steps)
     plan, size = layerwise(parts, jax.tree.map(lambda a: a[0], data[0])), min(batch_size, count(data))
 
