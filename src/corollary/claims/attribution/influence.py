@@ -130,7 +130,7 @@ def ranking_of_removals(key, *, dim: Size = 8, n: Size = 400, penalty: Positive 
     )
 
 
-@claim(rows=("T10.03",), erratum="a positive semi-definite Hessian is not enough: it must be invertible")
+@claim(rows=("T10.03",), erratum="A positive semi-definite Hessian is not enough: it must be invertible.")
 def printed_semidefinite_hessian(key, *, n: Size = 12, tests: Size = 4):
     r"""The influence formula for a positive semi-definite Hessian.
 

@@ -81,7 +81,7 @@ def truncation_error(key, *, dim: Size = 20, most: Size = 100):
     yield at_least("error with one term less", neumann_error(leasts, needed - 1), epsilon, x=leasts, along="λ")
 
 
-@claim(rows=("T10.06",), erratum="the sum from i = 0 to r has r + 1 terms")
+@claim(rows=("T10.06",), erratum="The sum from i = 0 to r has r + 1 terms.")
 def printed_number_of_terms(key, *, dim: Size = 10, most: Size = 30):
     r"""The first r terms of the series are the powers from 0 to r.
 
