@@ -24,16 +24,20 @@ def projections(key, *, dim: Size = 12, points: Size = 200):
     """
 
     @jax.jit
-    def measure(key):
+    def draw(key):
         x_key, c_key, s_key = jax.random.split(key, 3)
         # some inside all balls, some outside all
         sizes = 10 ** jax.random.uniform(s_key, (points, 1), minval=-2.0, maxval=1.0)
         centre = jax.random.normal(c_key, (dim,))
-        x = centre + sizes * jax.random.normal(x_key, (points, dim))
-        found = {p: jax.vmap(lambda x, p=p: Ball(p, 1.0).project(x, centre))(x) for p in DUAL}
-        return centre, x, found
+        return centre, centre + sizes * jax.random.normal(x_key, (points, dim))
 
-    centre, x, found = jax.tree.map(np.asarray, measure(key))
+    # a program of its own: in one with the draw XLA may make a point twice, and round it differently
+    @jax.jit
+    def measure(centre, x):
+        return {p: jax.vmap(lambda x, p=p: Ball(p, 1.0).project(x, centre))(x) for p in DUAL}
+
+    centre, x = draw(key)
+    centre, x, found = jax.tree.map(np.asarray, (centre, x, measure(centre, x)))
     between = np.linalg.norm(x[1:] - x[:-1], axis=1)
     for p, name in ((1, "sum"), (2, "Euclidean"), (np.inf, "largest")):
         end = found[p]
