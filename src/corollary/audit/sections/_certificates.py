@@ -24,6 +24,8 @@ PASSES = 12
 FEWEST = 500
 # singular values of an m × n matrix take about so many times m n min(m, n) operations
 SPECTRUM = 20
+# the norm of a convolution, as the operator it is on its input, takes about so many products with it
+PRODUCTS = 50
 DELTA = 0.05
 TOO_MUCH = "These were left out: the singular values of such large weights take too long. --budget full measures them."
 
@@ -70,9 +72,9 @@ def no_prior() -> Finding:
 
 
 def spectra_work(subject) -> float:
-    """The operations that the singular values of all weights take."""
+    """The operations that the singular values of all weights take, and the norms of all layers."""
     shapes = [(a.shape[0], a.size // a.shape[0]) for a in jax.tree.leaves(subject.params) if a.ndim > 1]
-    return SPECTRUM * sum(m * n * min(m, n) for m, n in shapes)
+    return SPECTRUM * sum(m * n * min(m, n) for m, n in shapes) + PRODUCTS * _plan.forward(subject)
 
 
 class Table(NamedTuple):
