@@ -8,10 +8,10 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, ArrayLike, Float
 
+from corollary._engine.runge_kutta import METHODS
 from corollary._types import NetworkLike
 from corollary._validate import one_of, positive, whole
 from corollary.catalog import implements
-from corollary.differential._stepping import METHODS
 from corollary.differential.solve import solve
 
 

@@ -15,10 +15,10 @@ import jax.numpy as jnp
 from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, ArrayLike, Float, PyTree
 
+from corollary._engine.runge_kutta import stepped
 from corollary._show import shown
 from corollary._validate import real
 from corollary.catalog import implements
-from corollary.differential._stepping import stepped
 from corollary.differential.neural_ode import NeuralODE
 
 

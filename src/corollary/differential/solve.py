@@ -10,9 +10,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, ArrayLike, Float
 
+from corollary._engine.runge_kutta import METHODS, stepped
 from corollary._validate import concrete, one_of, real, whole
 from corollary.catalog import implements
-from corollary.differential._stepping import METHODS, stepped
 
 
 @implements("M22.07")
