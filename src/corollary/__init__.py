@@ -25,8 +25,10 @@ ROOMS = (
     "landscape",
     "dynamics",
     "differential",
+    "reinforcement",
     "generalization",
     "robustness",
     "attribution",
     "language",
+    "generative",
 )

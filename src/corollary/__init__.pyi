@@ -9,6 +9,7 @@ from . import dynamics as dynamics
 from . import evidence as evidence
 from . import foundations as foundations
 from . import generalization as generalization
+from . import generative as generative
 from . import kernels as kernels
 from . import landscape as landscape
 from . import language as language
@@ -18,6 +19,7 @@ from . import nets as nets
 from . import network as network
 from . import onnx as onnx
 from . import optimization as optimization
+from . import reinforcement as reinforcement
 from . import robustness as robustness
 from .audit import Subject as Subject
 from .audit import SubjectError as SubjectError

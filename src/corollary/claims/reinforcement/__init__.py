@@ -1,0 +1,1 @@
+"""Decisions over time, and the learning of values."""
