@@ -88,7 +88,7 @@ def compare(kind, networks, python, x, y, given):
             np.testing.assert_allclose(found[f"{name} outputs"], jax.jit(jax.vmap(network))(x), atol=1e-3)
         for p, radius in RADII.items():
             ball = Ball(p, radius, 0.0, 1.0)
-            asked = network, x, y, ball, given.steps, given.images if gpu else 128
+            asked = network, x, y, ball, given.steps, min(given.images, 1024 if gpu else 128)
             attack, wall, cpu = timed(lambda: ours(*asked), given.repeats)  # noqa: B023
             success = float(attack.success.mean())
             print(f"{kind} {name}, p = {p}: corollary {success:.4f} in {wall:.3f} s ({cpu:.3f} s CPU)", flush=True)
