@@ -23,14 +23,15 @@ from jaxtyping import Array, ArrayLike, Float, Int, Num, PyTree
 
 from corollary._text import first_line
 from corollary._types import LossLike, NetworkLike
-from corollary._validate import one_of, positive, real, whole, within
+from corollary._validate import one_of, positive, whole, within
 from corollary.audit import _checks, _data, _losses
 from corollary.audit._cost import cost
 from corollary.audit._errors import SubjectError, sentences
+from corollary.audit._facts import checked_history, checked_optimiser, raised, said_of_halves
 from corollary.network.apart import require_apart
 from corollary.network.loss import ExampleLoss, of_examples
 from corollary.network.losses import IGNORED
-from corollary.network.parts import is_real, matched, require_network, split
+from corollary.network.parts import matched, require_network, split
 
 SPLITS = ("train", "test")
 #: What `Subject.replaced` puts in place of what was given.
@@ -77,9 +78,9 @@ class Subject:
     What is known of the training makes more of the audit possible: `init(key)` draws a new network, `initial` is the
     network that training started from, `learning_rate` and `batch_size` are its step and batch, `steps` how many there
     were, `optimiser` the Optax transformation that took them (plain gradient descent if it is not given) and
-    `weight_decay` what it added to the gradient, in units of the weights. `history` maps names such as `"loss"` to their
-    course (an array alone is the loss). `trainable` selects the parameters, all real floating-point arrays by default.
-    Numbers of 16 bits are raised to 32.
+    `weight_decay` what was added to the gradient, in units of the weights. `history` maps names such as `"loss"` to
+    their course (an array alone is the loss). `trainable` selects the parameters, all real floating-point arrays by
+    default. Numbers of 16 bits are raised to 32.
 
     `train` and `test` hold the data in the form the loss takes, and no more examples than can be looked at in minutes:
     `count` says how many were given. `notes` are sentences about what was taken for what. One sentence in a
@@ -111,10 +112,10 @@ class Subject:
             self.loss_name = loss if isinstance(loss, str) else "custom"
             self.loss = of_examples(loss, who="the audit")
             self.trainable = trainable
-            self.params, fixed = map(_raised, split(network, trainable))
+            self.params, fixed = map(raised, split(network, trainable))
             self.dtype = jnp.result_type(*jax.tree.leaves(self.params))
             self.objective = Objective(Apply(fixed), self.loss)
-            self.notes: tuple[str, ...] = (*getattr(network, "notes", ()), *_said_of_halves(network))
+            self.notes: tuple[str, ...] = (*getattr(network, "notes", ()), *said_of_halves(network))
             self._read(train, test)
             self._look_at_outputs()
             require_apart(self.network, self.train[0])
@@ -124,19 +125,19 @@ class Subject:
             self.init = self._initialiser(init)
             self.initial_params = None
             if initial is not None:
-                start = _raised(split(initial, trainable, name="initial").params)
+                start = raised(split(initial, trainable, name="initial").params)
                 self.initial_params = matched("initial", start, self.params)
             self.learning_rate = None if learning_rate is None else float(positive("learning_rate", learning_rate))
             self.batch_size = None if batch_size is None else whole("batch_size", batch_size)
             self.steps = None if steps is None else whole("steps", steps)
             self.weight_decay = None if weight_decay is None else float(within("weight_decay", weight_decay, 0))
-            self.optimiser = _optimiser(optimiser)
+            self.optimiser = checked_optimiser(optimiser)
             if self.batch_size is not None and self.batch_size > self.count():
                 self.notes += (
                     f"the batches of the training had {self.batch_size} examples, more than the {self.count()} given: "
                     "these were taken for a part of the training data.",
                 )
-            self.history = _history(history)
+            self.history = checked_history(history)
 
     def _read(self, train, test):
         """The data in the form that the loss takes, as many as can be looked at."""
@@ -297,6 +298,26 @@ class Subject:
             other._look_at_outputs()
         return other
 
+    def with_network(self, network: NetworkLike) -> "Subject":
+        """The same data, loss and facts with another network, of which all parameters are trained.
+
+        Where it has the parameters of this one it starts where this one started.
+        """
+        other = copy.copy(self)
+        other.params, fixed = split(network)
+        other.objective, other.trainable = Objective(Apply(fixed), self.loss), None
+        arrays = [jax.tree.leaves(self.params), jax.tree.leaves(other.params)]
+        same = [a.shape for a in arrays[0]] == [a.shape for a in arrays[1]]
+        form = jax.tree.structure(other.params)
+        if self.initial_params is not None:
+            other.initial_params = form.unflatten(jax.tree.leaves(self.initial_params)) if same else None
+        if self.init is not None:
+            init = self.init
+            other.init = (lambda key: form.unflatten(jax.tree.leaves(init(key)))) if same else None
+        other.cost = cost(network, self.train[0])
+        other._look_at_outputs()
+        return other
+
     def replaced(self, *, train: PyTree = None, test: PyTree = None, **facts: Any) -> "Subject":
         """The same network with other data, in the form that `train` and `test` of a subject have, or other facts.
 
@@ -355,7 +376,7 @@ class Subject:
         trainable = self.trainable
 
         def params(key):
-            return matched("init(key)", _raised(split(init(key), trainable, name="init(key)").params), self.params)
+            return matched("init(key)", raised(split(init(key), trainable, name="init(key)").params), self.params)
 
         try:
             eqx.filter_eval_shape(params, jax.random.key(0))
@@ -364,32 +385,3 @@ class Subject:
                 f"init(key) must return a network under jit, but it failed: {first_line(error)}."
             ) from error
         return params
-
-
-def _is_half(leaf) -> bool:
-    return is_real(leaf) and leaf.dtype.itemsize == 2
-
-
-def _raised(tree):
-    """Numbers of 16 bits as numbers of 32: curvatures and their intervals need more digits than three."""
-    return jax.tree.map(lambda leaf: jnp.asarray(leaf, jnp.float32) if _is_half(leaf) else leaf, tree)
-
-
-def _said_of_halves(network) -> tuple[str, ...]:
-    if any(map(_is_half, jax.tree.leaves(network))):
-        return ("weights of 16 bits were raised to 32: what rounding to 16 does is not looked at.",)
-    return ()
-
-
-def _optimiser(optimiser):
-    if optimiser is None or isinstance(optimiser, optax.GradientTransformation):
-        return optimiser
-    raise SubjectError(f"optimiser must be an Optax transformation, such as optax.adam(1e-3), got {optimiser!r}.")
-
-
-def _history(history) -> dict[str, Any] | None:
-    if history is None:
-        return None
-    history = history if isinstance(history, Mapping) else {"loss": history}
-    # a training that diverged has a history with infinities: they are what happened
-    return {str(k): np.asarray(real(f"history {k!r}", v, "steps", finite=False)) for k, v in history.items()}
