@@ -42,6 +42,7 @@ MEANT = {
             "dynamics.shallow_velocity",
         ],
     },
+    "frozen": {"whether a target network stays, not which parameters count": ["reinforcement.td_stability"]},
     "learning_rate": {"how people say it of their training": ["Subject"]},
     "batch": {
         "the arrays of a batch, as a BatchLoss takes them": [

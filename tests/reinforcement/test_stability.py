@@ -9,7 +9,7 @@ import pytest
 from corollary import Network
 from corollary.dynamics import limit_kernel
 from corollary.nets import MLP, tanh
-from corollary.reinforcement import Stability, Transitions, td_stability
+from corollary.reinforcement import History, Stability, td_stability
 from corollary.reinforcement.stability import _flowing
 
 RNG = np.random.default_rng(0)
@@ -24,8 +24,13 @@ class Linear(eqx.Module):
         return state @ self.theta
 
 
+def history(observation, action, reward, following, terminated=None):
+    no = np.zeros(len(action), bool)
+    return History(observation, action, reward, following, no if terminated is None else terminated, no)
+
+
 def moves(n, actions, features=3, end=0.2):
-    return Transitions(
+    return history(
         jnp.asarray(RNG.normal(size=(n, features))),
         jnp.asarray(RNG.integers(0, actions, n)),
         jnp.asarray(RNG.normal(size=n)),
@@ -48,7 +53,7 @@ def in_parameter_space(network, given, beta):
         each = jax.vmap(jax.grad(value), (None, 0, 0))
         return each(flat, state, action), each(flat, following, best) * ~ended[:, None]
 
-    return rows(flat, given.state, given.action, given.next_state, given.terminated)
+    return rows(flat, given.observation, given.action, given.next_observation, given.terminated)
 
 
 def test_spectrum_is_that_of_the_matrix_in_parameter_space():
@@ -98,7 +103,7 @@ def test_sign_of_the_abscissa_is_what_simulations_do_on_200_problems():
     @jax.jit
     def looked_at(phi, phi2):
         def one(phi, phi2):
-            given = Transitions(phi[:, None], jnp.zeros(n, int), jnp.zeros(n), phi2[:, None])
+            given = history(phi[:, None], jnp.zeros(n, int), jnp.zeros(n), phi2[:, None])
             return td_stability(Linear(jnp.ones(features)), given, 0.9).abscissa
 
         return jax.lax.map(lambda a: one(*a), (phi, phi2))
@@ -106,7 +111,8 @@ def test_sign_of_the_abscissa_is_what_simulations_do_on_200_problems():
     abscissa = np.asarray(looked_at(phi, phi2))
     growth = np.asarray(simulated(phi, phi2, 0.9, 20_000))
     clear = np.abs(abscissa) > 1e-3
-    assert clear.sum() > 150 and 40 < (abscissa[clear] > 0).sum() < clear.sum() - 40
+    assert clear.sum() > 150
+    assert 40 < (abscissa[clear] > 0).sum() < clear.sum() - 40
     assert (np.sign(abscissa[clear]) == np.sign(growth[clear])).all()
 
 
@@ -115,7 +121,7 @@ def one_state():
     xi = 0.3 * np.array([[1.0, 0.0], [np.sqrt(2) - 1, 0.05]])
     features = np.linalg.cholesky(np.asarray(limit_kernel(xi)))
     state = np.stack([features, features])
-    return Transitions(state, np.arange(2), np.array([1.0, 0.0]), state), features
+    return history(state, np.arange(2), np.array([1.0, 0.0]), state), features
 
 
 def test_discount_at_which_one_state_breaks():
@@ -126,13 +132,14 @@ def test_discount_at_which_one_state_breaks():
     # both moves lead to the first pair: the pair of eigenvalues crosses where the trace of K - βK' is 0
     k = features @ features.T
     np.testing.assert_allclose(found.critical_beta, np.trace(k) / (k[0, 0] + k[0, 1]), rtol=1e-6)
-    assert found.stable and not td_stability(start, given, 0.85).stable
+    assert found.stable
+    assert not td_stability(start, given, 0.85).stable
     assert "critical_beta=0.8316" in repr(found)
 
 
 def test_one_feature_is_the_textbook_instance():
     # θ to 2θ: λ = 1 - 2β, unstable beyond 1/2; a frozen target multiplies the error by 2β
-    given = Transitions(np.ones((1, 1, 1)), np.zeros(1, int), np.zeros(1), np.full((1, 1, 1), 2.0))
+    given = history(np.ones((1, 1, 1)), np.zeros(1, int), np.zeros(1), np.full((1, 1, 1), 2.0))
     network = Linear(jnp.ones(1))
     stable, unstable = (td_stability(network, given, beta) for beta in (0.3, 0.8))
     np.testing.assert_allclose([stable.abscissa, unstable.abscissa], [-0.4, 0.6], rtol=1e-12)
@@ -145,12 +152,13 @@ def test_one_feature_is_the_textbook_instance():
 
 def test_no_discount_breaks_what_has_a_feature_per_pair():
     state = np.eye(3)[:, None]
-    given = Transitions(state, np.zeros(3, int), np.zeros(3), state[[1, 2, 0]])
+    given = history(state, np.zeros(3, int), np.zeros(3), state[[1, 2, 0]])
     found = td_stability(Linear(jnp.ones(3)), given, 0.99)
     # the rotation by thirds: λ = (1 - β exp(2πik/3)) / 3
     roots = (1 - 0.99 * np.exp(2j * np.pi * np.arange(3) / 3)) / 3
     np.testing.assert_allclose(np.sort(found.eigenvalues.imag), np.sort(roots.imag), atol=1e-12)
-    assert found.stable and np.isinf(found.critical_beta)
+    assert found.stable
+    assert np.isinf(found.critical_beta)
 
 
 def test_frozen_target_against_repeated_least_squares():
@@ -182,9 +190,10 @@ def test_networks_of_other_kinds_and_states_as_trees():
 
     params = {"w": jnp.asarray(RNG.normal(size=(3, 2))), "b": jnp.asarray(RNG.normal(size=2))}
     state = {"here": RNG.normal(size=(7, 3)), "there": RNG.normal(size=7)}
-    given = Transitions(state, RNG.integers(0, 2, 7), np.zeros(7), state)
+    given = history(state, RNG.integers(0, 2, 7), np.zeros(7), state)
     found = td_stability(Network(apply, params), given, 0.5)
-    assert isinstance(found, Stability) and found.eigenvalues.shape == (7,)
+    assert isinstance(found, Stability)
+    assert found.eigenvalues.shape == (7,)
 
 
 @pytest.mark.parametrize(
@@ -195,19 +204,19 @@ def test_networks_of_other_kinds_and_states_as_trees():
         ({}, {"frozen": 1}, "frozen must be True or False"),
         ({"action": np.array([0, 2])}, {}, "action must hold labels from 0 to 1"),
         ({"reward": np.zeros(3)}, {}, "reward must have shape"),
-        ({"next_state": np.zeros((3, 2, 4))}, {}, "next_state must have the shapes"),
+        ({"next_observation": np.zeros((3, 2, 4))}, {}, "next_observation must have the shapes"),
         ({"terminated": np.zeros(2)}, {}, "terminated must hold one truth value"),
     ],
 )
 def test_sentences(change, options, match):
-    given = Transitions(np.zeros((2, 2, 4)), np.zeros(2, int), np.zeros(2), np.zeros((2, 2, 4)))._replace(**change)
+    given = history(np.zeros((2, 2, 4)), np.zeros(2, int), np.zeros(2), np.zeros((2, 2, 4)))._replace(**change)
     with pytest.raises((ValueError, TypeError), match=match):
         td_stability(Linear(jnp.ones(4)), given, **{"beta": 0.5} | options)
 
 
 def test_sentences_about_the_network():
-    given = Transitions(np.zeros((2, 4)), np.zeros(2, int), np.zeros(2), np.zeros((2, 4)))
+    given = history(np.zeros((2, 4)), np.zeros(2, int), np.zeros(2), np.zeros((2, 4)))
     with pytest.raises(ValueError, match="one value per action"):
         td_stability(Linear(jnp.ones(4)), given, 0.5)
-    with pytest.raises(TypeError, match="must be a Transitions"):
-        td_stability(Linear(jnp.ones(4)), given.state, 0.5)
+    with pytest.raises(TypeError, match="must be a History"):
+        td_stability(Linear(jnp.ones(4)), given.observation, 0.5)

@@ -2,10 +2,10 @@ r"""Whether temporal-difference learning with a given network is stable, on give
 
 The mean update $\dot\theta=\frac1n\sum_i\big(r_i+\beta Q(\xi_i')-Q(\xi_i)\big)\nabla_\theta Q(\xi_i)$, with $\xi=(x,a)$
 and $\xi'$ the next state with its best action, has at a fixed point (all of the brackets zero) the linear part
-$-\frac1n\Phi^\top(\Phi-\beta\Phi')$ with the gradients as rows of $\Phi$ and $\Phi'$. Its eigenvalues other than zero are
-those of $-\frac1n(\Phi-\beta\Phi')\Phi^\top=-\frac1n(K(\xi,\xi)-\beta K(\xi',\xi))$, with the tangent kernel $K$: a matrix
-with a row for each transition, however many parameters there are. Far from a fixed point it is the linear part of a
-wide network, whose kernel stays.
+$-\frac1n\Phi^\top(\Phi-\beta\Phi')$ with the gradients as rows of $\Phi$ and $\Phi'$. Its eigenvalues other than zero
+are those of $-\frac1n(\Phi-\beta\Phi')\Phi^\top=-\frac1n(K(\xi,\xi)-\beta K(\xi',\xi))$, with the tangent kernel $K$: a
+matrix with a row for each transition, however many parameters there are. For a wide network, whose kernel stays, it is
+the linear part everywhere.
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ from corollary._types import NetworkLike, Scalar
 from corollary._validate import concrete
 from corollary.catalog import implements
 from corollary.kernels import empirical_ntk
-from corollary.reinforcement.transitions import Transitions, checked, discount, values_of
+from corollary.reinforcement._values import checked, discount, values_of
+from corollary.reinforcement.environment import History
 
 _PARTS = 8  # of the interval of discounts, each looked at for the first unstable one
 _BLOCK = 64  # sizes of reduced matrices are multiples of it, so that few programs are compiled
@@ -32,14 +33,15 @@ _BLOCK = 64  # sizes of reduced matrices are multiples of it, so that few progra
 class Stability(NamedTuple):
     r"""The spectrum of the linearised update, and what follows from it.
 
-    `eigenvalues` (n,) are those of $\frac1n(K(\xi,\xi)-\beta K(\xi',\xi))$; zeros, directions that nothing moves, do not
-    count. `abscissa` is the largest growth rate, the largest $-\operatorname{Re}\lambda$: negative if learning is stable.
-    `critical_beta` is the least discount in [0, 1] with a positive abscissa, infinite if there is none.
-    `largest_step` is the least $2\operatorname{Re}\lambda/|\lambda|^2$: plain steps below it are stable; 0 if none are.
+    `eigenvalues` (n,) are those of $\frac1n(K(\xi,\xi)-\beta K(\xi',\xi))$; zeros, directions that nothing moves, do
+    not count. `abscissa` is the largest growth rate, the largest $-\operatorname{Re}\lambda$: negative if learning is
+    stable. `critical_beta` is the least discount in [0, 1] with a positive abscissa, infinite if none was found: it is
+    looked for at eighths, and between them where they differ. `largest_step` is the least
+    $2\operatorname{Re}\lambda/|\lambda|^2$: plain steps below it are stable; 0 if none are.
 
-    With a frozen target the eigenvalues are those of the outer iteration, $\beta K(\xi',\xi)K(\xi,\xi)^+$; `abscissa` is
-    the logarithm of its spectral radius, `critical_beta` the discount at which that is 0, and `largest_step` that of
-    the inner problem.
+    With a frozen target the eigenvalues are those of the outer iteration, $\beta K(\xi',\xi)K(\xi,\xi)^+$; `abscissa`
+    is the logarithm of its spectral radius, `critical_beta` the discount at which that is 0, and `largest_step` that
+    of the inner problem.
     """
 
     eigenvalues: Complex[Array, "n"]
@@ -61,7 +63,7 @@ class Stability(NamedTuple):
 
 
 @implements("M21.27")
-def td_stability(network: NetworkLike, transitions: Transitions, beta: Scalar, *, frozen: bool = False) -> Stability:
+def td_stability(network: NetworkLike, transitions: History, beta: Scalar, *, frozen: bool = False) -> Stability:
     r"""Whether learning of values with this network, on these transitions and with the discount `beta`, is stable.
 
     `network(x)` gives the values of all actions in a state. The next action is the best by these values. The
@@ -70,7 +72,7 @@ def td_stability(network: NetworkLike, transitions: Transitions, beta: Scalar, *
     network has fitted it completely, and then is replaced. Eigenvalues below rounding times the number of transitions
     times the norm of the matrix count as zero: in float64 much smaller ones are seen.
 
-    >>> moves = Transitions(x, jnp.zeros(4, int), jnp.ones(4), x[::-1])
+    >>> moves = History(x, jnp.zeros(4, int), jnp.ones(4), x[::-1], jnp.zeros(4, bool), jnp.zeros(4, bool))
     >>> bool(td_stability(network, moves, 0.0).stable)
     True
     """
@@ -92,13 +94,13 @@ class _Chosen(eqx.Module):
         return self.network(state) @ weights
 
 
-def transition_kernels(network, moves: Transitions, actions: int) -> tuple[Array, Array]:
+def transition_kernels(network, moves: History, actions: int) -> tuple[Array, Array]:
     r"""$K(\xi,\xi)$ and $K(\xi',\xi)$, each (n, n), of checked transitions; after the end of an episode $\xi'$ is 0."""
-    values = values_of(network, moves.next_state)
+    values = values_of(network, moves.next_observation)
     dtype = values.dtype
     best = jax.nn.one_hot(jnp.argmax(values, 1), actions, dtype=dtype)
-    now = (moves.state, jax.nn.one_hot(moves.action, actions, dtype=dtype))
-    then = (moves.next_state, best * ~moves.terminated[:, None])
+    now = (moves.observation, jax.nn.one_hot(moves.action, actions, dtype=dtype))
+    then = (moves.next_observation, best * ~moves.terminated[:, None])
     chosen = _Chosen(network)
     return empirical_ntk(chosen, now), empirical_ntk(chosen, then, now)
 
