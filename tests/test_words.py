@@ -40,6 +40,8 @@ MEANT = {
             "dynamics.shallow_sgd",
             "dynamics.shallow_step",
             "dynamics.shallow_velocity",
+            "reinforcement.q_limit",
+            "reinforcement.q_network_sgd",
         ],
     },
     "frozen": {"whether a target network stays, not which parameters count": ["reinforcement.td_stability"]},

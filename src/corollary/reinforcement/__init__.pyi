@@ -9,6 +9,10 @@ from .environment import rollout as rollout
 from .finite import FiniteMDP as FiniteMDP
 from .finite import Solution as Solution
 from .finite import all_policies as all_policies
+from .fitted import Fitted as Fitted
+from .fitted import fitted_q as fitted_q
+from .fitted import residual_gradient as residual_gradient
+from .fitted import semi_gradient as semi_gradient
 from .hill_car import DrivingPlan as DrivingPlan
 from .hill_car import HillCar as HillCar
 from .hill_car import hill as hill
@@ -16,5 +20,11 @@ from .hill_car import hitting_time as hitting_time
 from .hill_car import horizontal_force as horizontal_force
 from .hill_car import optimal_steps as optimal_steps
 from .hill_car import slope as slope
+from .q_limit import irreducible as irreducible
+from .q_limit import q_limit as q_limit
+from .q_limit import stationary_law as stationary_law
+from .q_network import q_network as q_network
+from .q_network import q_network_sgd as q_network_sgd
+from .q_network import state_action_pairs as state_action_pairs
 from .stability import Stability as Stability
 from .stability import td_stability as td_stability
