@@ -116,15 +116,19 @@ def _flowing(k, k2, beta) -> Stability:
 def _basis(k, k2):
     """Orthonormal columns outside of which both matrices vanish up to rounding, when applied from the left.
 
-    Then the eigenvalues of the matrices between these columns are those of the matrices. A random combination of rows
-    is orthogonalised, which puts the large directions first; what is left behind any number of them is measured.
+    Then the eigenvalues of the matrices between these columns are those of the matrices, less zeros, which rounding
+    would move: by its square root where learning is about to break. A random combination of rows is orthogonalised,
+    which puts the large directions first; what is left behind any number of them is measured. Columns that are not
+    needed are 0, and cut off where numbers can be looked at.
     """
     n = k.shape[0]
-    if n <= _BLOCK or not (concrete(k) and concrete(k2)):
-        return jnp.eye(n, dtype=k.dtype)
     basis, left = _ordered(k, k2)
-    rank = int(np.sum(np.asarray(left) > n * np.finfo(k.dtype).eps * float(left[0])))
-    return basis[:, : min(n, -(-max(rank, 1) // _BLOCK) * _BLOCK)]
+    needed = left > 4 * n * jnp.finfo(k.dtype).eps * left[0]
+    if concrete(left):
+        rank = max(int(np.sum(np.asarray(needed))), 1)
+        kept = min(n, -(-rank // _BLOCK) * _BLOCK)
+        basis, needed = basis[:, :kept], needed[:kept]
+    return basis * needed
 
 
 @jax.jit
@@ -147,7 +151,8 @@ def _search(a, b, beta, n):
         return values, counts, jnp.max(jnp.where(counts, -values.real, -jnp.inf))
 
     def excess(beta):
-        return spectrum(beta)[2] - neutral
+        found = spectrum(beta)[2]
+        return jnp.where(jnp.isfinite(found), found, 0) - neutral  # nothing moves: nothing grows
 
     values, counts, abscissa = spectrum(beta)
     steps = 2 * values.real / jnp.where(counts, jnp.abs(values) ** 2, 1)
@@ -164,8 +169,6 @@ def _search(a, b, beta, n):
 
     first = jnp.zeros((), a.dtype), jnp.zeros((), a.dtype), excess(jnp.zeros((), a.dtype))
     _, left, low, high = jax.lax.while_loop(scanning, onward, (first[0], first[1], first[2], first[2]))
-    # a matrix that vanishes has no eigenvalue that counts: -inf, of which no secant can be drawn
-    low = jnp.maximum(low, -jnp.abs(high))
 
     def narrowed(state):
         i, left, right, low, high, side, _, _ = state
