@@ -114,7 +114,7 @@ def projected_ascent(key, *, networks: Count = 24, steps: Annotated[int, Range(2
                 attacks.append((made.loss[0], made.distance[0], made.success[0]))
                 inside = jnp.linalg.norm(grid, p, axis=1) <= 1
                 flips = jnp.any(inside & changed)
-                # a change of class counts before any loss; one between the points of the grid has no loss to reach there
+                # a change of class counts before any loss; between points of the grid none has to be reached
                 most = jnp.max(jnp.where(inside & (changed | ~flips), around, -jnp.inf))
                 largest.append((flips, jnp.where(made.success[0] & ~flips, 0.0, most)))
             rounded = QuantisedInput(network, 9, -4.0, 4.0)

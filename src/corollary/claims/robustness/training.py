@@ -192,10 +192,10 @@ def trained_on_digits(key, *, steps: Count = 200):
 
     Networks with 32 units on 900 digits of 8 by 8 pixels, trained as usual and on 5 steps of projected ascent with
     $\|\delta\|_\infty\le0.15$; 300 other digits under 30 steps of ascent. The share that withstands is larger after
-    adversarial training by more than chance explains, and without attack the accuracy is no larger. Robustness is that against the
-    attack trained with: under twice its radius, and under a Euclidean attack of radius 1.5, the network withstands less
-    often, by 0.1 or more. The text's examples, attacks that succeed on "40 %" and accuracies that fall from "95 % to 80
-    %", are not checked.
+    adversarial training by more than chance explains, and without attack the accuracy is no larger. Robustness is
+    that against the attack trained with: under twice its radius, and under a Euclidean attack of radius 1.5, the
+    network withstands less often, by 0.1 or more. The text's examples, attacks that succeed on "40 %" and accuracies
+    that fall from "95 % to 80 %", are not checked.
     """
     x, y = digits()
     order_key, net_key = jax.random.split(key)
@@ -216,7 +216,7 @@ def trained_on_digits(key, *, steps: Count = 200):
         return jnp.array(out)
 
     clean, own, double, other = np.asarray(measure(net_key, x, y)).T
-    # of two shares of 300 the difference has a standard error of at most √(2/4/300); beyond 3.3 of them lies one in 2,000
+    # the difference of two shares of 300 has a standard error of at most √(2/4/300); one in 2,000 lies beyond 3.3 of them
     chance = 3.3 * np.sqrt(0.5 / 300)
     yield at_least("digits that withstand after adversarial training", own[1], own[0] + chance)
     yield at_most("digits that withstand twice the radius", double[1], own[1] - 0.1)
