@@ -1,3 +1,7 @@
+from .actor_critic import ActorCritic as ActorCritic
+from .actor_critic import actor_critic as actor_critic
+from .actor_critic import policy_gradient as policy_gradient
+from .actor_critic import softmax_policy as softmax_policy
 from .cart_pole import CartPole as CartPole
 from .environment import Environment as Environment
 from .environment import Episodes as Episodes
