@@ -1,5 +1,3 @@
-"""Gradients of value learning against autodiff and enumeration, fitted targets against least squares."""
-
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -7,67 +5,60 @@ import numpy as np
 import optax
 import pytest
 
-from corollary.nets import MLP, tanh
-from corollary.reinforcement import History, fitted_q, residual_gradient, semi_gradient, td_stability
+from corollary.reinforcement import History, Table, fitted_q, fitted_target, frozen_target_loss, td_stability
 
 RNG = np.random.default_rng(0)
+X, A, Z = RNG.integers(3, size=30), RNG.integers(2, size=30), RNG.integers(3, size=30)
+REWARD, ENDED = RNG.normal(size=30), RNG.random(30) < 0.2
+HISTORY = History(X, A, REWARD, Z, ENDED, np.zeros(30, bool))
+Q, OTHER = RNG.normal(size=(3, 2)), RNG.normal(size=(3, 2))
 
 
-def history(n, *, end=0.2):
-    x, z = RNG.normal(size=(2, n, 3))
-    return History(x, RNG.integers(0, 2, n), RNG.normal(size=n), z, RNG.random(n) < end, np.zeros(n, bool))
+def test_targets_and_losses_by_hand():
+    y = REWARD + 0.7 * np.where(ENDED, 0.0, OTHER[Z].max(1))
+    np.testing.assert_allclose(fitted_target(Table(OTHER), HISTORY, 0.7), y)
+    np.testing.assert_allclose(frozen_target_loss(Table(Q), Table(OTHER), HISTORY, 0.7), ((Q[X, A] - y) ** 2).mean())
+    means = np.array([y[(x == X) & (a == A)].mean() for x, a in zip(X, A, strict=True)])
+    averaged = frozen_target_loss(Table(Q), Table(OTHER), HISTORY, 0.7, averaged=True)
+    np.testing.assert_allclose(averaged, ((Q[X, A] - means) ** 2).mean())
 
 
-def flat(tree):
-    return jax.flatten_util.ravel_pytree(tree)[0]
+def test_the_target_is_not_differentiated():
+    slope = jax.grad(lambda q: frozen_target_loss(Table(q), Table(q), HISTORY, 0.7))(jnp.asarray(Q))
+    y = REWARD + 0.7 * np.where(ENDED, 0.0, Q[Z].max(1))
+    expected = np.zeros((3, 2))
+    np.add.at(expected, (X, A), 2 * (Q[X, A] - y) / 30)
+    np.testing.assert_allclose(slope, expected, rtol=1e-12)
 
 
-def deltas(network, h, target_of):
-    now = jax.vmap(network)(h.observation)[np.arange(len(h.action)), h.action]
-    later = jnp.where(h.terminated, 0, jax.vmap(target_of)(h.next_observation).max(1))
-    return h.reward + 0.8 * later - now
+def test_sweeps_of_descent_by_hand():
+    found = fitted_q(Table(Q), HISTORY, beta=0.7, optimiser=optax.sgd(0.5), sweeps=3, steps=2)
+    q = Q.copy()
+    losses = []
+    for _ in range(3):
+        y = REWARD + 0.7 * np.where(ENDED, 0.0, q[Z].max(1))
+        for _ in range(2):
+            losses.append(((q[X, A] - y) ** 2).mean())
+            slope = np.zeros((3, 2))
+            np.add.at(slope, (X, A), 2 * (q[X, A] - y) / 30)
+            q = q - 0.5 * slope
+    np.testing.assert_allclose(found.network.values, q, rtol=1e-12)
+    np.testing.assert_allclose(found.losses.ravel(), losses, rtol=1e-12)
 
 
-def test_gradients_are_those_of_the_two_losses():
-    network, h = MLP((3, 4, 2), tanh, key=jax.random.key(0)), history(6)
-    params, fixed = eqx.partition(network, eqx.is_inexact_array)
-
-    @jax.jit
-    def both(params):
-        def loss(params, target):
-            return jnp.mean(deltas(eqx.combine(params, fixed), h, eqx.combine(target, fixed)) ** 2) / 2
-
-        return jax.grad(loss)(params, params), jax.grad(lambda p: loss(p, p))(params)
-
-    semi, residual = both(params)
-    np.testing.assert_allclose(flat(semi_gradient(network, h, 0.8)), -flat(semi), rtol=1e-10, atol=1e-14)
-    np.testing.assert_allclose(flat(residual_gradient(network, h, 0.8)), -flat(residual), rtol=1e-10, atol=1e-14)
-
-
-def test_two_next_states_give_the_square_of_the_mean():
-    # from one pair to one of two states: all four couples of next states, with their probabilities
-    network, x, z = MLP((3, 4, 2), tanh, key=jax.random.key(1)), RNG.normal(size=3), RNG.normal(size=(2, 3))
-    p = np.array([0.3, 0.7])
-    first, second = np.repeat([0, 1], 2), np.tile([0, 1], 2)
-    no = np.zeros(4, bool)
-    h = History(np.tile(x, (4, 1)), np.ones(4, int), np.full(4, 0.4), z[first], no, no)
-    weights = p[first] * p[second]
-    params, fixed = eqx.partition(network, eqx.is_inexact_array)
-
-    @jax.jit
-    def slopes(params):
-        def bellman(params):
-            network = eqx.combine(params, fixed)
-            later = jax.vmap(network)(z).max(1)
-            return -((0.4 + 0.8 * p @ later - network(x)[1]) ** 2) / 2
-
-        return jax.grad(bellman)(params)
-
-    right = flat(slopes(params))
-    with_two = flat(residual_gradient(network, h, 0.8, second=z[second], weights=weights))
-    np.testing.assert_allclose(with_two, right, rtol=1e-10, atol=1e-14)
-    with_one = flat(residual_gradient(network, h, 0.8, weights=weights))
-    assert np.linalg.norm(with_one - right) > 1e-3 * np.linalg.norm(right)
+@pytest.mark.parametrize(
+    ("call", "sentence"),
+    [
+        (lambda: fitted_target(Table(Q), (X, A), 0.7), "history must be a History"),
+        (lambda: fitted_target(3, HISTORY, 0.7), "network must be a function"),
+        (lambda: fitted_target(lambda x: 1.0 * x, HISTORY, 0.7), "the values of all actions"),
+        (lambda: fitted_target(Table(Q), HISTORY, 1.7), "beta must be in"),
+        (lambda: fitted_q(Table(Q), HISTORY, beta=2.0, optimiser=optax.sgd(0.1), sweeps=1), "beta must be in"),
+    ],
+)
+def test_bad_input(call, sentence):
+    with pytest.raises((TypeError, ValueError), match=sentence):
+        call()
 
 
 class Linear(eqx.Module):
@@ -88,21 +79,6 @@ def test_rounds_of_a_frozen_target_contract_as_the_spectrum_says():
     spectrum = td_stability(network, h, beta, frozen=True)
     np.testing.assert_allclose(spectrum.radius, 0.5, rtol=1e-8)
     step = 1 / np.linalg.eigvalsh(phi.T @ phi / 4).max()
-    fit = jax.jit(lambda n: fitted_q(n, h, beta, optax.sgd(step), rounds=60, steps=400, key=jax.random.key(0)))
+    fit = jax.jit(lambda n: fitted_q(n, h, beta=beta, optimiser=optax.sgd(step), sweeps=60, steps=400))
     exact = np.linalg.solve(phi.T @ (phi - beta * phi2), phi.T @ h.reward)
     np.testing.assert_allclose(fit(network).network.theta, exact, atol=1e-6)
-
-
-@pytest.mark.parametrize(
-    ("options", "match"),
-    [
-        ({"beta": 1.0}, "beta must be in"),
-        ({"weights": np.ones(3)}, "weights must have shape"),
-        ({"second": np.ones((2, 4))}, "second must have the shapes"),
-    ],
-)
-def test_sentences(options, match):
-    network, h = Linear(jnp.zeros(3)), history(2)
-    h = h._replace(observation=h.observation[:, None], next_observation=h.next_observation[:, None], action=[0, 0])
-    with pytest.raises(ValueError, match=match):
-        residual_gradient(network, h, **{"beta": 0.5} | options)

@@ -9,7 +9,7 @@ import pytest
 from corollary import Network
 from corollary.dynamics import limit_kernel
 from corollary.nets import MLP, tanh
-from corollary.reinforcement import History, Stability, td_stability
+from corollary.reinforcement import History, TDStability, td_stability
 from corollary.reinforcement.stability import _flowing
 
 RNG = np.random.default_rng(0)
@@ -192,7 +192,7 @@ def test_networks_of_other_kinds_and_states_as_trees():
     state = {"here": RNG.normal(size=(7, 3)), "there": RNG.normal(size=7)}
     given = history(state, RNG.integers(0, 2, 7), np.zeros(7), state)
     found = td_stability(Network(apply, params), given, 0.5)
-    assert isinstance(found, Stability)
+    assert isinstance(found, TDStability)
     assert found.eigenvalues.shape == (7,)
 
 

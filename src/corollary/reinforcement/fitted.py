@@ -1,8 +1,4 @@
-r"""Learning of values from transitions that are there: a target that is fitted, and the two gradients of its error.
-
-With $\delta=r+\beta\max_{a'}Q(x',a')-Q(x,a)$ the semi-gradient $\delta\nabla Q(x,a)$ takes the target for a constant;
-the residual gradient $\delta(\nabla Q(x,a)-\beta\nabla\max_{a'}Q(x',a'))$ is the slope of $-\frac12\delta^2$.
-"""
+r"""Values fitted to a history, with a target that is held fixed while the network moves."""
 
 from __future__ import annotations
 
@@ -12,130 +8,127 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import optax
-from jaxtyping import Array, ArrayLike, Float, PRNGKeyArray, PyTree
+from jaxtyping import Array, Bool, Float, Int
 
 from corollary._show import shown
 from corollary._types import NetworkLike, Scalar
-from corollary._validate import real, whole
+from corollary._validate import real, whole, within
 from corollary.catalog import implements
-from corollary.nets import train
-from corollary.network import BatchLoss
-from corollary.network.batches import examples
-from corollary.network.parts import split
-from corollary.reinforcement._values import checked, discount
 from corollary.reinforcement.environment import History
 
 
-@implements("M21.24")
-def semi_gradient(
-    network: NetworkLike, transitions: History, beta: Scalar, *, weights: Float[ArrayLike, "n"] | None = None
-) -> PyTree:
-    r"""The mean of $\delta\nabla_\theta Q(x,a)$ over the transitions: the direction in which Q-learning moves.
-
-    A tree like the network, None where it has no parameter. `weights` are their probabilities, equal unless given.
-    """
-    return _ascent(network, transitions, beta, weights, None, semi=True)
-
-
-@implements("M21.24")
-def residual_gradient(
-    network: NetworkLike,
-    transitions: History,
-    beta: Scalar,
-    *,
-    second: PyTree | None = None,
-    weights: Float[ArrayLike, "n"] | None = None,
-) -> PyTree:
-    r"""The mean of $\delta\,(\nabla_\theta Q(x,a)-\beta\nabla_\theta\max_{a'}Q(x',a'))$: down the squared error.
-
-    Where moves are random, this is the slope of $-\frac12\mathbb E\delta^2$, which charges the network for the chance
-    of the moves. With a `second` next observation, drawn independently of the first, in the second factor, it is that
-    of $-\frac12(\mathbb E[\delta|x,a])^2$, the error of the Bellman equation.
-    """
-    return _ascent(network, transitions, beta, weights, second, semi=False)
-
-
-def _ascent(network, transitions, beta, weights, second, *, semi):
-    beta = discount(beta)
-    moves, _ = checked(network, transitions)
-    n = moves.action.shape[0]
-    weights = jnp.full(n, 1 / n) if weights is None else real("weights", weights, "n", {"n": n})
-    if second is not None:
-        second = examples("second", second)
-        if jax.tree.map(jnp.shape, second) != jax.tree.map(jnp.shape, moves.next_observation):
-            raise ValueError("second must have the shapes of next_observation: another one per transition.")
-    return _slopes(split(network), moves, beta, weights, second, semi)
-
-
-@eqx.filter_jit
-def _slopes(parts, moves, beta, weights, second, semi):
-    def values(params):
-        now = _taken(parts.join(params), moves.observation, moves.action)
-        return now, _best(parts.join(params), moves.next_observation, moves.terminated)
-
-    def pull(params, deltas):
-        """Of which the gradient is asked, with what it is weighted by held fixed."""
-        now, later = values(params)
-        if second is not None:
-            later = _best(parts.join(params), second, moves.terminated)
-        return deltas @ (now if semi else now - beta * later)
-
-    now, later = values(parts.params)
-    return jax.grad(pull)(parts.params, weights * (moves.reward + beta * later - now))
-
-
-def _taken(network, observation, action):
-    return jnp.take_along_axis(jax.vmap(network)(observation), action[:, None], 1)[:, 0]
-
-
-def _best(network, observation, terminated):
-    return jnp.where(terminated, 0, jnp.max(jax.vmap(network)(observation), 1))
-
-
-class Fitted(NamedTuple):
-    """The network at the end, and the mean squared distance from the target at the end of each round."""
+class FittedValues(NamedTuple):
+    """The network that gives the values of all actions, and the loss before every step of it."""
 
     network: Any
-    losses: Float[Array, "rounds"]
+    losses: Float[Array, "sweeps steps"]
     __repr__ = shown
 
 
-@implements("M21.19")
+class Table(eqx.Module):
+    """A network without structure: one number for every state and action, looked up by the number of the state."""
+
+    values: Float[Array, "x a"]
+
+    def __init__(self, values: Float[Array, "x a"]):
+        self.values = real("values", values, "x a")
+
+    def __call__(self, x: Int[Array, ""]) -> Float[Array, "a"]:
+        return self.values[x]
+
+
+def fitted_target(network: NetworkLike, history: History, beta: Scalar) -> Float[Array, "n"]:
+    r"""$r+\beta\max_{a'}Q(x',a')$ for every transition, without the second part where the episode terminated."""
+    beta = within("beta", real("beta", beta, ""), 0.0, 1.0)
+    _is_history(history)
+    best = _values(network, history.next_observation).max(1)
+    return history.reward + beta * jnp.where(history.terminated, 0.0, best)
+
+
+@implements("M21.14", "M21.16")
+def frozen_target_loss(
+    network: NetworkLike, target: NetworkLike, history: History, beta: Scalar, *, averaged: bool = False
+) -> Float[Array, ""]:
+    r"""$\frac1{|H|}\sum_H|Q(x,a,\theta)-y|^2$ with the values $y$ that the network `target` makes of the transitions.
+
+    With `averaged` the target of a pair is the mean over all transitions from it in the history, as in (21.18); else
+    every transition has its own. The losses differ by the variance of the targets of each pair, which does not depend
+    on $\theta$, so that the gradients are the same.
+    """
+    _is_history(history)
+    miss = _chosen_values(network, history) - jax.lax.stop_gradient(_targets(target, history, beta, averaged))
+    return (miss**2).mean()
+
+
+@implements("M21.09")
 def fitted_q(
     network: NetworkLike,
-    transitions: History,
+    history: History,
+    *,
     beta: Scalar,
     optimiser: optax.GradientTransformation,
-    *,
-    rounds: int,
-    steps: int,
-    key: PRNGKeyArray,
-    batch_size: int | None = None,
-) -> Fitted:
-    r"""Fit the target $r+\beta\max_{a'}Q(x',a')$ of a frozen copy for `steps` steps, take the fit for the copy, repeat.
+    sweeps: int,
+    steps: int = 1,
+) -> FittedValues:
+    r"""In every sweep the target is that of the network as it is then, and `steps` steps of the optimiser are taken
+    towards it on the whole history.
 
-    Each of the `rounds` is a training by `nets.train` on the squared error, with a fresh memory of the optimiser.
-    Whether the rounds converge is what `td_stability(..., frozen=True)` says.
+    `network` maps an observation to the values of all actions. With one step of plain descent per sweep it is
+    (21.13), and for a `Table` damped value iteration.
     """
-    beta, rounds = discount(beta), whole("rounds", rounds)
-    moves, _ = checked(network, transitions)
+    sweeps, steps = whole("sweeps", sweeps), whole("steps", steps)
+    within("beta", real("beta", beta, ""), 0.0, 1.0)
+    _is_history(history)
+    _values(network, history.observation)
+    params, static = eqx.partition(network, eqx.is_inexact_array)
 
-    def fit(network, key):
-        target = moves.reward + beta * _best(network, moves.next_observation, moves.terminated)
-        data = (moves.observation, moves.action, jax.lax.stop_gradient(target))
-        run = train(network, BatchLoss(_miss), data, optimiser, steps=steps, key=key, batch_size=batch_size)
-        return run.network, _miss(run.network, data)
+    def sweep(carry, _):
+        params, state = carry
+        y = fitted_target(eqx.combine(params, static), history, beta)
 
-    arrays, static = eqx.partition(network, eqx.is_array)
+        def onward(carry, _):
+            params, state = carry
 
-    def one(arrays, key):
-        found, loss = fit(eqx.combine(arrays, static), key)
-        return eqx.filter(found, eqx.is_array), loss
+            def loss(params):
+                return ((_chosen_values(eqx.combine(params, static), history) - y) ** 2).mean()
 
-    arrays, losses = jax.lax.scan(one, arrays, jax.random.split(key, rounds))
-    return Fitted(eqx.combine(arrays, static), losses)
+            value, slope = jax.value_and_grad(loss)(params)
+            update, state = optimiser.update(slope, state, params)
+            return (optax.apply_updates(params, update), state), value
+
+        return jax.lax.scan(onward, (params, state), length=steps)
+
+    (params, _), losses = jax.lax.scan(sweep, (params, optimiser.init(params)), length=sweeps)
+    return FittedValues(eqx.combine(params, static), losses)
 
 
-def _miss(network, batch):
-    observation, action, target = batch
-    return jnp.mean((target - _taken(network, observation, action)) ** 2)
+def _targets(network, history, beta, averaged):
+    y = fitted_target(network, history, beta)
+    if not averaged:
+        return y
+    alike = _same_pairs(history)
+    return alike @ y / alike.sum(1)
+
+
+def _same_pairs(history: History) -> Bool[Array, "n n"]:
+    flat = history.observation.reshape(len(history.action), -1)
+    return (flat[:, None] == flat[None]).all(2) & (history.action[:, None] == history.action[None])
+
+
+def _chosen_values(network, history):
+    values = _values(network, history.observation)
+    return jnp.take_along_axis(values, history.action[:, None], 1)[:, 0]
+
+
+def _is_history(history):
+    if not isinstance(history, History):
+        raise TypeError(f"history must be a History, got {type(history).__name__}.")
+
+
+def _values(network, observations):
+    if not callable(network):
+        raise TypeError(f"network must be a function of an observation, got {type(network).__name__}.")
+    values = jax.vmap(network)(observations)
+    if getattr(values, "ndim", 0) != 2:
+        raise ValueError("network must map an observation to one vector, the values of all actions.")
+    return values

@@ -30,7 +30,7 @@ _PARTS = 8  # of the interval of discounts, each looked at for the first unstabl
 _BLOCK = 64  # sizes of reduced matrices are multiples of it, so that few programs are compiled
 
 
-class Stability(NamedTuple):
+class TDStability(NamedTuple):
     r"""The spectrum of the linearised update, and what follows from it.
 
     `eigenvalues` (n,) are those of $\frac1n(K(\xi,\xi)-\beta K(\xi',\xi))$; zeros, directions that nothing moves, do
@@ -63,7 +63,7 @@ class Stability(NamedTuple):
 
 
 @implements("M21.27")
-def td_stability(network: NetworkLike, transitions: History, beta: Scalar, *, frozen: bool = False) -> Stability:
+def td_stability(network: NetworkLike, transitions: History, beta: Scalar, *, frozen: bool = False) -> TDStability:
     r"""Whether learning of values with this network, on these transitions and with the discount `beta`, is stable.
 
     `network(x)` gives the values of all actions in a state. The next action is the best by these values. The
@@ -105,12 +105,12 @@ def transition_kernels(network, moves: History, actions: int) -> tuple[Array, Ar
     return empirical_ntk(chosen, now), empirical_ntk(chosen, then, now)
 
 
-def _flowing(k, k2, beta) -> Stability:
+def _flowing(k, k2, beta) -> TDStability:
     n = k.shape[0]
     basis = _basis(k, k2)
     a, b = (basis.T @ m @ basis / n for m in (k, k2))
     values, abscissa, step, critical = _search(a, b, beta, n)
-    return Stability(jnp.pad(values, (0, n - values.size)), abscissa, critical, step)
+    return TDStability(jnp.pad(values, (0, n - values.size)), abscissa, critical, step)
 
 
 def _basis(k, k2):
@@ -190,7 +190,7 @@ def _search(a, b, beta, n):
     return values, abscissa, largest, jnp.where(high > 0, at, jnp.inf)
 
 
-def _frozen(k, k2, beta) -> Stability:
+def _frozen(k, k2, beta) -> TDStability:
     n = k.shape[0]
     sizes, vectors = jnp.linalg.eigh((k + k.T) / 2)
     reached = sizes > n * jnp.finfo(k.dtype).eps * sizes[-1]
@@ -202,4 +202,6 @@ def _frozen(k, k2, beta) -> Stability:
     values = jnp.linalg.eigvals(outer)
     radius = jnp.max(jnp.abs(values))
     critical = jnp.where(radius > 0, 1 / jnp.where(radius > 0, radius, 1), jnp.inf)
-    return Stability(jnp.pad(beta * values, (0, n - values.size)), jnp.log(beta * radius), critical, 2 * n / sizes[-1])
+    return TDStability(
+        jnp.pad(beta * values, (0, n - values.size)), jnp.log(beta * radius), critical, 2 * n / sizes[-1]
+    )
