@@ -23,3 +23,15 @@ def probabilities(name: str, value, shape: str, dims: dict | None = None):
     if concrete(out) and abs(np.asarray(out, float).sum() - 1) > slack:
         raise ValueError(f"{name} must sum to 1, got {np.asarray(out, float).sum()}.")
     return out
+
+
+def distributions(**laws) -> tuple:
+    """Arrays of probabilities that sum to 1 over the last axis, which is as long in all of them."""
+    dims = {}
+    laws = {name: real(name, value, "... J", dims) for name, value in laws.items()}
+    for name, value in laws.items():
+        within(name, value, 0.0, 1.0)
+        slack = 8 * value.shape[-1] * float(jnp.finfo(value.dtype).eps)
+        if concrete(value) and (abs(np.asarray(value).sum(-1) - 1) > slack).any():
+            raise ValueError(f"{name} must sum to 1 over its last axis, got sums {np.asarray(value).sum(-1)}.")
+    return tuple(laws.values())
