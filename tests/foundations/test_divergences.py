@@ -15,7 +15,7 @@ from corollary.foundations import (
     integral_metric,
     jensen_shannon,
     kl,
-    moments,
+    mixed_moments,
     renyi,
     total_variation,
 )
@@ -104,7 +104,7 @@ def test_correlated_normal_laws():
 
 def test_moments_and_features():
     x, y = RNG.normal(size=(8, 2)), RNG.normal(size=(5, 2))
-    third = moments(x, 3)
+    third = mixed_moments(x, 3)
     assert third.shape == (4,)
     assert float(third[1]) == pytest.approx((x[:, 0] ** 2 * x[:, 1]).mean())
     apart = integral_metric(x, y, lambda x: x)

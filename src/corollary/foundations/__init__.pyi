@@ -40,7 +40,7 @@ from .divergences import gaussian_kl as gaussian_kl
 from .divergences import hellinger as hellinger
 from .divergences import integral_metric as integral_metric
 from .divergences import jensen_shannon as jensen_shannon
-from .divergences import moments as moments
+from .divergences import mixed_moments as mixed_moments
 from .divergences import renyi as renyi
 from .divergences import total_variation as total_variation
 from .entropy import bernoulli_entropy as bernoulli_entropy

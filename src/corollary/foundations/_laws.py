@@ -15,6 +15,13 @@ def together(**arrays):
         raise ValueError(f"The shapes of {', '.join(arrays)} must broadcast, got {shapes}.") from None
 
 
+def fixed_order(value, low: float, open: str = "") -> float:
+    """`value` as the order of a distance: a Python number, because other orders are other programs."""
+    if isinstance(value, bool) or not isinstance(value, int | float | np.number):
+        raise TypeError(f"order must be a number that is known before anything is traced, got {type(value).__name__}.")
+    return float(within("order", value, low, open=open))
+
+
 def probabilities(name: str, value, shape: str, dims: dict | None = None):
     """`value` as probabilities that sum to 1 over all axes."""
     out = within(name, real(name, value, shape, dims), 0.0, 1.0)

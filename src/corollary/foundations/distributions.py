@@ -142,9 +142,9 @@ class Gaussian(eqx.Module):
         return -0.5 * (white @ white + x.size * jnp.log(2 * jnp.pi)) - jnp.sum(jnp.log(jnp.diagonal(factor)))
 
     def kl(self, other: "Gaussian") -> Float[Array, ""]:
-        r"""$\frac12(\mathrm{tr}\,\Lambda^{-1}\Sigma+|\Lambda^{-1/2}(\mu-m)|^2-k-\ln\det\Lambda^{-1}\Sigma)$ to $N(m,\Lambda)$.
+        r"""$\frac12(\mathrm{tr}\,\Lambda^{-1}\Sigma+(\mu-m)^\top\Lambda^{-1}(\mu-m)-k-\ln\det\Lambda^{-1}\Sigma)$.
 
-        Infinite where this law has no density and the other one has.
+        The relative entropy to the `other` law, $N(m,\Lambda)$; infinite where only this law has no density.
         """
         if not isinstance(other, Gaussian) or other.mean.shape != self.mean.shape:
             raise TypeError(f"other must be a Gaussian of dimension {self.mean.size}.")

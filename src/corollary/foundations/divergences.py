@@ -1,8 +1,8 @@
 r"""How far apart two laws are: distances and divergences of vectors of probabilities, and of normal laws.
 
-Vectors of probabilities lie along the last axis. The relative entropy `kl` of such vectors is in `entropy.py`, distances
-that know how far apart the outcomes are in `transport.py`. What one law charges and the other does not costs as much as
-the definition says, infinity where it is infinite, and is never a NaN.
+Vectors of probabilities lie along the last axis. The relative entropy `kl` of such vectors is in `entropy.py`,
+distances that know how far apart the outcomes are in `transport.py`. What one law charges and the other does not costs
+as much as the definition says, infinity where it is infinite, and is never a NaN.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from jaxtyping import Array, ArrayLike, Float
 
 from corollary._validate import positive, real, whole, within
 from corollary.catalog import implements
-from corollary.foundations._laws import distributions
+from corollary.foundations._laws import distributions, fixed_order
 from corollary.foundations.entropy import kl
 
 
@@ -55,7 +55,7 @@ def renyi(p: Float[ArrayLike, "... J"], q: Float[ArrayLike, "... J"], order: flo
     0.2877
     """
     p, q = distributions(p=p, q=q)
-    order = float(positive("order", real("order", order, "", finite=False)))
+    order = fixed_order(order, 0.0, open="low")
     if order == 1:
         return kl(p, q)
     # ln(p / q), -∞ where p is 0 and +∞ where only q is
@@ -133,10 +133,10 @@ def gaussian_kl(
 
 
 @implements("T16.03")
-def moments(x: Float[ArrayLike, "n d"], order: int) -> Float[Array, "_"]:
+def mixed_moments(x: Float[ArrayLike, "n d"], order: int) -> Float[Array, "_"]:
     r"""The means of all $x_{i_1}\cdots x_{i_k}$ with $i_1\le\dots\le i_k$: $\binom{d+k-1}k$ numbers.
 
-    >>> moments([[1.0, 2.0], [3.0, 4.0]], 2).tolist()
+    >>> mixed_moments([[1.0, 2.0], [3.0, 4.0]], 2).tolist()
     [5.0, 7.0, 10.0]
     """
     x, order = real("x", x, "n d"), whole("order", order)
@@ -145,14 +145,12 @@ def moments(x: Float[ArrayLike, "n d"], order: int) -> Float[Array, "_"]:
 
 
 @implements("T16.04", "M15.04")
-def integral_metric(
-    x: Float[ArrayLike, "n ..."], y: Float[ArrayLike, "m ..."], features: Callable
-) -> Float[Array, ""]:
-    r"""$\sup|\mathbb E_Pf-\mathbb E_Qf|$ over $f(x)=c\cdot\phi(x)$ with $\|c\|\le1$, for samples `x` of $P$ and `y` of $Q$.
+def integral_metric(x: Float[ArrayLike, "n ..."], y: Float[ArrayLike, "m ..."], features: Callable) -> Float[Array, ""]:
+    r"""$\sup|\mathbb E_Pf-\mathbb E_Qf|$ over $f(x)=c\cdot\phi(x)$ with $\|c\|\le1$, of two samples.
 
-    `features` is $\phi$, of one example. The supremum is the distance of the mean features. Without a bound on $c$
-    it would be infinite. Of all functions between 0 and 1 it is `total_variation`, of those of slope 1 at most
-    `wasserstein`.
+    `x` is the sample of $P$, `y` that of $Q$, and `features` is $\phi$, of one example. The supremum is the distance of
+    the mean features. Without a bound on $c$ it would be infinite. Of all functions between 0 and 1 it is
+    `total_variation`, of those of slope 1 at most `wasserstein`.
 
     >>> float(integral_metric([[0.0], [2.0]], [[0.0], [0.0]], lambda x: x))
     1.0

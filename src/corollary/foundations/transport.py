@@ -1,4 +1,4 @@
-r"""Optimal transport, exactly: Wasserstein distances of samples, and Kantorovich's problem with a dual that certifies it."""
+r"""Optimal transport, exactly: Wasserstein distances of samples, and Kantorovich's problem with its dual."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from jax import lax
 from jaxtyping import Array, ArrayLike, Float
 
 from corollary._show import shown
-from corollary._validate import real, within
+from corollary._validate import real
 from corollary.catalog import implements
-from corollary.foundations._laws import probabilities
+from corollary.foundations._laws import fixed_order, probabilities
 
 
 @implements("M15.02")
@@ -24,7 +24,7 @@ def wasserstein(
     *,
     order: float = 1,
 ) -> Float[Array, ""]:
-    r"""$W_r=\inf_\gamma(\mathbb E_\gamma\|X-Y\|^r)^{1/r}$ of the empirical laws of `x` and `y`, of order $r\in[1,\infty]$.
+    r"""$W_r=\inf_\gamma(\mathbb E_\gamma\|X-Y\|^r)^{1/r}$, $r\in[1,\infty]$, of the empirical laws of `x` and `y`.
 
     On the line by sorting, for any two numbers of samples; in more dimensions by the best assignment, of as many
     samples each. At $r=\infty$ it is the largest distance that any mass has to go. Laws with other weights are for
@@ -38,7 +38,7 @@ def wasserstein(
         raise ValueError(f"x and y must be samples of shape (n,) or (n, d) on one space, got {x.shape} and {y.shape}.")
     if not (x.size and y.size):
         raise ValueError(f"x and y must not be empty, got shapes {x.shape} and {y.shape}.")
-    order = float(within("order", real("order", order, "", finite=False), 1.0))
+    order = fixed_order(order, 1.0)
     if x.ndim == 1 or x.shape[1] == 1:
         return _on_the_line(x.ravel(), y.ravel(), order)
     if x.shape != y.shape:

@@ -13,8 +13,8 @@ from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray, PyTree
 from corollary._types import NetworkLike
 from corollary._validate import concrete, whole
 from corollary.catalog import implements
-from corollary.generalization._layerwise import batch_output, draw, drawn, layerwise, noise, output
 from corollary.foundations import gaussian_kl
+from corollary.generalization._layerwise import batch_output, draw, drawn, layerwise, noise, output
 from corollary.network.apart import output_of
 from corollary.network.batches import count, each, pair
 from corollary.network.parts import Parts, matched, require_network, split

@@ -1,0 +1,17 @@
+from .elbo import elbo as elbo
+from .elbo import importance_bound as importance_bound
+from .elbo import variational_gap as variational_gap
+from .estimators import estimator_variance as estimator_variance
+from .estimators import reparametrised_gradient as reparametrised_gradient
+from .estimators import score_gradient as score_gradient
+from .latent import LatentModel as LatentModel
+from .latent import LinearGaussian as LinearGaussian
+from .laws import DiagonalGaussian as DiagonalGaussian
+from .laws import gaussian_rule as gaussian_rule
+from .mixture import GaussianMixture as GaussianMixture
+from .mixture import mixture_from_quantiles as mixture_from_quantiles
+from .vae import VAE as VAE
+from .vae import BernoulliDecoder as BernoulliDecoder
+from .vae import GaussianDecoder as GaussianDecoder
+from .vae import GaussianEncoder as GaussianEncoder
+from .vae import vae_loss as vae_loss
