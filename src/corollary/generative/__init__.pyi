@@ -10,6 +10,8 @@ from .laws import DiagonalGaussian as DiagonalGaussian
 from .laws import gaussian_rule as gaussian_rule
 from .mixture import GaussianMixture as GaussianMixture
 from .mixture import mixture_from_quantiles as mixture_from_quantiles
+from .projection import Projection as Projection
+from .projection import kl_projection as kl_projection
 from .vae import VAE as VAE
 from .vae import BernoulliDecoder as BernoulliDecoder
 from .vae import GaussianDecoder as GaussianDecoder

@@ -52,7 +52,7 @@ def elbo(
         raise TypeError(f"how={how!r} needs a LatentModel, got {type(model).__name__}.")
     weight = lambda z: model.log_joint(x, z) - posterior.log_prob(z)  # noqa: E731
     if how == "quadrature":
-        z, weights = _rule(posterior, nodes)
+        z, weights = posterior_rule(posterior, nodes)
         return weights @ jax.vmap(weight)(z)
     if samples is None or key is None:
         raise TypeError('how="sample" needs the number of samples and a key.')
@@ -86,7 +86,7 @@ def variational_gap(
         return kl(posterior, model.responsibilities(x))
     if isinstance(model, LinearGaussian) and isinstance(posterior, DiagonalGaussian | Gaussian):
         return _gaussian(posterior).kl(model.posterior(x))
-    z, weights = _rule(posterior, nodes)
+    z, weights = posterior_rule(posterior, nodes)
     exact = jax.vmap(lambda z: model.log_joint(x, z))(z) - model.log_evidence(x, nodes=nodes)
     return weights @ (jax.vmap(posterior.log_prob)(z) - exact)
 
@@ -114,7 +114,8 @@ def _closed(model, posterior, x):
     return fit - q.kl(Gaussian(jnp.zeros(model.latents), jnp.eye(model.latents)))
 
 
-def _rule(posterior, nodes):
+def posterior_rule(posterior, nodes):
+    """Points and weights whose sums are means over a normal posterior or a mixture of such."""
     if isinstance(posterior, GaussianMixture):
         z, weights = lax.map(lambda law: gaussian_rule(Gaussian(*law), nodes), (posterior.means, posterior.covariances))
         return z.reshape(-1, z.shape[-1]), (posterior.weights[:, None] * weights).ravel()

@@ -74,10 +74,10 @@ class BernoulliDecoder(eqx.Module):
         x, logits = real("x", x), self.network(real("z", z, "d"))
         _fits(x, logits)
         binary = (x == 0) | (x == 1)
-        if concrete(x) and not np.asarray(binary).all():
+        if concrete(x) and (grey := (seen := np.asarray(x))[(seen != 0) & (seen != 1)]).size:
             raise ValueError(
-                "x must be binary for a Bernoulli decoder, 0 or 1 in every place, got "
-                f"{np.asarray(x)[~np.asarray(binary)][0]}: draw binary images first, or use a GaussianDecoder."
+                f"x must be binary for a Bernoulli decoder, 0 or 1 in every place, got {grey[0]}: draw binary images "
+                "first, or use a GaussianDecoder."
             )
         return jnp.sum(jnp.where(binary, -jax.nn.softplus(jnp.where(x > 0, -logits, logits)), -jnp.inf))
 
