@@ -11,9 +11,6 @@ from corollary.evidence import Count, Range, Size, at_least, at_most, claim, con
 from corollary.nets import MLP, tanh
 from corollary.robustness import Ball, QuantisedInput, fgsm, pgd
 
-# A gradient step that fills the cube: the logistic slope at margins of 60 is 1e-26, and weights of 1e-6 are rare.
-LONG = 1e40
-
 
 def _linear(w):
     return Network(lambda w, x: (w @ x)[None], w)
@@ -39,9 +36,9 @@ def sign_step(key, *, dim: Size = 20, n: Size = 50):
         data, radii = (x, y), jnp.array([0.01, 0.3, 2.0])
         stepped = jax.vmap(lambda r: fgsm(_linear(w), "logistic", data, Ball(np.inf, r)).inputs @ w)(radii)
         scaled = y * (x @ w) - radii[:, None] * (w @ w) / jnp.abs(w).max()
-        long = pgd(
-            _linear(w), "logistic", data, Ball(np.inf, 0.3), steps=1, step=LONG, direction="gradient", stop=False
-        )
+        # the slope is exp(-m) times an entry of w or so, for margins m of up to |w||x|, which is below 40
+        far = {"steps": 1, "step": 1e30, "direction": "gradient", "stop": False}
+        long = pgd(_linear(w), "logistic", data, Ball(np.inf, 0.3), **far)
         network = MLP((dim, 16, 3), tanh, key=net_key)
         labels = jnp.argmax(jax.vmap(network)(x), 1)
 
@@ -80,10 +77,9 @@ def projected_ascent(key, *, networks: Count = 24, steps: Annotated[int, Range(2
 
     $x\leftarrow\Pi(x+\eta\nabla_x\ell(x,y))$ with the nearest point $\Pi$ of $\{\|x-x_0\|_p\le r\}$: every iterate is
     in the ball; for a linear model and $p=2$ it ends at the margin $yw\cdot x-r\|w\|_2$; for small $\eta$ the loss does
-    not fall from one step to the next. With steepest steps and 100 restarts on random tanh networks with three classes
-    in the plane the class changes wherever it does on a grid of 400 times 400 points, and the loss is within 1 % of the
-    largest there (where the class has changed, if it does), in each of the three norms. Where inputs are rounded
-    first there is no slope to follow, and it is not.
+    not fall from one step to the next. With steepest steps and some 500 restarts on random tanh networks with three
+    classes in the plane the loss is within 1 % of the largest on a grid of 400 times 400 points, in each of the three
+    norms. Where inputs are rounded first there is no slope to follow, and it is not.
     """
     lengths = (1, 2, 4, 8, 16, 32)
 
@@ -104,26 +100,24 @@ def projected_ascent(key, *, networks: Count = 24, steps: Annotated[int, Range(2
             start, point, restart = keys
             network = MLP((2, 16, 3), tanh, key=start, initialisation=lambda k, s, d: 1.5 * jax.random.normal(k, s, d))
             x = jax.random.normal(point, (1, 2))
-            y = jnp.argmax(jax.vmap(network)(x), 1)
-            loss = lambda output, y: -jax.nn.log_softmax(output)[y]  # noqa: E731
-            outputs = jax.vmap(lambda z: network(x[0] + 0.7 * z))(grid)
-            around, changed = jax.vmap(lambda o: loss(o, y[0]))(outputs), jnp.argmax(outputs, 1) != y[0]
+            # no labels but their indicators: an attack on classes prefers another class to a larger loss
+            y = jax.nn.one_hot(jnp.argmax(jax.vmap(network)(x), 1), 3)
+            loss = lambda output, y: -y @ jax.nn.log_softmax(output)  # noqa: E731
+            around = jax.vmap(lambda z: loss(network(x[0] + 0.7 * z), y[0]))(grid)
             attacks, largest = [], []
             for p in (1, 2, np.inf):
-                made = pgd(network, loss, (x, y), Ball(p, 0.7), steps=steps, restarts=100, stop=False, key=restart)
-                attacks.append((made.loss[0], made.distance[0], made.success[0]))
-                inside = jnp.linalg.norm(grid, p, axis=1) <= 1
-                flips = jnp.any(inside & changed)
-                # a change of class counts before any loss; between points of the grid none has to be reached
-                most = jnp.max(jnp.where(inside & (changed | ~flips), around, -jnp.inf))
-                largest.append((flips, jnp.where(made.success[0] & ~flips, 0.0, most)))
+                largest.append(jnp.max(jnp.where(jnp.linalg.norm(grid, p, axis=1) <= 1, around, -jnp.inf)))
+                # some peaks are narrow: 16 copies of the example side by side, each with random starts of its own
+                copies = jnp.repeat(x, 16, 0), jnp.repeat(y, 16, 0)
+                made = pgd(network, loss, copies, Ball(p, 0.7), steps=steps, restarts=30, stop=False, key=restart)
+                attacks.append((made.loss.max(), made.distance.max()))
             rounded = QuantisedInput(network, 9, -4.0, 4.0)
             blind = pgd(rounded, loss, (x, y), Ball(np.inf, 0.7), steps=steps, stop=False)
             seen = jax.vmap(lambda z: loss(rounded(x[0] + 0.7 * z), y[0]))(grid)
             return attacks, largest, blind.loss[0], seen.max()
 
         keys = [jax.random.split(k, networks) for k in (net_key, p_key, r_key)]
-        planar = jax.lax.map(one, keys, batch_size=8)
+        planar = jax.lax.map(one, keys)
         exact = y * (x @ w) - 0.5 * jnp.linalg.norm(w)
         ends = jnp.stack([a.loss for a in plain]), jnp.stack([a.distance for a in plain])
         return ends, (y * (far.inputs @ w), exact), planar
@@ -133,8 +127,7 @@ def projected_ascent(key, *, networks: Count = 24, steps: Annotated[int, Range(2
     yield monotone("mean loss with the number of small steps", np.asarray(losses).mean(1), "increasing")
     # the direction of the last iterates differs from that of w by the square root of the rounding of their product
     yield equal("margin of linear models", *worst, rtol=1e-9)
-    for p, (loss, distance, success), (flips, on_grid) in zip((1, 2, "infinity"), attacks, largest, strict=True):
-        yield at_least(f"change of class, p = {p}", success.astype(float), flips.astype(float))
+    for p, (loss, distance), on_grid in zip((1, 2, "infinity"), attacks, largest, strict=True):
         yield at_least(f"largest loss found, p = {p}", loss, 0.99 * np.asarray(on_grid))
         yield at_most(f"distance, p = {p}", distance, 0.7)
     yield control(
