@@ -66,7 +66,7 @@ def smallest_perturbation(
     >>> bool((found.lower <= found.upper).all())
     True
     """
-    found = victim("smallest_perturbation", network, _behind, data)
+    found = victim("smallest_perturbation", network, behind, data)
     if not found.classes:
         raise ValueError("data must have classes for targets: whole numbers from 0, or two labels for a single output.")
     rounds, steps, batch_size = whole("rounds", rounds), whole("steps", steps), whole("batch_size", batch_size)
@@ -184,7 +184,7 @@ def _certified(network, data, p, *, key, batch_size):
     return radius / (data[0][0].size ** 0.5 if p == np.inf else 1)
 
 
-def _behind(output, y):
+def behind(output, y):
     """By how much the largest other output exceeds that of the class: a loss that does not saturate."""
     if output.size == 1:
         return jnp.where(y.reshape(()) > 0, -1, 1) * output.reshape(())
@@ -198,7 +198,7 @@ def _nearest(found, ball: Ball, rounds, steps, key, batch_size):
 
     def estimate(x, y):
         """The margin over the slope, in the dual norm: the distance, if the network were linear."""
-        value, slope = jax.value_and_grad(lambda x: _behind(network(x), y))(x)
+        value, slope = jax.value_and_grad(lambda x: behind(network(x), y))(x)
         dead = ~(jnp.all(jnp.isfinite(slope)) & jnp.any(slope != 0))
         size = Ball(ball.p, 1.0).support(jnp.where(dead, 0, slope), jnp.zeros_like(slope))
         return jnp.where(size > 0, jnp.maximum(-value, 0) / jnp.where(size > 0, size, 1), 1.0), dead
