@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from corollary.audit.finding import MARKS, Cause, short
+from corollary.audit.finding import MARKS, Cause, Finding, causes, short
 
 if TYPE_CHECKING:
     from corollary.audit.subject import Subject
@@ -93,7 +93,25 @@ class Action:
         return fields | {"how_known": self.how_known, "by_hand": self.apply is by_hand}
 
 
-def ranked(actions: Iterable[Action], causes: Sequence[Cause]) -> tuple[Action, ...]:
+def advise(
+    subject: Subject,
+    findings: Sequence[Finding],
+    explains: Mapping[str, Sequence[str]],
+    remedies: Mapping[str, Callable[[Subject, Finding], Action | None]],
+) -> Iterator[Action]:
+    """For each cause among the findings of a section what the first remedy says, of its own or of what follows.
+
+    `remedies` has functions of the subject and a finding by the names of findings; None says that nothing is known.
+    """
+    for cause in causes(findings, explains):
+        for finding in (cause.finding, *cause.follows):
+            remedy = remedies.get(finding.name)
+            if remedy is not None and (action := remedy(subject, finding)) is not None:
+                yield action
+                break
+
+
+def ranked(actions: Iterable[Action], found: Sequence[Cause]) -> tuple[Action, ...]:
     """At most `MOST` actions: those for causes, the worst and the most gain per cost first, then for what follows.
 
     What treats a finding that is not marked, or that a marked one explains which has an action itself, is left out.
@@ -101,7 +119,7 @@ def ranked(actions: Iterable[Action], causes: Sequence[Cause]) -> tuple[Action, 
     actions = list(actions)
     treated = {action.treats for action in actions}
     place = {}
-    for i, cause in enumerate(causes):
+    for i, cause in enumerate(found):
         place[cause.finding.name] = -MARKS.index(cause.mark), i
         # without an action for the cause, what follows from it is better than nothing
         if cause.finding.name not in treated:

@@ -9,6 +9,7 @@ from scipy import stats
 
 from corollary.audit import _plan
 from corollary.audit._sample import some
+from corollary.audit.action import QUANTITIES, Action, Effect, by_hand
 from corollary.audit.finding import Finding, Premise, short
 from corollary.nets import train
 from corollary.network.batches import count
@@ -112,3 +113,11 @@ def _runs(network, loss, data, orders, key, steps, batch, trainable, vote):
         return trained.losses.mean(), out > threshold if axis is None else jnp.argmax(out, axis)
 
     return jax.lax.map(run, orders)
+
+
+def look_at_labels(subject, finding) -> Action:
+    """A person must find out where the labels come from; what the right ones would do is not known."""
+    quantity = "training error" if subject.test is None else "test error"
+    now = QUANTITIES[quantity](subject)
+    effect = Effect(quantity, now, now, (0.0, now))
+    return Action("find out where the labels come from", NAME, effect, "theorem", by_hand)

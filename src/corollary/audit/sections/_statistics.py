@@ -2,10 +2,12 @@
 
 import equinox as eqx
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from corollary.audit import _checks, _plan
 from corollary.audit._sample import interval, some
+from corollary.audit.action import Action, Effect
 from corollary.audit.finding import Finding, Premise, short
 from corollary.network import Network
 
@@ -66,6 +68,40 @@ def finding(subject, budget, key) -> Finding | None:
             Premise("batches as large as the data", size == total, f"batches of {size}, whose chance is taken out"),
         ),
     )
+
+
+def recompute(subject, finding) -> Action:
+    """The statistics of the training data in place of the stored ones."""
+    now, treated = subject.mean_loss(), recomputed(subject)
+    then = treated.mean_loss()
+    # what another draw of the examples would give is not known better than by the spread over examples
+    losses = np.asarray(jax.vmap(treated.loss.function)(treated.outputs("train"), treated.train[1]), float)
+    low, high = interval(losses)
+    effect = Effect("training loss", now, then, (min(low, then), max(high, then)))
+    n = min(BATCH, subject.count())
+    apply = lambda subject, *, key: recomputed(subject)  # noqa: E731
+    return Action(f"recompute the batch statistics on {n} training examples", NAME, effect, "short run", apply, 0.1)
+
+
+def recomputed(subject):
+    """The subject with the statistics of a batch of its training data.
+
+    Importers tell how a batch runs by its own statistics, not what these are: every example is run beside the batch,
+    whose statistics it moves by one part in its size.
+    """
+    network = subject.network
+    batch = jax.tree.map(lambda a: a[:BATCH], subject.train[0])
+
+    def beside(params, buffers, x):
+        buffers, batch = buffers
+        together = jax.tree.map(lambda some, one: jnp.concatenate([some, one[None]]), batch, x)
+        return network.recomputed(params, buffers, together)[-1]
+
+    def again(params, buffers, x):
+        return network.recomputed(params, buffers[0], x)
+
+    made = Network(beside, network.params, (network.buffers, batch), recomputed=again)
+    return subject.with_network(made)
 
 
 def _in_batches(network, x, rows, size: int, n: int):

@@ -13,15 +13,15 @@ import numpy as np
 from corollary import Network
 from corollary.audit import _plan
 from corollary.audit._answer import because, by_name, first
+from corollary.audit.action import advise
 from corollary.audit.finding import Finding
-from corollary.audit.sections import _capacity, _certificates, _columns, _copies, _gap, _shuffled
+from corollary.audit.sections import _capacity, _certificates, _columns, _copies, _gap, _shuffled, _stopping
 from corollary.network.batches import count
 from corollary.network.parts import split
 
 TITLE = "Will it generalise?"
 GAPS = tuple(_gap.GAP.values())
 EXPLAINS = {
-    "test examples found in the training data": (),
     "what the best column alone leaves open": GAPS,
     "labels against shuffled ones": GAPS,
     # a start that is the end shows no training
@@ -73,14 +73,14 @@ def findings(subject, budget, key):
 
 def answer(findings) -> str:
     found = by_name(findings)
-    leak, random = found.get("test examples found in the training data"), found.get(_shuffled.NAME)
+    leak, random = found.get(_copies.NAME), found.get(_shuffled.NAME)
     if leak is not None and leak.mark == "problem":
         return because("Cannot tell", leak.sentence, "Give test data that training has not seen.")
     if random is not None and random.mark == "problem":
         return because("No", random.sentence)
     if (gap := first(findings, GAPS, "problem")) is not None:
         return because("No", gap.sentence)
-    for names in (GAPS, ("what the best column alone leaves open",)):
+    for names in (GAPS, (_columns.NAME,)):
         if (doubt := first(findings, names, "look")) is not None:
             return because("Partly", doubt.sentence)
     if (gap := first(findings, GAPS, "fine")) is not None:
@@ -89,7 +89,14 @@ def answer(findings) -> str:
 
 
 def actions(subject, findings):
-    yield from ()
+    remedies = {
+        _copies.NAME: _copies.remove,
+        _columns.NAME: _columns.drop,
+        **dict.fromkeys(GAPS, _stopping.stop),
+    }
+    if subject.classes is not None:  # of others the error may not be defined
+        remedies[_shuffled.NAME] = _shuffled.look_at_labels
+    yield from advise(subject, findings, EXPLAINS, remedies)
 
 
 def _of_classes(subject, classes, initial, budget, bound_key, cut_key, affordable):

@@ -1,5 +1,7 @@
 """Did it find a minimum? The point at which training ended: slope, curvature, kind, margins."""
 
+from functools import partial
+
 import altair as alt
 import equinox as eqx
 import jax
@@ -12,10 +14,14 @@ from corollary import landscape
 from corollary._engine.cpu_ready import cpu_ready
 from corollary.audit import _plan
 from corollary.audit._answer import because, by_name, first
+from corollary.audit._linear import linear
 from corollary.audit._order import curvature
 from corollary.audit._sample import interval, quadratic_forms
+from corollary.audit.action import advise
 from corollary.audit.finding import Finding, Premise, short
+from corollary.audit.retrain import steps_of
 from corollary.audit.sections import _statistics
+from corollary.audit.sections._treatments import SAFE, knows_start, retraining, step_times, times
 from corollary.evidence import picture
 from corollary.network.losses import IGNORED
 
@@ -26,6 +32,8 @@ EXPLAINS = {
     # on a slope the curvature says little
     "gradient norm": ("least curvature",),
 }
+# how far from a saddle training goes on, relative to the weights
+AWAY = 0.05
 #: what decides, in this order
 DECIDE = ("stored batch statistics", "least curvature", "sharpness against 2/η", "gradient norm", "median margin")
 
@@ -54,7 +62,42 @@ def answer(findings) -> str:
 
 
 def actions(subject, findings):
-    yield from ()
+    remedies = {
+        "sharpness against 2/η": _shorter,
+        "least curvature": _away,
+        "gradient norm": _on,
+        _statistics.NAME: _statistics.recompute,
+    }
+    yield from advise(subject, findings, EXPLAINS, remedies)
+
+
+def _shorter(subject, finding):
+    if not knows_start(subject):
+        return None
+    factor = 2 * SAFE / (finding.value * subject.learning_rate)
+    return retraining(subject, times(factor, "the step"), finding.name, partial(step_times, factor=factor))
+
+
+def _away(subject, finding):
+    """Off the saddle: on from a random point nearby."""
+    return retraining(subject, f"train on from a point {AWAY:.0%} of the weights away", finding.name, _nearby)
+
+
+def _nearby(subject):
+    keys = iter(jax.random.split(jax.random.key(0), len(jax.tree.leaves(subject.params))))
+
+    def leaf(a):
+        # weights that are all zero have no size of their own
+        size = float(jnp.sqrt(jnp.mean(a**2))) or 1.0
+        return a + AWAY * size * jax.random.normal(next(keys), a.shape, a.dtype)
+
+    return subject.replaced(initial_params=jax.tree.map(leaf, subject.params))
+
+
+def _on(subject, finding):
+    """More of the same training, from where it ended."""
+    what = f"train on for {steps_of(subject)} steps"
+    return retraining(subject, what, finding.name, lambda s: s.replaced(initial_params=s.params))
 
 
 def _derivatives(subject, budget, sample_key, top_key, trace_key, density_key):
@@ -146,7 +189,7 @@ def _sharpness(subject, largest, bounds, seen):
             premises=(seen,),
             **facts,
         )
-    ratio = largest * eta / 2
+    ratio, straight = largest * eta / 2, linear(subject)
     full = subject.batch_size is None or subject.batch_size >= n
     premises = (
         seen,
@@ -158,6 +201,10 @@ def _sharpness(subject, largest, bounds, seen):
     )
     if ratio > 1.5:
         mark, text = "problem", "A step of gradient descent from here overshoots: the step is too long for this point."
+    elif ratio > 1 and straight and subject.loss_name == "squared" and full:
+        mark, text = "problem", "The loss is a quadratic, so that it grows with every step without end."
+    elif ratio > 0.9 and straight:
+        mark, text = "look", "That is as long as a step may be: a linear model has no flatter place to go to."
     elif ratio > 0.9:
         mark, text = "look", "This is the edge of stability: a shorter step would find a sharper point."
     else:

@@ -12,7 +12,9 @@ from corollary.audit import _plan
 from corollary.audit._answer import because, by_name
 from corollary.audit._order import curvature
 from corollary.audit._sample import some
+from corollary.audit.action import advise
 from corollary.audit.finding import Finding, Premise, short
+from corollary.audit.sections._treatments import retraining
 from corollary.evidence import picture
 from corollary.network.batches import each
 
@@ -52,7 +54,14 @@ def answer(findings) -> str:
 
 
 def actions(subject, findings):
-    yield from ()
+    yield from advise(subject, findings, EXPLAINS, {"noise scale": _other_batch})
+
+
+def _other_batch(subject, finding):
+    """A batch of the size of the noise scale, of examples that there are."""
+    size = int(min(max(round(finding.value), 1), subject.count()))
+    what = f"take batches of {size} examples"
+    return retraining(subject, what, finding.name, lambda s: s.replaced(batch_size=size))
 
 
 def _scale(subject, noise, seen):

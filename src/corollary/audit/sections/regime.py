@@ -8,8 +8,11 @@ from corollary import kernels
 from corollary.audit import _plan
 from corollary.audit._answer import because, by_name, first
 from corollary.audit._tangent import aims, known, measure, whole
+from corollary.audit.action import advise
 from corollary.audit.finding import Finding, Premise, short
+from corollary.audit.retrain import steps_of
 from corollary.audit.sections import _regime_predictions as predictions
+from corollary.audit.sections._treatments import knows_start, retraining, suited
 from corollary.evidence import picture
 from corollary.network.losses import IGNORED
 
@@ -72,7 +75,15 @@ def answer(findings) -> str:
 
 
 def actions(subject, findings):
-    yield from ()
+    if knows_start(subject):
+        constant = dict.fromkeys(("most frequent answer", "variation of the outputs", "distance travelled"), _again)
+        yield from advise(subject, findings, EXPLAINS, constant)
+
+
+def _again(subject, finding):
+    """A training from its start, for a network that has forgotten it or never had one."""
+    what = f"train it again from its start, for {steps_of(subject)} steps"
+    return retraining(subject, what, finding.name, suited)
 
 
 def _regime(subject, found, seen):

@@ -4,18 +4,40 @@ The findings are made in `_signals` (what the layers do), `_units` (what they lo
 and of the first outputs) and `_first_steps` (the largest stable step and what the tangent kernel predicts).
 """
 
+from functools import partial
+
 import jax
 
 from corollary.audit import _plan
 from corollary.audit._answer import because, by_name, first
 from corollary.audit._sample import some
+from corollary.audit.action import advise
 from corollary.audit.finding import Finding
 from corollary.audit.sections import _first_steps, _inputs, _signals, _units
 from corollary.audit.sections._start import losses_at, start_of
+from corollary.audit.sections._treatments import (
+    SAFE,
+    drawn_anew,
+    knows_start,
+    retraining,
+    standardised,
+    step_times,
+    times,
+)
 
 TITLE = "Will it train?"
 STEP, *_ = _first_steps.NAMES
 SLOW = ("steps to fit", "residual left after a million steps")
+#: what another start cures
+START = (
+    "examples without a finite loss",
+    "dead units",
+    "signal by layer",
+    "gradient by layer",
+    "saturated units",
+    "rank of the layers",
+    "confidence of the softmax",
+)
 #: what decides, in this order; the scale of the inputs is a cause of these, and no answer
 DECIDE = (
     "examples without a finite loss",
@@ -101,8 +123,9 @@ def findings(subject, budget, key):
     if long is not None:
         yield from _first_steps.left_out(long, _first_steps.NAMES)
         return
-    yield _first_steps.stable_step(subject, start, losses, budget, sample_key, top_key)
-    yield from _first_steps.kernel(subject, start, outputs, budget, kernel_key)
+    step = _first_steps.measure_step(subject, start, losses, budget, sample_key, top_key)
+    yield _first_steps.judge_step(subject, start, step)
+    yield from _first_steps.kernel(subject, start, outputs, losses, budget, kernel_key)
 
 
 def answer(findings) -> str:
@@ -126,4 +149,35 @@ def _unknown(step):
 
 
 def actions(subject, findings):
-    yield from ()
+    if not knows_start(subject):
+        return
+    longest = by_name(findings).get(STEP)
+    remedies = {
+        STEP: _shorter,
+        "scale of the inputs": _scaled,
+        **dict.fromkeys(SLOW, partial(_longer, None if longest is None else longest.value)),
+        **dict.fromkeys(START, _started),
+    }
+    yield from advise(subject, findings, EXPLAINS, remedies)
+
+
+def _shorter(subject, finding):
+    factor = SAFE * finding.value / subject.learning_rate
+    return retraining(subject, times(factor, "the step"), finding.name, partial(step_times, factor=factor))
+
+
+def _longer(longest, subject, finding):
+    """A longer step, where there is room for one."""
+    if longest is None or subject.learning_rate is None or subject.learning_rate >= SAFE * longest / 2:
+        return None
+    factor = SAFE * longest / subject.learning_rate
+    return retraining(subject, times(factor, "the step"), finding.name, partial(step_times, factor=factor))
+
+
+def _scaled(subject, finding):
+    return retraining(subject, "standardise the inputs", finding.name, standardised)
+
+
+def _started(subject, finding):
+    what = "draw the first weights with variance 2/fan-in and biases of 0"
+    return retraining(subject, what, finding.name, drawn_anew)
