@@ -1,4 +1,4 @@
-"""How near the nearest input of another class is: found along gradients, and by questions that no network can hide from.
+"""How near the nearest input of another class is: found along gradients, and by questions, from which nothing hides.
 
 Whatever finds an input, a forward pass of its own decides whether the class there is another one.
 """
@@ -9,6 +9,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from scipy.stats import binomtest
 
 from corollary.audit import _plan
 from corollary.audit.sections._attackable import SHARE, Attackable
@@ -24,7 +25,8 @@ BEYOND = 1.001
 NEARER = 0.9
 # steps and examples of the ascent along difference quotients, twice as many questions per step as there are inputs
 STEPS, ASKED = 10, 64
-# Gradients that are in order are never beaten by more than a few in a hundred, at any network of the zoo.
+# Gradients that are in order are beaten for less than one example in a hundred of the digits, and for up to three where
+# one weight is a hundred times as large as the others; hidden ones for nearly all.
 HIDDEN = 0.05
 
 
@@ -46,13 +48,14 @@ class Attacked(NamedTuple):
 
     @property
     def beaten(self) -> np.ndarray:
-        """Where questions found what is clearly nearer than all that gradients found, of the examples it is right on."""
+        """Whether questions found what is clearly nearer than what gradients found, for examples it is right on."""
         return (self.questions < NEARER * self.gradients)[self.right]
 
     @property
     def hidden(self) -> bool:
         """Whether gradients lead attacks astray."""
-        return bool(self.right.any() and self.beaten.mean() > HIDDEN)
+        beaten = self.beaten
+        return binomtest(int(beaten.sum()), len(beaten)).proportion_ci(0.95, "exact").low > HIDDEN
 
     @property
     def nearest(self) -> np.ndarray:
@@ -84,7 +87,9 @@ def measure(subject, victim: Attackable, certified, budget, key) -> Attacked:
         shares.append(np.mean([_right(subject, moved, y) for moved in drawn], 0))
         for moved in drawn:
             questions = np.minimum(questions, _turned(subject, victim, moved))
-    found = Attacked(right, np.asarray(certified) / unit, gradients, questions, np.array(shares), near.dead, 0)
+    found = Attacked(
+        right, np.asarray(certified) / unit, gradients, questions, np.array(shares), np.asarray(near.dead), 0
+    )
     return _asked(subject, victim, found, budget)
 
 
@@ -96,7 +101,7 @@ def _asked(subject, victim: Attackable, found: Attacked, budget) -> Attacked:
     reached = found.gradients[found.right]
     # where gradients have turned half of the examples, and no farther than the other classes
     usual = min(float(np.median(reached)), 0.5) if len(reached) else 0.5
-    found = found._replace(asked=m, dead=np.asarray(found.dead))
+    found = found._replace(asked=m)
     for radius in (NEARER * usual, *RADII[:-1]):
         asked = np.full(len(victim.x), np.inf)
         asked[:m] = _by_differences(subject, victim, radius, m)
@@ -114,8 +119,8 @@ def _affordable(subject, victim, budget) -> int:
 
 def _by_differences(subject, victim: Attackable, radius: float, m: int):
     ball = Ball(2, jnp.asarray(radius * victim.unit, victim.x.dtype), victim.low, victim.high)
-    # wide enough to see over the steps of a network that rounds its inputs
-    width = float(victim.x.std()) or 1.0
+    # as wide as one input can be moved: what rounding hides within that is no harm
+    width = radius * victim.unit
     some = jnp.asarray(victim.x[:m]), jnp.asarray(victim.y[:m])
     attack = finite_difference_pgd(
         victim.network, behind, some, ball, width=width, steps=STEPS, batch_size=min(m, victim.batch_size)

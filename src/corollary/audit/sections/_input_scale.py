@@ -2,7 +2,6 @@
 
 from typing import NamedTuple
 
-import jax
 import numpy as np
 from scipy.stats import binomtest
 
@@ -15,9 +14,11 @@ NAME = "inputs at another scale"
 FACTORS = (1 / 255, 1 / 16, 1 / 4, 4.0, 16.0, 255.0)
 # A network is best at the scale it was trained at. Another is named where it is right on so many more examples, beyond
 # what chance gives once in a thousand times among all factors tried.
-BETTER, CHANCE = 0.05, 1e-3
+BETTER, CHANCE = 0.1, 1e-3
 # Root mean squares of training and test inputs of one law differ by hundredths; units taken for others by factors.
 LOOK, PROBLEM = 1.5, 4.0
+# a ratio so near to one of the factors, in its logarithm, is that factor
+USUAL = 0.1
 # numbers of each part that are looked at
 NUMBERS = 2**22
 FACTS = dict(
@@ -59,7 +60,9 @@ def measure(subject, victim: Attackable) -> Scales:
     factors = FACTORS if 1 / LOOK < ratio < LOOK or ratio == 0 else (*FACTORS, 1 / ratio)
     right = np.asarray(subject.predict(victim.x)) == victim.y
     there = [_right(subject, victim, factor) for factor in factors]
-    gains, losses = (tuple(int(np.sum(a)) for a in b) for b in ([t & ~right for t in there], [right & ~t for t in there]))
+    gains, losses = (
+        tuple(int(np.sum(a)) for a in b) for b in ([t & ~right for t in there], [right & ~t for t in there])
+    )
     return Scales(len(right), factors, gains, losses, ratio)
 
 
@@ -83,7 +86,9 @@ def judge(found: Scales) -> Finding:
         larger = "larger" if found.ratio > 1 else "smaller"
         text += f"The test inputs are {short(off)} times {larger} than the training inputs. "
     if better:
-        text += f"With the inputs {multiplied(factor)} it is right on {short(100 * net)} % more of {found.n} examples: it "
+        text += (
+            f"With the inputs {multiplied(factor)} it is right on {short(100 * net)} % more of {found.n} examples: it "
+        )
         text += "was made for that scale, and what else is said here is about another."
     elif off > LOOK:
         text += "The network was not trained on such inputs: bring both parts of the data to one scale."
@@ -103,11 +108,10 @@ def multiplied(factor: float) -> str:
     return f"divided by {short(1 / factor)}" if factor < 1 else f"multiplied by {short(factor)}"
 
 
-def treated(subject, found: Scales):
+def treated(subject, found: Scales) -> tuple[float, tuple[str, ...]]:
     """The factor that the inputs should be multiplied by, and the parts of the data that this is true of."""
-    off = found.ratio > LOOK or 0 < found.ratio < 1 / LOOK
-    return (1 / found.ratio, ("test",)) if off else (found.factors[found.best], subject.splits)
-
-
-def rescaled(x, factor: float):
-    return jax.tree.map(lambda a: np.asarray(factor * np.asarray(a), a.dtype), x)
+    if 1 / LOOK < found.ratio < LOOK or found.ratio == 0:
+        return found.factors[found.best], subject.splits
+    # a usual factor, where the ratio is about that
+    nearest = min(FACTORS, key=lambda factor: abs(np.log(factor * found.ratio)))
+    return (nearest if abs(np.log(nearest * found.ratio)) < USUAL else 1 / found.ratio), ("test",)

@@ -20,7 +20,7 @@ FACTS = dict(
 
 
 class Margins(NamedTuple):
-    """Radii (n,) in the units of the inputs, margins, and the constants: an upper bound, and the largest at the data."""
+    """Radii (n,) in the units of the inputs, margins, and the constants: a bound, and the largest at the data."""
 
     radius: np.ndarray
     margins: np.ndarray
@@ -52,17 +52,15 @@ def judge(found: Margins | None, victim: Attackable, nearest: np.ndarray) -> Fin
         why = f"Nothing is certified: how fast the network can change is not known for {names or 'one of its steps'}."
         return Finding(NAME, "not applicable", why, **FACTS)
     right = found.margins > 0
-    if not right.any():
-        return Finding(NAME, "not applicable", "The network is right on none of the examples.", **FACTS)
     radius = found.radius[right] / victim.unit
     middle, margin = float(np.median(radius)), float(np.median(found.margins[right]))
-    local = float(np.median(found.margins[right])) / found.at_data / victim.unit if found.at_data > 0 else np.inf
+    local = margin / found.at_data / victim.unit if found.at_data > 0 else np.inf
     reached = float(np.median(nearest[right[: len(nearest)]]))
     text = (
         f"Half of the right answers have a margin of {short(margin)} or more. A margin changes by at most "
-        f"{short(found.everywhere)} per unit of the input anywhere, and by {short(found.at_data)} at the steepest of the "
-        f"examples: the first certifies {short(middle)} of the distance to the nearest example of another class for the "
-        f"median example, the second would allow {short(local)}, and attacks have found {short(reached)}."
+        f"{short(found.everywhere)} per unit of the input anywhere, and by {short(found.at_data)} at the steepest "
+        f"example: the first certifies {short(middle)} of the distance to the nearest example of another class for the "
+        f"median one, the second would allow {short(local)}, and attacks have found {short(reached)}."
     )
-    seen = Premise("the bound holds on all inputs", True, f"{short(found.everywhere / found.at_data)} times the slope seen")
+    seen = Premise("the bound holds on all inputs", True, f"the slope seen at the data is {short(found.at_data)}")
     return Finding(NAME, "fine", text, middle, exact=True, unit="of the distance", premises=(seen,), **FACTS)

@@ -4,6 +4,7 @@ from typing import NamedTuple
 
 import jax
 import numpy as np
+from scipy.stats import binomtest
 
 from corollary.audit import _plan
 from corollary.audit.finding import Finding, Premise, short
@@ -66,15 +67,13 @@ def judge(copy: Copy | None, certified: np.ndarray, right: np.ndarray) -> Findin
     n = len(copy.right)
     sure = copy.right & (copy.radius > RADIUS)
     own = float(np.mean(right[:n] & (certified[:n] > RADIUS)))
-    from scipy.stats import binomtest
-
     ends = binomtest(int(sure.sum()), n).proportion_ci(0.95, "exact")
     value = float(sure.mean())
     text = (
         f"A copy that takes the class with most of {copy.votes:,} votes under normal noise of scale "
         f"{short(copy.scale)} of the distance to the nearest example of another class is right on "
-        f"{short(100 * copy.right.mean())} % of {n} examples, and certainly stays so within a tenth of that distance on "
-        f"{short(100 * value)} % (the network itself on {short(100 * own)} %). So many votes certify "
+        f"{short(100 * copy.right.mean())} % of {n} examples, and certainly stays so within a tenth of that distance "
+        f"on {short(100 * value)} % (the network itself on {short(100 * own)} %). So many votes certify "
         f"{short(copy.reachable)} of it at most."
     )
     trusted = Premise("each certificate by itself", True, f"with probability {1 - ALPHA}")
