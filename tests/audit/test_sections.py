@@ -64,9 +64,10 @@ def test_findings_stand_under_their_causes():
     # without a mark of its own a cause explains nothing
     apart = causes([finding("c"), finding("a", "fine"), finding("x", "look")], explains)
     assert [(c.finding.name, [f.name for f in c.follows]) for c in apart] == [("x", ["c"])]
-    # a circle has a first one; problems come before looks
-    round_ = causes([finding("z", "look"), finding("p"), finding("q")], {"p": ("q",), "q": ("p",)})
-    assert [c.finding.name for c in round_] == ["p", "z"]
+    # of a circle the worst is the cause, also of what follows from another of it; problems come before looks
+    circle = {"p": ("q", "r"), "q": ("p",)}
+    round_ = causes([finding("z", "look"), finding("r"), finding("p", "look"), finding("q")], circle)
+    assert [(c.finding.name, [f.name for f in c.follows]) for c in round_] == [("q", ["p", "r"]), ("z", [])]
     assert causes([finding("a", "not applicable")] * 0, explains) == ()
 
 

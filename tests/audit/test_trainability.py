@@ -82,7 +82,7 @@ def healthy():
 
 def test_healthy_network_is_fine(healthy):
     assert {name: f.mark for name, f in healthy.items() if f.mark != "fine"} == {}
-    assert len(healthy) == 11
+    assert len(healthy) == 12
 
 
 def test_findings_are_complete(healthy):
@@ -241,9 +241,9 @@ def test_units_that_died_in_training():
     trained = _draw(SIZES, 2.0)
     trained[1] = (trained[1][0], jnp.full(32, -50.0))
     found = _layers(_subject(RELU, trained, initial=_draw(SIZES, 2.0)))
-    assert found["dead units"].mark == "problem"
-    assert "After training" in found["dead units"].sentence
+    assert found["dead units"].mark == "fine"
     assert found["dead units"].value < 10
+    assert found["units dead after training"].mark == "problem"
 
 
 def test_all_units_of_a_layer_dead():

@@ -8,6 +8,7 @@ from .finding import Premise as Premise
 from .finding import Section as Section
 from .npz import read_npz as read_npz
 from .run import Report as Report
+from .run import Trial as Trial
 from .run import audit as audit
 from .subject import Objective as Objective
 from .subject import Subject as Subject

@@ -81,29 +81,32 @@ class Cause:
 def causes(findings: Sequence[Finding], explains: Mapping[str, Sequence[str]]) -> tuple[Cause, ...]:
     """The marked findings under their causes, the worst first.
 
-    `explains` has the names of findings that follow from one, at one remove. Where several explain a finding it stands
-    under the first of them.
+    `explains` has the names of findings that follow from one, at one remove. Where several causes explain a finding it
+    stands under the first of them; of findings that explain each other in a circle the worst is the cause.
     """
     marked = {f.name: f for f in findings if f.mark in ("look", "problem")}
-    explained = {name for cause in marked for name in explains.get(cause, ()) if name != cause}
+    reached = {name: _reached(name, marked, explains) for name in marked}
+    # what reaches a cause is reached by it: they explain each other
+    first = [n for n in marked if all(other in reached[n] for other in marked if n in reached[other])]
     taken: set[str] = set()
-
-    def following(name: str) -> list[Finding]:
-        """What follows at any remove, and stands nowhere else yet."""
-        out = []
-        for other in explains.get(name, ()):
-            if other in marked and other not in taken:
-                taken.add(other)
-                out += [marked[other], *following(other)]
-        return out
-
     found = []
-    # first those that nothing explains; then, of findings that explain each other in a circle, the first
-    for name in sorted(marked, key=lambda name: name in explained):
+    for name in sorted(first, key=lambda name: -MARKS.index(marked[name].mark)):
         if name not in taken:
-            taken.add(name)
-            found.append(Cause(marked[name], tuple(following(name))))
+            follows = [n for n in reached[name] if n != name and n not in taken]
+            taken |= {name, *follows}
+            found.append(Cause(marked[name], tuple(marked[n] for n in follows)))
     return tuple(sorted(found, key=lambda cause: -MARKS.index(cause.mark)))
+
+
+def _reached(name: str, marked, explains) -> list[str]:
+    """The marked findings that follow from one at any remove, the nearest first."""
+    found, rest = [], [name]
+    while rest:
+        for other in explains.get(rest.pop(0), ()):
+            if other in marked and other not in found:
+                found.append(other)
+                rest.append(other)
+    return found
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,13 @@ from .environment import rollout as rollout
 from .finite import FiniteMDP as FiniteMDP
 from .finite import Solution as Solution
 from .finite import all_policies as all_policies
+from .fitted import FittedValues as FittedValues
+from .fitted import Table as Table
+from .fitted import fitted_q as fitted_q
+from .fitted import fitted_target as fitted_target
+from .fitted import frozen_target_loss as frozen_target_loss
+from .from_gymnax import GymnaxEnvironment as GymnaxEnvironment
+from .from_gymnax import from_gymnax as from_gymnax
 from .hill_car import DrivingPlan as DrivingPlan
 from .hill_car import HillCar as HillCar
 from .hill_car import hill as hill
@@ -16,3 +23,11 @@ from .hill_car import hitting_time as hitting_time
 from .hill_car import horizontal_force as horizontal_force
 from .hill_car import optimal_steps as optimal_steps
 from .hill_car import slope as slope
+from .shortest_time import ShortestTime as ShortestTime
+from .shortest_time import hitting_time_law as hitting_time_law
+from .tabular import EmpiricalLaw as EmpiricalLaw
+from .tabular import LearnedValues as LearnedValues
+from .tabular import empirical_law as empirical_law
+from .tabular import explore as explore
+from .tabular import q_learning as q_learning
+from .tabular import td_direction as td_direction

@@ -39,7 +39,7 @@ class FiniteMDP(eqx.Module):
 
     >>> mdp = FiniteMDP([[[1.0, 0.0], [0.0, 1.0]], [[1.0, 0.0], [0.0, 1.0]]], [[0.0, 0.0], [0.0, 1.0]], 0.5)
     >>> mdp.policy_iteration()
-    Solution(q=float32[2, 2] from 0.5 to 2, policy=[1, 1], sweeps=2)
+    Solution(q=float32[2, 2] from 0.5 to 2, policy=[1, 1], sweeps=3)
     """
 
     p: Float[Array, "x a z"]
@@ -105,7 +105,7 @@ class FiniteMDP(eqx.Module):
     def occupancy(
         self, policy: Int[ArrayLike, "x"] | Float[ArrayLike, "x a"], start: Float[ArrayLike, "x"] | None = None
     ) -> Float[Array, "x a"]:
-        r"""$(1-\beta)\sum_j\beta^jP_\lambda(x_j=x,a_j=a)$, a law, where `start` is that of $x_0$ (uniform unless given).
+        r"""$(1-\beta)\sum_j\beta^jP_\lambda(x_j=x,a_j=a)$, a law; `start` is that of $x_0$ (uniform unless given).
 
         The mean of $W_\lambda(x_0)$ is the sum of occupancy times reward over $1-\beta$.
         """

@@ -175,7 +175,7 @@ def _driven(env, policy, start, key):
 
 @implements("M21.03")
 def optimal_steps(
-    env: HillCar, start: Float[ArrayLike, "2"], *, cells: tuple[float, float] = (4e-3, 4e-4)
+    env: HillCar, start: Float[ArrayLike, "2"], *, cells: Float[ArrayLike, "2"] = (4e-3, 4e-4)
 ) -> DrivingPlan:
     """The quickest way to the goal, by breadth-first search over states that can be reached.
 

@@ -99,7 +99,7 @@ def standardised(subject):
 
 
 def drawn_anew(subject):
-    """A start of weights of mean 0 and variance 2 over the mean of fan-in and fan-out; biases below 0 are put to 0."""
+    """A start by He's rule, with the larger of fan-in and fan-out; biases below 0 are put to 0."""
     keys = iter(jax.random.split(jax.random.key(KEY), len(jax.tree.leaves(subject.params))))
     old = start_of(subject, jax.random.key(KEY)).params
 
@@ -108,7 +108,7 @@ def drawn_anew(subject):
         if a.ndim < 2:
             return jnp.zeros_like(a) if bool(jnp.any(a < 0)) else a
         rest = math.prod(a.shape[2:])  # of kernels of convolutions
-        fan = (a.shape[0] + a.shape[1]) / 2 * rest
+        fan = max(a.shape[:2]) * rest  # which of both is fan-in is not known
         return math.sqrt(2 / fan) * jax.random.normal(key, a.shape, a.dtype)
 
     return suited(subject.replaced(initial_params=jax.tree.map(leaf, old)))

@@ -71,7 +71,10 @@ def answer(findings) -> str:
         return because("No", constant.sentence)
     regime = by_name(findings)["regime"]
     words = [word for start, word in REGIMES.items() if regime.sentence.startswith(start)]
-    return because(words[0] if words else "Cannot tell", regime.sentence)
+    if not words:
+        return because("Cannot tell", regime.sentence)
+    kind, _, rest = regime.sentence.partition(": ")
+    return because(f"{words[0]}, {kind[0].lower()}{kind[1:]}", rest)
 
 
 def actions(subject, findings):

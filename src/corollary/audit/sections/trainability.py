@@ -50,6 +50,7 @@ DECIDE = (
     "rank of the layers",
     "confidence of the softmax",
     *SLOW,
+    "units dead after training",
     "depth that can be reached",
 )
 EXPLAINS = {
@@ -59,9 +60,11 @@ EXPLAINS = {
         "confidence of the softmax",
         "rank of the layers",
         "largest stable step",
+        "units dead after training",
         *SLOW,
     ),
     "dead units": (
+        "units dead after training",
         "signal by layer",
         "gradient by layer",
         "rank of the layers",
@@ -70,11 +73,11 @@ EXPLAINS = {
         "variation of the tangent kernel",
     ),
     "signal by layer": (
+        "units dead after training",
         "gradient by layer",
         "depth that can be reached",
         "saturated units",
         "confidence of the softmax",
-        "rank of the layers",
         "examples without a finite loss",
         "largest stable step",
         "most frequent answer",
@@ -82,9 +85,16 @@ EXPLAINS = {
     ),
     "saturated units": ("gradient by layer",),
     "gradient by layer": ("depth that can be reached", *SLOW),
-    "rank of the layers": ("variation of the tangent kernel", "most frequent answer"),
+    "confidence of the softmax": SLOW,
+    # signals that are parallel leave half of the units off
+    "rank of the layers": (
+        "dead units",
+        "units dead after training",
+        "variation of the tangent kernel",
+        "most frequent answer",
+    ),
     # the step at the start is the step at the end
-    "largest stable step": ("sharpness against 2/η",),
+    "largest stable step": ("sharpness against 2/η", "units dead after training"),
 }
 
 
@@ -179,5 +189,5 @@ def _scaled(subject, finding):
 
 
 def _started(subject, finding):
-    what = "draw the first weights with variance 2/fan-in and biases of 0"
+    what = "draw the first weights with variance 2/fan-in, by He's rule, and biases of 0"
     return retraining(subject, what, finding.name, drawn_anew)
