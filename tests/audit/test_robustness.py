@@ -151,14 +151,16 @@ def test_a_fragile_network_that_hides_its_gradients():
     sick = rounded(fragile)
     findings = found(sick)
     assert findings[HIDES].mark == "problem"
-    assert findings[ATTACK].mark in ("look", "problem")  # questions find somewhat less than gradients would
+    assert findings[ATTACK].mark in ("look", "problem")  # of half as many examples less is certain
     assert first_cause(findings) == HIDES
     assert robustness.answer(list(findings.values())).startswith(("No: it is right on ", "Partly: it is right on "))
     action, _ = robustness.actions(sick, list(findings.values()))
     assert action.what.startswith("attack without gradients")
     # by gradients it seems to lose nothing at all
     assert action.effect.now == pytest.approx(1 - sick.error("test"), abs=0.05)
-    assert action.effect.then < 0.2
+    # and by questions as much as without the rounding
+    low, high = action.effect.interval
+    assert low <= _hardening.left(subject(0, fragile)) <= high < action.effect.now
     assert action.apply(sick, key=KEY) is None
 
 

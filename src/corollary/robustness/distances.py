@@ -82,9 +82,7 @@ def smallest_perturbation(
     upper, witness, dead = _nearest(found, ball, rounds, steps, attack_key, batch_size)
     # rounding of the margin and of the distance of a witness that is at the boundary
     if concrete(upper) and np.any(np.asarray(lower) > np.asarray(upper) * (1 + 1e-3) + 1e-6):
-        raise ArithmeticError(
-            "an input of another class lies within a certified distance: the Lipschitz constant is wrong."
-        )
+        raise ArithmeticError("an input of another class lies within a certified distance: the certificate is wrong.")
     return Perturbation(jnp.minimum(lower, upper), upper, witness, dead)
 
 
