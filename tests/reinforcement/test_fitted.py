@@ -1,10 +1,11 @@
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
 import pytest
 
-from corollary.reinforcement import History, Table, fitted_q, fitted_target, frozen_target_loss
+from corollary.reinforcement import History, Table, fitted_q, fitted_target, frozen_target_loss, td_stability
 
 RNG = np.random.default_rng(0)
 X, A, Z = RNG.integers(3, size=30), RNG.integers(2, size=30), RNG.integers(3, size=30)
@@ -58,3 +59,26 @@ def test_sweeps_of_descent_by_hand():
 def test_bad_input(call, sentence):
     with pytest.raises((TypeError, ValueError), match=sentence):
         call()
+
+
+class Linear(eqx.Module):
+    theta: jax.Array
+
+    def __call__(self, x):
+        return x @ self.theta
+
+
+def test_rounds_of_a_frozen_target_contract_as_the_spectrum_says():
+    # one action, three features, eight moves: the rounds are least squares, solved to the end by descent
+    x, z = RNG.normal(size=(2, 8, 1, 3))
+    no = np.zeros(8, bool)
+    h = History(x, np.zeros(8, int), RNG.normal(size=8), z, no, no)
+    network = Linear(jnp.zeros(3))
+    phi, phi2 = x[:, 0], z[:, 0]
+    beta = 0.5 / np.abs(np.linalg.eigvals(np.linalg.pinv(phi) @ phi2)).max()
+    spectrum = td_stability(network, h, beta, frozen=True)
+    np.testing.assert_allclose(spectrum.radius, 0.5, rtol=1e-8)
+    step = 1 / np.linalg.eigvalsh(phi.T @ phi / 4).max()
+    fit = jax.jit(lambda n: fitted_q(n, h, beta=beta, optimiser=optax.sgd(step), sweeps=60, steps=400))
+    exact = np.linalg.solve(phi.T @ (phi - beta * phi2), phi.T @ h.reward)
+    np.testing.assert_allclose(fit(network).network.theta, exact, atol=1e-6)

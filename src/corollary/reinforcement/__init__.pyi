@@ -16,6 +16,8 @@ from .fitted import fitted_target as fitted_target
 from .fitted import frozen_target_loss as frozen_target_loss
 from .from_gymnax import GymnaxEnvironment as GymnaxEnvironment
 from .from_gymnax import from_gymnax as from_gymnax
+from .gradients import residual_gradient as residual_gradient
+from .gradients import semi_gradient as semi_gradient
 from .hill_car import DrivingPlan as DrivingPlan
 from .hill_car import HillCar as HillCar
 from .hill_car import hill as hill
@@ -23,8 +25,16 @@ from .hill_car import hitting_time as hitting_time
 from .hill_car import horizontal_force as horizontal_force
 from .hill_car import optimal_steps as optimal_steps
 from .hill_car import slope as slope
+from .q_limit import irreducible as irreducible
+from .q_limit import q_limit as q_limit
+from .q_limit import stationary_law as stationary_law
+from .q_network import q_network as q_network
+from .q_network import q_network_sgd as q_network_sgd
+from .q_network import state_action_pairs as state_action_pairs
 from .shortest_time import ShortestTime as ShortestTime
 from .shortest_time import hitting_time_law as hitting_time_law
+from .stability import TDStability as TDStability
+from .stability import td_stability as td_stability
 from .tabular import EmpiricalLaw as EmpiricalLaw
 from .tabular import LearnedValues as LearnedValues
 from .tabular import empirical_law as empirical_law
