@@ -292,7 +292,7 @@ def audit_lines(findings: dict, path) -> None:
     ]
     out.print(f"{subject['parameters']} parameters, {escape(subject['loss'])} loss; " + ", ".join(shares))
     for section in findings["sections"]:
-        out.print(f"{MARKS[section['mark']]}  [bold]{escape(section['title'])}[/]  {escape(section['line'])}")
+        out.print(f"{MARKS[section['mark']]}  [bold]{escape(section['title'])}[/]  {escape(section['answer'])}")
     if subject["left_out"] is not None:
         out.print(escape(subject["left_out"]))
     out.print(f"[dim]report in {escape(str(path))}, {findings['seconds']:.0f} s[/]")

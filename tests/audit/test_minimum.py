@@ -1,4 +1,4 @@
-"""What did it find? Numbers against dense Hessians, and planted defects."""
+"""Did it find a minimum? Numbers against dense Hessians, and planted defects."""
 
 import jax
 import jax.numpy as jnp

@@ -28,8 +28,8 @@ def finding(mark="fine", **fields):
 @pytest.fixture
 def report():
     sections = (
-        Section("Will it?", (finding(), finding("problem"))),
-        Section("Did it?", (), "This section stopped: nothing there."),
+        Section("Will it?", (finding(), finding("problem")), "No: <because>."),
+        Section("Did it?", failed="This section stopped: nothing there."),
         Section("Unknown", (Finding("a", "not applicable", "No initial parameters were given."),)),
     )
     split = {"examples": 10, "loss": 0.5, "error": 0.25}
@@ -40,7 +40,7 @@ def report():
 
 def test_the_worst_finding_marks_a_section(report):
     assert [s.mark for s in report.sections] == ["problem", "problem", "not applicable"]
-    assert report.sections[0].line == "What follows <from> it."
+    assert report.sections[0].answer == "No: <because>."
     assert len(report.findings) == 3
 
 
@@ -70,7 +70,7 @@ def test_a_finding_says_how_certain_it_is():
         Finding("a", "fine", "b")
     with pytest.raises(ValueError, match="mark must be one of"):
         Finding("a", "good", "b", 1.0, exact=True)
-    assert Finding("a", "fine", "b", 12345.6, (1e-7, 1e7)).number == "1.235e+04 [1.00e-07, 1.00e+07]"
+    assert Finding("a", "fine", "b", 12345.6, (1e-7, 1e7)).number == "12300 [1.00e-07, 1.00e+07]"
 
 
 def test_a_section_that_fails_keeps_what_it_found():
@@ -78,11 +78,12 @@ def test_a_section_that_fails_keeps_what_it_found():
         yield finding()
         raise FloatingPointError("it diverged\nand more")
 
-    module = types.SimpleNamespace(TITLE="Breaks", findings=findings)
+    module = types.SimpleNamespace(TITLE="Breaks", findings=findings, EXPLAINS={})
     section = running._section(module, None, None, None)
     assert section.failed == "This section stopped: it diverged"
     assert len(section.findings) == 1
     assert section.mark == "problem"
+    assert section.answer == "Cannot tell: this section stopped: it diverged"
 
 
 def test_a_wrong_budget_and_a_wrong_subject():

@@ -1,5 +1,8 @@
 from ._errors import SubjectError as SubjectError
+from .action import Action as Action
+from .action import Effect as Effect
 from .files import read_data as read_data
+from .finding import Cause as Cause
 from .finding import Finding as Finding
 from .finding import Premise as Premise
 from .finding import Section as Section

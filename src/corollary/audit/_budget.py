@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from math import inf
 
-#: Modules with a `TITLE` and `findings(subject, budget, key)`, an iterator of findings. A new section is a new file.
+#: The sections in order, modules of `audit/sections`, whose docstring says what they have.
 SECTIONS = ("trainability", "regime", "minimum", "noise", "generalisation")
 
 

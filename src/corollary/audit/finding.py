@@ -1,12 +1,15 @@
 """One answer of the audit: a number that was measured, the theorem that gives it meaning, what follows."""
 
 import math
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 
 from corollary.evidence import Figure
 
 #: From good to bad. `not applicable` says why in its sentence, and does not make a section worse.
 MARKS = ("not applicable", "fine", "look", "problem")
+#: What the answer of a section begins with.
+ANSWERS = ("Yes", "No", "Partly", "Cannot tell")
 
 
 @dataclass(frozen=True)
@@ -60,13 +63,66 @@ class Finding:
 
 
 @dataclass(frozen=True)
+class Cause:
+    """A marked finding that no other one explains, and the marked findings that follow from it."""
+
+    finding: Finding
+    follows: tuple[Finding, ...] = ()
+
+    @property
+    def mark(self) -> str:
+        """The worst of the finding and of what follows from it."""
+        return max((f.mark for f in (self.finding, *self.follows)), key=MARKS.index)
+
+    def as_dict(self) -> dict:
+        return {"finding": self.finding.name, "mark": self.mark, "follows": [f.name for f in self.follows]}
+
+
+def causes(findings: Sequence[Finding], explains: Mapping[str, Sequence[str]]) -> tuple[Cause, ...]:
+    """The marked findings under their causes, the worst first.
+
+    `explains` has the names of findings that follow from one, at one remove. Where several explain a finding it stands
+    under the first of them.
+    """
+    marked = {f.name: f for f in findings if f.mark in ("look", "problem")}
+    explained = {name for cause in marked for name in explains.get(cause, ()) if name != cause}
+    taken: set[str] = set()
+
+    def following(name: str) -> list[Finding]:
+        """What follows at any remove, and stands nowhere else yet."""
+        out = []
+        for other in explains.get(name, ()):
+            if other in marked and other not in taken:
+                taken.add(other)
+                out += [marked[other], *following(other)]
+        return out
+
+    found = []
+    # first those that nothing explains; then, of findings that explain each other in a circle, the first
+    for name in sorted(marked, key=lambda name: name in explained):
+        if name not in taken:
+            taken.add(name)
+            found.append(Cause(marked[name], tuple(following(name))))
+    return tuple(sorted(found, key=lambda cause: -MARKS.index(cause.mark)))
+
+
+@dataclass(frozen=True)
 class Section:
-    """The findings to one question. `failed` is the sentence of what went wrong, if something did."""
+    """The findings to one question, its answer, and the marked findings under their causes.
+
+    `failed` is the sentence of what went wrong, if something did.
+    """
 
     title: str
     findings: tuple[Finding, ...] = ()
+    answer: str = "Cannot tell: nothing could be measured."
+    causes: tuple[Cause, ...] = ()
     failed: str | None = None
     seconds: float = 0.0
+
+    def __post_init__(self):
+        if not self.answer.startswith(ANSWERS):
+            raise ValueError(f"an answer must begin with {', '.join(ANSWERS)}, got {self.answer!r}.")
 
     @property
     def mark(self) -> str:
@@ -75,17 +131,10 @@ class Section:
             return "problem"
         return max((f.mark for f in self.findings), key=MARKS.index, default="not applicable")
 
-    @property
-    def line(self) -> str:
-        """What to read first: the sentence of the worst finding."""
-        if self.failed is not None:
-            return self.failed
-        worst = [f for f in self.findings if f.mark == self.mark]
-        return worst[0].sentence if worst else "Nothing could be measured."
-
     def as_dict(self) -> dict:
-        fields = {"title": self.title, "mark": self.mark, "line": self.line, "seconds": round(self.seconds, 2)}
-        return fields | {"failed": self.failed, "findings": [_plain(f) for f in self.findings]}
+        fields = {"title": self.title, "mark": self.mark, "answer": self.answer, "seconds": round(self.seconds, 2)}
+        fields |= {"causes": [cause.as_dict() for cause in self.causes], "failed": self.failed}
+        return fields | {"findings": [_plain(f) for f in self.findings]}
 
 
 def _plain(finding: Finding) -> dict:
@@ -95,11 +144,13 @@ def _plain(finding: Finding) -> dict:
 
 
 def short(x: float) -> str:
-    """Four digits that a person can read."""
+    """Three digits that a person can read."""
     if x is None or not math.isfinite(x):
         return str(x)
     if x == 0:
         return "0"
-    if 1e-3 <= abs(x) < 1e5:
-        return f"{x:.4g}"
+    if 1e-3 <= abs(x) < 1e3:
+        return f"{x:.3g}"
+    if 1e3 <= abs(x) < 1e6:
+        return f"{float(f'{x:.3g}'):.0f}"
     return f"{x:.2e}"

@@ -54,7 +54,7 @@ def html(report) -> str:
     """The whole page."""
     sections = "".join(_section(i, s) for i, s in enumerate(report.sections))
     rows = "".join(
-        f'<a href="#s{i}">{_mark(s.mark)}<b>{escape(s.title)}</b><span>{escape(s.line)}</span></a>'
+        f'<a href="#s{i}">{_mark(s.mark)}<b>{escape(s.title)}</b><span>{escape(s.answer)}</span></a>'
         for i, s in enumerate(report.sections)
     )
     said = [*report.subject["notes"], *filter(None, [report.subject["left_out"]])]

@@ -12,21 +12,25 @@ import jax
 
 from corollary import __version__
 from corollary._memory import give_back
+from corollary._text import first_line
 from corollary._validate import one_of
 from corollary.audit._budget import BUDGETS, SECTIONS
 from corollary.audit._plan import too_long
-from corollary.audit.finding import Finding, Section
+from corollary.audit.action import Action, ranked
+from corollary.audit.finding import Cause, Finding, Section, causes
 from corollary.audit.subject import Subject
 
 
 @dataclass(frozen=True)
 class Report:
-    """What the audit found: a summary of the subject and the sections, in order."""
+    """What the audit found: a summary of the subject, the sections in order, causes over all of them, what to do."""
 
     subject: dict
     sections: tuple[Section, ...]
     budget: str
     seconds: float
+    causes: tuple[Cause, ...] = ()
+    actions: tuple[Action, ...] = ()
 
     @property
     def findings(self) -> tuple[Finding, ...]:
@@ -34,7 +38,9 @@ class Report:
 
     def as_dict(self) -> dict:
         fields = {"corollary": __version__, "budget": self.budget, "seconds": round(self.seconds, 2)}
-        return fields | {"subject": self.subject, "sections": [s.as_dict() for s in self.sections]}
+        fields |= {"subject": self.subject, "causes": [c.as_dict() for c in self.causes]}
+        fields |= {"actions": [a.as_dict() for a in self.actions]}
+        return fields | {"sections": [s.as_dict() for s in self.sections]}
 
     def save(self, path: str | PathLike) -> None:
         """Write the report as one HTML file that needs nothing else."""
@@ -52,14 +58,30 @@ def audit(
     if not isinstance(subject, Subject):
         raise TypeError(f"subject must be a Subject, got {type(subject).__name__}.")
     began = time.perf_counter()
+    modules = [import_module(f"corollary.audit.sections.{name}") for name in SECTIONS]
     sections = []
-    for i, name in enumerate(SECTIONS):
-        module = import_module(f"corollary.audit.sections.{name}")
+    for i, module in enumerate(modules):
         if progress is not None:
             progress(module.TITLE)
         sections.append(_section(module, subject, BUDGETS[budget], jax.random.fold_in(jax.random.key(seed), i)))
     facts = summary(subject) | {"left_out": _left_out(sections, too_long(subject, BUDGETS[budget]))}
-    return Report(facts, tuple(sections), budget, time.perf_counter() - began)
+    found = causes([f for s in sections for f in s.findings], _all(modules))
+    advised = []
+    for module, section in zip(modules, sections, strict=True):
+        try:
+            advised += module.actions(subject, section.findings) if section.failed is None else ()
+        except Exception as error:  # what was found stands without it
+            facts["notes"].append(f"What to do about {module.TITLE!r} could not be worked out: {first_line(error)}.")
+    return Report(facts, tuple(sections), budget, time.perf_counter() - began, found, ranked(advised, found))
+
+
+def _all(modules) -> dict[str, tuple[str, ...]]:
+    """What explains what, in all sections together."""
+    out: dict[str, tuple[str, ...]] = {}
+    for module in modules:
+        for cause, names in module.EXPLAINS.items():
+            out[cause] = (*out.get(cause, ()), *names)
+    return out
 
 
 def _left_out(sections, reason: str | None) -> str | None:
@@ -76,11 +98,14 @@ def _section(module, subject, budget, key) -> Section:
         for finding in module.findings(subject, budget, key):
             found.append(finding)
             give_back()
+        said = module.answer(tuple(found))
     except Exception as error:  # a network may break in ways nobody thought of: the other sections must not suffer
-        said = "there is not enough memory for it (MemoryError)" if isinstance(error, MemoryError) else str(error)
-        first = said.strip().splitlines()
+        why = "there is not enough memory for it (MemoryError)" if isinstance(error, MemoryError) else str(error)
+        first = why.strip().splitlines()
         failed = f"This section stopped: {first[0] if first else type(error).__name__}"
-    return Section(module.TITLE, tuple(found), failed, time.perf_counter() - began)
+        said = f"Cannot tell: {failed[0].lower()}{failed[1:]}"
+    arranged = causes(found, module.EXPLAINS)
+    return Section(module.TITLE, tuple(found), said, arranged, failed, time.perf_counter() - began)
 
 
 def summary(subject: Subject) -> dict:

@@ -18,20 +18,23 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+import optax
 from jaxtyping import Array, ArrayLike, Float, Int, Num, PyTree
 
 from corollary._text import first_line
 from corollary._types import LossLike, NetworkLike
-from corollary._validate import one_of, positive, real, whole
+from corollary._validate import one_of, positive, real, whole, within
 from corollary.audit import _checks, _data, _losses
 from corollary.audit._cost import cost
 from corollary.audit._errors import SubjectError, sentences
 from corollary.network.apart import require_apart
 from corollary.network.loss import ExampleLoss, of_examples
 from corollary.network.losses import IGNORED
-from corollary.network.parts import matched, require_network, split
+from corollary.network.parts import is_real, matched, require_network, split
 
 SPLITS = ("train", "test")
+#: What `Subject.replaced` puts in place of what was given.
+FACTS = ("params", "initial_params", "learning_rate", "batch_size", "steps", "optimiser", "weight_decay")
 _WORDS = {"train": "training", "test": "test"}
 
 
@@ -72,9 +75,11 @@ class Subject:
     the weighted mean. Weights of classes are `class_weights[y]`. Under a loss of one's own `y` may be a pytree.
 
     What is known of the training makes more of the audit possible: `init(key)` draws a new network, `initial` is the
-    network that training started from, `learning_rate` and `batch_size` are its step and batch, `history` maps names
-    such as `"loss"` to their course (an array alone is the loss). `trainable` selects the parameters, all real
-    floating-point arrays by default.
+    network that training started from, `learning_rate` and `batch_size` are its step and batch, `steps` how many there
+    were, `optimiser` the Optax transformation that took them (plain gradient descent if it is not given) and
+    `weight_decay` what it added to the gradient, in units of the weights. `history` maps names such as `"loss"` to their
+    course (an array alone is the loss). `trainable` selects the parameters, all real floating-point arrays by default.
+    Numbers of 16 bits are raised to 32.
 
     `train` and `test` hold the data in the form the loss takes, and no more examples than can be looked at in minutes:
     `count` says how many were given. `notes` are sentences about what was taken for what. One sentence in a
@@ -95,6 +100,9 @@ class Subject:
         initial: NetworkLike | None = None,
         learning_rate: float | None = None,
         batch_size: int | None = None,
+        steps: int | None = None,
+        optimiser: optax.GradientTransformation | None = None,
+        weight_decay: float | None = None,
         history: Mapping[str, ArrayLike] | ArrayLike | None = None,
         trainable: Any = None,
     ):
@@ -103,10 +111,10 @@ class Subject:
             self.loss_name = loss if isinstance(loss, str) else "custom"
             self.loss = of_examples(loss, who="the audit")
             self.trainable = trainable
-            self.params, fixed = split(network, trainable)
+            self.params, fixed = map(_raised, split(network, trainable))
             self.dtype = jnp.result_type(*jax.tree.leaves(self.params))
             self.objective = Objective(Apply(fixed), self.loss)
-            self.notes: tuple[str, ...] = tuple(getattr(network, "notes", ()))
+            self.notes: tuple[str, ...] = (*getattr(network, "notes", ()), *_said_of_halves(network))
             self._read(train, test)
             self._look_at_outputs()
             require_apart(self.network, self.train[0])
@@ -116,10 +124,13 @@ class Subject:
             self.init = self._initialiser(init)
             self.initial_params = None
             if initial is not None:
-                start = split(initial, trainable, name="initial").params
+                start = _raised(split(initial, trainable, name="initial").params)
                 self.initial_params = matched("initial", start, self.params)
             self.learning_rate = None if learning_rate is None else float(positive("learning_rate", learning_rate))
             self.batch_size = None if batch_size is None else whole("batch_size", batch_size)
+            self.steps = None if steps is None else whole("steps", steps)
+            self.weight_decay = None if weight_decay is None else float(within("weight_decay", weight_decay, 0))
+            self.optimiser = _optimiser(optimiser)
             if self.batch_size is not None and self.batch_size > self.count():
                 self.notes += (
                     f"the batches of the training had {self.batch_size} examples, more than the {self.count()} given: "
@@ -286,6 +297,29 @@ class Subject:
             other._look_at_outputs()
         return other
 
+    def replaced(self, *, train: PyTree = None, test: PyTree = None, **facts: Any) -> "Subject":
+        """The same network with other data, in the form that `train` and `test` of a subject have, or other facts.
+
+        Facts are `params`, `initial_params`, `learning_rate`, `batch_size`, `steps`, `optimiser` and `weight_decay`.
+        Another `learning_rate` goes into the optimiser too.
+        """
+        other = copy.copy(self)
+        other._counts = dict(self._counts)
+        for name, data in (("train", train), ("test", test)):
+            if data is not None:
+                other._counts[name] += _data.count(data) - _data.count(self.data(name))
+                setattr(other, name, data)
+        unknown = facts.keys() - FACTS
+        if unknown:
+            raise SubjectError(f"a subject has no fact {min(unknown)!r} to be replaced: {', '.join(FACTS)}.")
+        step = facts.get("learning_rate")
+        if step is not None and self.optimiser is not None and self.learning_rate is not None:
+            other.optimiser = optax.chain(self.optimiser, optax.scale(step / self.learning_rate))
+        for name, value in facts.items():
+            setattr(other, name, value)
+        other._look_at_outputs()
+        return other
+
     def __repr__(self) -> str:
         kind = "regression" if self.classes is None else f"{self.classes} classes"
         n = " + ".join(str(self.count(s)) for s in self.splits)
@@ -321,7 +355,7 @@ class Subject:
         trainable = self.trainable
 
         def params(key):
-            return matched("init(key)", split(init(key), trainable, name="init(key)").params, self.params)
+            return matched("init(key)", _raised(split(init(key), trainable, name="init(key)").params), self.params)
 
         try:
             eqx.filter_eval_shape(params, jax.random.key(0))
@@ -330,6 +364,27 @@ class Subject:
                 f"init(key) must return a network under jit, but it failed: {first_line(error)}."
             ) from error
         return params
+
+
+def _is_half(leaf) -> bool:
+    return is_real(leaf) and leaf.dtype.itemsize == 2
+
+
+def _raised(tree):
+    """Numbers of 16 bits as numbers of 32: curvatures and their intervals need more digits than three."""
+    return jax.tree.map(lambda leaf: jnp.asarray(leaf, jnp.float32) if _is_half(leaf) else leaf, tree)
+
+
+def _said_of_halves(network) -> tuple[str, ...]:
+    if any(map(_is_half, jax.tree.leaves(network))):
+        return ("weights of 16 bits were raised to 32: what rounding to 16 does is not looked at.",)
+    return ()
+
+
+def _optimiser(optimiser):
+    if optimiser is None or isinstance(optimiser, optax.GradientTransformation):
+        return optimiser
+    raise SubjectError(f"optimiser must be an Optax transformation, such as optax.adam(1e-3), got {optimiser!r}.")
 
 
 def _history(history) -> dict[str, Any] | None:

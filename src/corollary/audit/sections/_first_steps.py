@@ -32,10 +32,11 @@ CONSTANT = Premise("the kernel stays what it is", None, "exact in the limit of i
 NAMES = ("largest stable step", "condition of the tangent kernel", "steps to fit")
 
 
+NO_START = "Neither initial nor init was given, so that nothing is known of where training started."
+
+
 def without_start():
-    yield from left_out(
-        "Neither initial nor init was given, so that nothing is known of where training started.", NAMES
-    )
+    yield from left_out(NO_START, NAMES)
 
 
 def left_out(reason: str, names):

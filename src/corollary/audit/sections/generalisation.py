@@ -12,12 +12,21 @@ import numpy as np
 
 from corollary import Network
 from corollary.audit import _plan
+from corollary.audit._answer import because, by_name, first
 from corollary.audit.finding import Finding
 from corollary.audit.sections import _capacity, _certificates, _columns, _copies, _gap, _shuffled
 from corollary.network.batches import count
 from corollary.network.parts import split
 
 TITLE = "Will it generalise?"
+GAPS = tuple(_gap.GAP.values())
+EXPLAINS = {
+    "test examples found in the training data": (),
+    "what the best column alone leaves open": GAPS,
+    "labels against shuffled ones": GAPS,
+    # a start that is the end shows no training
+    "distance from the initial network": ("regime", "distance travelled"),
+}
 # a network that made good half of a blind guess's errors has learned its training labels
 LEARNED = 0.5
 # fewer examples are no sample, as `bounds` has it
@@ -60,6 +69,27 @@ def findings(subject, budget, key):
     if start is None and subject.init is not None:
         start = subject.init(draw_key)
     yield _shuffled.finding(subject, budget, start, _gap.learned(subject, LEARNED), shuffle_key)
+
+
+def answer(findings) -> str:
+    found = by_name(findings)
+    leak, random = found.get("test examples found in the training data"), found.get(_shuffled.NAME)
+    if leak is not None and leak.mark == "problem":
+        return because("Cannot tell", leak.sentence, "Give test data that training has not seen.")
+    if random is not None and random.mark == "problem":
+        return because("No", random.sentence)
+    if (gap := first(findings, GAPS, "problem")) is not None:
+        return because("No", gap.sentence)
+    for names in (GAPS, ("what the best column alone leaves open",)):
+        if (doubt := first(findings, names, "look")) is not None:
+            return because("Partly", doubt.sentence)
+    if (gap := first(findings, GAPS, "fine")) is not None:
+        return because("Yes", gap.sentence)
+    return "Cannot tell: there are no test data. Give test data, test=(x, y), that training has not seen."
+
+
+def actions(subject, findings):
+    yield from ()
 
 
 def _of_classes(subject, classes, initial, budget, bound_key, cut_key, affordable):

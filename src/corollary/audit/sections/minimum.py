@@ -1,4 +1,4 @@
-"""What did it find? The point at which training ended: slope, curvature, kind, margins."""
+"""Did it find a minimum? The point at which training ended: slope, curvature, kind, margins."""
 
 import altair as alt
 import equinox as eqx
@@ -11,6 +11,7 @@ from scipy import stats
 from corollary import landscape
 from corollary._engine.cpu_ready import cpu_ready
 from corollary.audit import _plan
+from corollary.audit._answer import because, by_name, first
 from corollary.audit._order import curvature
 from corollary.audit._sample import interval, quadratic_forms
 from corollary.audit.finding import Finding, Premise, short
@@ -18,7 +19,15 @@ from corollary.audit.sections import _statistics
 from corollary.evidence import picture
 from corollary.network.losses import IGNORED
 
-TITLE = "What did it find?"
+TITLE = "Did it find a minimum?"
+EXPLAINS = {
+    # in inference mode the network is another one than was trained
+    "stored batch statistics": ("gradient norm", "least curvature", "median margin", "most frequent answer"),
+    # on a slope the curvature says little
+    "gradient norm": ("least curvature",),
+}
+#: what decides, in this order
+DECIDE = ("stored batch statistics", "least curvature", "sharpness against 2/η", "gradient norm", "median margin")
 
 
 def findings(subject, budget, key):
@@ -32,6 +41,20 @@ def findings(subject, budget, key):
     statistics = _statistics.finding(subject, budget, sample_key)
     if statistics is not None:
         yield statistics
+
+
+def answer(findings) -> str:
+    found = by_name(findings)
+    for mark, word in (("problem", "No"), ("look", "Partly")):
+        if (decides := first(findings, DECIDE, mark)) is not None:
+            return because(word, decides.sentence)
+    if (least := found.get("least curvature")) is None:
+        return because("Cannot tell", findings[0].sentence)
+    return because("Yes", least.sentence, *(found[n].sentence for n in ("gradient norm",) if n in found))
+
+
+def actions(subject, findings):
+    yield from ()
 
 
 def _derivatives(subject, budget, sample_key, top_key, trace_key, density_key):

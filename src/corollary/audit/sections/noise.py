@@ -1,4 +1,4 @@
-"""How noisy is the gradient? Its noise scale, the spectrum of its covariance, and what SGD can promise with it."""
+"""Does the batch suit the noise? Its noise scale, the spectrum of its covariance, and what SGD can promise with it."""
 
 import altair as alt
 import equinox as eqx
@@ -9,13 +9,16 @@ from jax.flatten_util import ravel_pytree
 
 from corollary import landscape
 from corollary.audit import _plan
+from corollary.audit._answer import because, by_name
 from corollary.audit._order import curvature
 from corollary.audit._sample import some
 from corollary.audit.finding import Finding, Premise, short
 from corollary.evidence import picture
 from corollary.network.batches import each
 
-TITLE = "How noisy is the gradient?"
+TITLE = "Does the batch suit the noise?"
+EXPLAINS: dict[str, tuple[str, ...]] = {}
+NOT_GIVEN = "The batch size was not given"
 EIGENVALUES = 10
 
 
@@ -41,6 +44,17 @@ def findings(subject, budget, key):
     yield _promise(subject, noise, _plan.curvature(subject, budget, sample_key), top_key, seen)
 
 
+def answer(findings) -> str:
+    scale = by_name(findings)["noise scale"]
+    if scale.mark == "not applicable" or NOT_GIVEN in scale.sentence:
+        return because("Cannot tell", scale.sentence)
+    return because("Yes" if scale.mark == "fine" else "No", scale.sentence)
+
+
+def actions(subject, findings):
+    yield from ()
+
+
 def _scale(subject, noise, seen):
     scale, (low, high) = float(noise.noise_scale), map(float, noise.interval)
     batch = subject.batch_size
@@ -56,9 +70,7 @@ def _scale(subject, noise, seen):
         )
     reach = f"{short(scale)} examples" if np.isfinite(high) else f"{short(scale)} examples or more"
     if batch is None:
-        text = (
-            f"A batch needs about {reach} for its gradient to stand out from its noise. The batch size was not given."
-        )
+        text = f"A batch needs about {reach} for its gradient to stand out from its noise. {NOT_GIVEN}: batch_size=."
         return Finding("noise scale", "fine", text, scale, (low, high), unit="examples", **facts)
     if batch < low / 100:
         mark = "look"

@@ -1,4 +1,4 @@
-"""Which regime? The tangent kernel before and after training: lazy, feature-learning, or between."""
+"""Did it learn features? The tangent kernel before and after training: lazy, feature-learning, or between."""
 
 import altair as alt
 import jax
@@ -6,13 +6,21 @@ import numpy as np
 
 from corollary import kernels
 from corollary.audit import _plan
+from corollary.audit._answer import because, by_name, first
 from corollary.audit._tangent import aims, known, measure, whole
 from corollary.audit.finding import Finding, Premise, short
 from corollary.audit.sections import _regime_predictions as predictions
 from corollary.evidence import picture
 from corollary.network.losses import IGNORED
 
-TITLE = "Which regime?"
+TITLE = "Did it learn features?"
+EXPLAINS = {
+    "most frequent answer": ("variation of the tangent kernel", "median margin", "gradient norm"),
+    "variation of the outputs": ("variation of the tangent kernel", "gradient norm"),
+    "distance travelled": ("regime", "gradient norm", "median margin", "most frequent answer"),
+}
+#: how the sentence of a regime begins, and the answer
+REGIMES = {"Feature-learning": "Yes", "Between": "Partly", "Lazy": "No"}
 
 # Drift and linearisation's error are relative, 0 for a kernel that never moves. Below a tenth the start explains 99 %
 # of the squared change; above a half the part that it does not explain is of the size of the part that it does.
@@ -52,6 +60,19 @@ def findings(subject, budget, key):
     yield _labels(found, seen)
     yield _spectrum(found, n, seen)
     yield from predictions.findings(subject, found, seen, NO_START)
+
+
+def answer(findings) -> str:
+    constant = first(findings, ("most frequent answer", "variation of the outputs"), "problem")
+    if constant is not None:
+        return because("No", constant.sentence)
+    regime = by_name(findings)["regime"]
+    words = [word for start, word in REGIMES.items() if regime.sentence.startswith(start)]
+    return because(words[0] if words else "Cannot tell", regime.sentence)
+
+
+def actions(subject, findings):
+    yield from ()
 
 
 def _regime(subject, found, seen):

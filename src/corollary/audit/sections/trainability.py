@@ -7,12 +7,63 @@ and of the first outputs) and `_first_steps` (the largest stable step and what t
 import jax
 
 from corollary.audit import _plan
+from corollary.audit._answer import because, by_name, first
 from corollary.audit._sample import some
 from corollary.audit.finding import Finding
 from corollary.audit.sections import _first_steps, _inputs, _signals, _units
 from corollary.audit.sections._start import losses_at, start_of
 
 TITLE = "Will it train?"
+STEP, *_ = _first_steps.NAMES
+SLOW = ("steps to fit", "residual left after a million steps")
+#: what decides, in this order; the scale of the inputs is a cause of these, and no answer
+DECIDE = (
+    "examples without a finite loss",
+    "condition of the tangent kernel",
+    STEP,
+    "dead units",
+    "signal by layer",
+    "gradient by layer",
+    "saturated units",
+    "rank of the layers",
+    "confidence of the softmax",
+    *SLOW,
+    "depth that can be reached",
+)
+EXPLAINS = {
+    "scale of the inputs": (
+        "examples without a finite loss",
+        "saturated units",
+        "confidence of the softmax",
+        "rank of the layers",
+        "largest stable step",
+        *SLOW,
+    ),
+    "dead units": (
+        "signal by layer",
+        "gradient by layer",
+        "rank of the layers",
+        "condition of the tangent kernel",
+        "most frequent answer",
+        "variation of the tangent kernel",
+    ),
+    "signal by layer": (
+        "gradient by layer",
+        "depth that can be reached",
+        "saturated units",
+        "confidence of the softmax",
+        "rank of the layers",
+        "examples without a finite loss",
+        "largest stable step",
+        "most frequent answer",
+        *SLOW,
+    ),
+    "saturated units": ("gradient by layer",),
+    "gradient by layer": ("depth that can be reached", *SLOW),
+    "rank of the layers": ("variation of the tangent kernel", "most frequent answer"),
+    # the step at the start is the step at the end
+    "largest stable step": ("sharpness against 2/η",),
+}
 
 
 def findings(subject, budget, key):
@@ -52,3 +103,27 @@ def findings(subject, budget, key):
         return
     yield _first_steps.stable_step(subject, start, losses, budget, sample_key, top_key)
     yield from _first_steps.kernel(subject, start, outputs, budget, kernel_key)
+
+
+def answer(findings) -> str:
+    found = by_name(findings)
+    for mark, word in (("problem", "No"), ("look", "Partly")):
+        if (decides := first(findings, DECIDE, mark)) is not None:
+            return because(word, decides.sentence)
+    step, scale = found.get(STEP), found["scale of the inputs"]
+    if step is None or step.mark == "not applicable":
+        return because("Cannot tell", *_unknown(step))
+    if scale.mark in ("look", "problem"):
+        return because("Partly", step.sentence, f"But the inputs make it slow: {scale.sentence}")
+    return because("Yes", step.sentence)
+
+
+def _unknown(step):
+    reason = "The start could not be measured." if step is None else step.sentence
+    if step is not None and reason == _first_steps.NO_START:
+        return reason, "Give initial=, the network that training started from, or init=, which draws one."
+    return (reason,)
+
+
+def actions(subject, findings):
+    yield from ()
