@@ -1,7 +1,7 @@
-r"""Which training points a test point owes its loss to, and which of them hold up themselves: one decomposition for both.
+r"""Which training points a test point owes its loss to, and which of them hold themselves up: one decomposition for both.
 
-The Gauss and Newton matrix $G$ is decomposed once, whole or on the span of its largest eigenvectors; with the damping
-as a share of its largest eigenvalue, no unit of the loss or of the parameters has to be known.
+The Gauss and Newton matrix is decomposed once, whole or on the span of its largest eigenvectors; with the damping as a
+share of its largest eigenvalue, no unit of the loss or of the parameters has to be known.
 """
 
 from __future__ import annotations
@@ -26,8 +26,9 @@ class Blame(NamedTuple):
     r"""Predicted changes of losses when a training point is removed, in the unit of `influence`.
 
     - `scores` (n, m): of every test point's loss.
-    - `own` (n,): of the point's own loss, 0 or more.
+    - `own` (n,): of the point's own loss, 0 or more, as `self_influence` has it.
     - `damping`: what was added to the curvature.
+    - `gain`: what one Newton step with all points would take off the training loss, 0 at a minimum.
     - `residual` (m,): the share of each test point's gradient that lies outside the span, 0 for the whole matrix.
     - `premises`: as `influence` has them.
     """
@@ -35,6 +36,7 @@ class Blame(NamedTuple):
     scores: jax.Array
     own: jax.Array
     damping: jax.Array
+    gain: jax.Array
     residual: jax.Array
     premises: InfluencePremises
 
@@ -49,6 +51,7 @@ def blame(
     *,
     rank: int | None = None,
     share: Scalar = 1e-3,
+    penalty: Scalar = 0.0,
     products: int = 200,
     key: PRNGKeyArray | None = None,
     batch_size: int = 256,
@@ -56,15 +59,16 @@ def blame(
 ) -> Blame:
     r"""`influence` of every training point on every test point and on itself, with the Gauss and Newton matrix.
 
-    The damping is `share` times the largest eigenvalue. With a `rank` only so many eigenvectors of largest eigenvalue
-    are sought, with about `products` products; without, the matrix is formed, for up to a few thousand parameters.
+    The damping is `share` times the largest eigenvalue; `penalty` as in `influence`. With a `rank` only so many
+    eigenvectors of largest eigenvalue are sought, with about `products` products; without, the matrix is formed, for up
+    to a few thousand parameters.
 
     >>> blame(network, "squared", data, data).scores.shape
     (4, 4)
     """
     kind = "dense" if rank is None else "lanczos"
     solver = Solver(kind, products=products) if rank is None else Solver(kind, whole("rank", rank), products, 1e-3)
-    given = _given(network, loss, train, solver, 0.0, 0.0, "gauss_newton", key, batch_size, trainable, "blame")
+    given = _given(network, loss, train, solver, 0.0, penalty, "gauss_newton", key, batch_size, trainable, "blame")
     test = _like(pair("test", test), given.system.data)
     return _blame(given, test, positive("share", real("share", share, "")))
 
@@ -75,7 +79,7 @@ def _blame(given, test, share) -> Blame:
     values, vectors = _spectrum(given)
     slope, n = _slope(given), count(system.data)
     damping = share.astype(values.dtype) * values[0]
-    weights = 1 / (values + damping)
+    weights = 1 / (values + damping + system.shift)
 
     def inside(batch):
         rows = _rows(given, batch)
@@ -87,7 +91,9 @@ def _blame(given, test, share) -> Blame:
     theirs, outside = each(inside, test, system.batch_size)
     drift = -(theirs * weights) @ (vectors @ slope)
     premises = InfluencePremises(jnp.linalg.norm(slope), values[-1], values[0], drift)
-    return Blame(inner(ours * weights, theirs) / n, jnp.sum(ours**2 * weights, 1) / n, damping, outside, premises)
+    own = jnp.sum(ours**2 * weights, 1) / n
+    gain = 0.5 * jnp.sum((vectors @ slope) ** 2 * weights)
+    return Blame(inner(ours * weights, theirs) / n, own, damping, gain, outside, premises)
 
 
 def _spectrum(given):

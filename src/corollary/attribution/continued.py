@@ -31,13 +31,15 @@ def continued_removal(
     step: Scalar,
     steps: int,
     momentum: Scalar = 0.9,
+    penalty: Scalar = 0.0,
     batch_size: int | None = None,
     trainable: Any = None,
 ) -> Removal:
     r"""The change of every test loss, (r, m), by `steps` steps of descent without each of the points `removed`.
 
     Against as many with all points, whose test losses are `losses`; all of them go down
-    $\frac1n\sum_iw_i\ell(x_i,\theta)$ from the weights of `network`, with a weight 0 for what is removed, by
+    $\frac1n\sum_iw_i\ell(x_i,\theta)+\frac c2\|\theta\|^2$ with the `penalty` $c$ from the weights of `network`, and a
+    weight 0 for what is removed, by
     $v\leftarrow\mu v-\eta\nabla$, $\theta\leftarrow\theta+v$. With a quadratic loss they come near the minimum along
     curvatures above about $\frac{1-\mu}{\eta\,\text{steps}}$, and stay behind along smaller ones, which is what damping
     does in `influence`. `batch_size` of the trainings run side by side, all of them unless given.
@@ -49,16 +51,17 @@ def continued_removal(
     removed = labels("removed", removed, count(train), "r", {})
     step = positive("step", real("step", step, ""))
     momentum = within("momentum", real("momentum", momentum, ""), 0.0, 1.0, open="high")
+    penalty = within("penalty", real("penalty", penalty, ""), 0.0)
     params, fixed = split(network, trainable)
     runs = removed.shape[0] + 1
     at_once = runs if batch_size is None else min(whole("batch_size", batch_size), runs)
-    given = params, fixed, loss, train, test, removed, step, momentum
+    given = params, fixed, loss, train, test, removed, step, momentum, penalty
     losses = _continued(*given, whole("steps", steps), at_once)
     return Removal(losses[1:] - losses[0], losses[0])
 
 
 @eqx.filter_jit
-def _continued(params, fixed, loss, train, test, removed, step, momentum, steps, at_once):
+def _continued(params, fixed, loss, train, test, removed, step, momentum, penalty, steps, at_once):
     def each_loss(params, data):
         network = eqx.combine(params, fixed)
         return jax.vmap(lambda x, y: loss.function(network(x), y))(*data)
@@ -69,7 +72,8 @@ def _continued(params, fixed, loss, train, test, removed, step, momentum, steps,
 
         def advance(state, _):
             place, speed = state
-            speed = jax.tree.map(lambda v, g: (momentum * v - step * g).astype(g.dtype), speed, slope(place))
+            down = jax.tree.map(lambda g, p: g + penalty * p, slope(place), place)
+            speed = jax.tree.map(lambda v, g, p: (momentum * v - step * g).astype(p.dtype), speed, down, place)
             return (jax.tree.map(jnp.add, place, speed), speed), None
 
         start = params, jax.tree.map(jnp.zeros_like, params)

@@ -65,7 +65,8 @@ def feature_importance(
     network = looked_at(network, x)
     require_score(network, score, (x, y))
     values = draws * (2 * players + 1)  # of one example
-    found = _importance(network, score, x, y, owner, players, draws, key, max(1, batch_size // values))
+    at_once = 2 ** (max(1, batch_size // values).bit_length() - 1)
+    found = _importance(network, score, x, y, owner, players, draws, key, at_once)
     require_finite("the metric", found[0][0])
     return Importance(*(estimated(Estimate(mean, error, n * values), spread) for mean, error in found))
 
