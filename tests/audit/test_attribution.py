@@ -11,7 +11,17 @@ import pytest
 from made import made
 
 from corollary.audit._budget import BUDGETS, Budget
-from corollary.audit.sections import _alike, _blamed, _doubtful, _explained, _importance, _maps, _players, attribution
+from corollary.audit.sections import (
+    _alike,
+    _blamed,
+    _doubtful,
+    _explained,
+    _importance,
+    _maps,
+    _mends,
+    _players,
+    attribution,
+)
 
 D, WIDTH, K, N, TESTS = 10, 32, 3, 300, 256
 SEEDS = (0, 1)
@@ -153,3 +163,104 @@ def test_of_the_first_labels_listed_most_are_wrong(seed):
     blamed = _blamed.measure_blamed(one, BUDGETS["quick"], _explained.explained(one), jax.random.key(0))
     listed = _doubtful.measure_doubts(one, blamed).order[:WRONG]
     assert np.isin(listed, flips(seed)).mean() >= 0.8
+
+
+CURED = {"leaked feature": f"drop column {D - 1}", "stopped far from a minimum": "train it further"}
+
+
+@pytest.mark.parametrize("name", CURED)
+def test_the_first_action_cures(name):
+    make, what, _ = ZOO[name]
+    sick = make(0)
+    action = next(attribution.actions(sick, list(found(sick).values())))
+    assert action.what.startswith(CURED[name])
+    assert action.treats == what
+    cured = action.apply(sick, key=jax.random.key(1))
+    assert found(cured)[what].mark == "fine"
+    low, high = action.effect.interval
+    assert low - 1e-3 <= action.effect.measured(cured) <= high + 1e-3
+    assert action.effect.measured(cured) < action.effect.now
+
+
+def test_labels_are_looked_at_by_a_person_and_columns_dropped_by_a_program():
+    wrong = flipped(0)
+    action = next(attribution.actions(wrong, list(found(wrong).values())))
+    assert action.apply(wrong, key=jax.random.key(0)) is None
+    assert action.what.startswith("look at these ")
+    named = {int(n) for n in action.what.partition(": ")[2].split(", ")}
+    assert len(named & set(flips(0).tolist())) >= 0.8 * len(named)
+    # an action for another disease leaves it
+    columns = _alike.measure_alike(duplicated(0))
+    other = _mends.drop_copies(wrong, columns)
+    assert other.what == f"remove the duplicated column {D - 1}"
+    assert found(other.apply(wrong, key=jax.random.key(0)))[_doubtful.LABELS].mark == "look"
+
+
+def test_a_network_whose_weights_do_not_matter_is_not_explained():
+    """All weights are equal, so that mixed up they are the same."""
+    x = np.random.default_rng(0).normal(size=(64, 6)).astype(np.float32)
+    same = made(lambda w, x: x @ w, jnp.ones((6, 1)), "squared", (x, x.sum(1, keepdims=True) + 0.1))
+    findings = found(same)
+    assert findings[_maps.MIXED].mark == "look"
+    assert findings[_maps.MIXED].value == pytest.approx(1.0)
+    assert attribution.answer(list(findings.values())).startswith("No: attributions of networks with the same weights")
+    assert findings[_importance.SHORTCUT].mark == "not applicable"
+
+
+def test_images_are_explained_by_patches_and_drawn():
+    """A patch that has the class in training, and another one's in test, is masked."""
+    rng = np.random.default_rng(0)
+
+    def images(n, honest):
+        y = rng.integers(0, 2, n)
+        x = rng.normal(size=(n, 12, 12)).astype(np.float32)
+        x[:, 6:9, 6:9] += 1.5 * (2 * y - 1)[:, None, None]
+        x[:, :2, :2] = (4 * (y if honest else rng.integers(0, 2, n)) - 2)[:, None, None]
+        return x, y
+
+    def score(w, x):
+        return jnp.stack([-1.0, 1.0], -1) * (x * w).sum((-2, -1))[..., None]
+
+    weights = np.zeros((12, 12), np.float32)
+    weights[6:9, 6:9], weights[:2, :2] = 0.05, 1.0
+    marked = made(score, jnp.asarray(weights), "cross_entropy", images(128, True), images(128, False))
+    findings = found(marked)
+    assert findings[_importance.SHORTCUT].mark == "problem"
+    assert "rows 0 to 1, columns 0 to 1" in findings[_importance.SHORTCUT].sentence
+    # five mistakes and five others, each beside its attribution
+    assert len(findings[_maps.MAPS].figure.spec["data"]["values"]) == 10 * 2 * 12 * 12
+
+
+def test_players_of_every_kind_of_input():
+    shapes = {(4, 3): 3, (4, 200): 64, (4, 32, 32): 64, (4, 3, 28, 28): 49, (4, 28, 28, 1): 49}
+    for shape, number in shapes.items():
+        found = _players.players_of(jnp.zeros(shape))
+        assert len(found.names) == number
+        assert np.shape(found.owner) == shape[1:]
+        assert np.max(found.owner) == number - 1
+    words = _players.players_of(jnp.zeros((4, 5), int))
+    assert words.names == tuple(f"place {i}" for i in range(5))
+    several = _players.players_of({"a": jnp.zeros((4, 3)), "b": jnp.zeros(4, int)})
+    assert several.names == ("input a", "input b")
+
+
+def test_copies_of_columns():
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(N, D)).astype(np.float32)
+    x[:, 4], x[:, 7], x[:, 9] = -2 * x[:, 1], x[:, 1] + 3, 1.0
+    x[:, 8] = 0
+    x[0, 8] = 1  # one point is no correlation
+    found = _alike.measure_alike(made(lambda w, x: x @ w, jnp.ones((D, 1)), "squared", (x, x[:, :1])))
+    assert found.copies == ((1, 4), (1, 7))
+    assert abs(found.correlation) == pytest.approx(1, abs=1e-5)
+
+
+def test_what_is_too_much_is_left_out_in_a_sentence():
+    one = subject(0)
+    findings = found(one, Budget("quick", 2048, 256, 120, work=1e5))
+    assert [f.mark for f in findings.values()].count("not applicable") == 7
+    assert all("--budget full" in findings[n].sentence for n in (_importance.IMPORTANT, _maps.MAPS, _blamed.POINTS))
+    assert attribution.answer(list(findings.values())).startswith("Cannot tell: this was left out")
+    long = found(one, Budget("quick", 2048, 256, 120, work=1e12, steps=one.cost.steps - 1))
+    assert "a program of" in long[_blamed.BELIEVED].sentence
+    assert long[_importance.IMPORTANT].mark == "fine"

@@ -1,4 +1,4 @@
-r"""Which training points a test point owes its loss to, and which of them hold themselves up: one decomposition for both.
+r"""Which training points a test point owes its loss to, and which hold up themselves: one decomposition.
 
 The Gauss and Newton matrix is decomposed once, whole or on the span of its largest eigenvectors; with the damping as a
 share of its largest eigenvalue, no unit of the loss or of the parameters has to be known.

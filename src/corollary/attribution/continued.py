@@ -1,4 +1,4 @@
-r"""What the removal of a training point does to a network that is trained on: from where it is, with the point and without.
+r"""What the removal of a training point does to a network that is trained on, with the point and without.
 
 A network that was trained for hours is not trained again ten times. Descent from its own weights, as many steps with a
 point as without it, measures what the point holds in place there.

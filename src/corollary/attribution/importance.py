@@ -1,8 +1,9 @@
-r"""What the features of a network are worth to a metric, two ways from the same draws: alone taken away, and shared out.
+r"""What features are worth to a metric, two ways from the same draws: alone taken away, and shared out.
 
 A coalition $S$ of features is worth $U(S)=\frac1{n^2}\sum_{ij}m(f(x_{i,S},x_{j,\bar S}),y_i)$, the metric where all
-others come from another example. Permutation importance is the last increment $U([k])-U([k]\setminus p)$, a Shapley value
-the mean increment over all orders: where features say the same the first is near 0 for each and the second divides.
+others come from another example. Permutation importance is the last increment $U([k])-U([k]\setminus p)$, a Shapley
+value the mean increment over all orders: where features say the same the first is near 0 for each and the second
+divides.
 """
 
 from __future__ import annotations

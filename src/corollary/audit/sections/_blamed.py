@@ -42,8 +42,8 @@ class Blamed(NamedTuple):
     """Influence on the explained examples (rows, examples), on the points themselves, premises, and retrainings.
 
     `rows` are numbers of training examples; `measured` are the changes of the mean loss of the worst mistakes without
-    each of `removed` (places in `rows`), None where nothing was retrained. `unfinished` is what a Newton step would take
-    off the training loss, as a share of what training has (None where that is not known).
+    each of `removed` (places in `rows`), None where nothing was retrained. `unfinished` is what a Newton step would
+    take off the training loss, as a share of what training has (None where that is not known).
     """
 
     rows: np.ndarray
@@ -148,8 +148,8 @@ def _planned(subject, budget) -> tuple[int | None, int, int] | None:
 def judge_believed(numbers: Blamed | str) -> Finding:
     """Predictions against retrainings where there are some, and the premises."""
     facts = dict(
-        theorem="At a minimum of positive curvature the loss changes by the influence of a point when it is removed, up "
-        "to a remainder of second order; where the gradient does not vanish there is a remainder of first order.",
+        theorem="At a minimum of positive curvature the loss changes by the influence of a point when it is removed, "
+        "up to a remainder of second order; where the gradient does not vanish there is a remainder of first order.",
         claim="attribution.influence.second_order_remainder",
     )
     if isinstance(numbers, str):
@@ -169,7 +169,7 @@ def judge_believed(numbers: Blamed | str) -> Finding:
         Premise(
             "the curvature is positive",
             numbers.least > 0,
-            f"from {short(numbers.largest)} to {short(numbers.least)}, Gauss and Newton's, {DAMPING} of the largest added",
+            f"from {short(numbers.largest)} to {short(numbers.least)} (Gauss and Newton), {DAMPING} of the first added",
         ),
         Premise(
             "the system is solved",
@@ -190,7 +190,7 @@ def judge_believed(numbers: Blamed | str) -> Finding:
         figure = picture("influence against retraining", _scatter(predicted, numbers))
     if left is not None and left > LOOK:
         mark = "problem" if left > PROBLEM else "look"
-        end = f"Influence is unreliable here: this network was stopped far from a minimum, a step would still take "
+        end = "Influence is unreliable here: this network was stopped far from a minimum, a step would still take "
         end += f"{short(100 * left)} % of what training has taken off the loss. Train it further first."
     elif numbers.measured is not None and value < BORNE_OUT:
         mark, end = "look", "Influence is unreliable here: the retrainings do not bear it out."

@@ -15,8 +15,8 @@ LABELS, COPIED = "labels most likely wrong", "test examples that are training ex
 # Left out, an example with such a loss would have had a probability below 5 % for its label.
 SURPRISE = float(np.log(20))
 # So many are named when they are at least 0.5 % of the examples, three or more, and twice as many as among the test
-# examples, which are left out too: a hard task surprises everywhere, wrong labels where they are. Of test examples
-# one more than there is, of two more, as Laplace counts.
+# examples, which are left out too: a hard task surprises everywhere, wrong labels where they are. Test examples are
+# counted by Laplace's rule, one more of two more.
 SHARE, FEWEST, TWICE = 0.005, 3, 2.0
 
 
@@ -59,8 +59,8 @@ def suspects(numbers: Doubts) -> np.ndarray:
 
 def judge_doubts(numbers: Doubts | str) -> Finding:
     facts = dict(
-        theorem="The influence of an example on its own loss is what the loss grows by when it is left out: large where "
-        "it was learned by heart, as a wrong label must be.",
+        theorem="The influence of an example on its own loss is what the loss grows by when it is left out: large "
+        "where it was learned by heart, as a wrong label must be.",
         claim="attribution.retraining.influence_over_one_minus_leverage",
     )
     if isinstance(numbers, str):
@@ -73,8 +73,8 @@ def judge_doubts(numbers: Doubts | str) -> Finding:
     if len(named):
         mark, share = "look", len(named) / numbers.total
         text = (
-            f"Left out, {len(named)} training examples, {short(100 * share)} %, would have less than 5 % for their label, more "
-            f"than test examples have: look at the labels of {listed(named)}."
+            f"Left out, {len(named)} training examples, {short(100 * share)} %, would have less than 5 % for their "
+            f"label, more than test examples have: look at the labels of {listed(named)}."
         )
     elif numbers.surprising is None:
         mark, text = "fine", f"Left out, {first}. What is a wrong target and what a rare one is not told apart."
@@ -111,8 +111,8 @@ def measure_copied(subject) -> Copied | None:
 
 def judge_copied(found: Copied | None, blamed: Blamed | str) -> Finding:
     facts = dict(
-        theorem="The influence of a training example on a copy of itself is that on its own loss: the copy is predicted "
-        "as well as what was learned by heart.",
+        theorem="The influence of a training example on a copy of itself is that on its own loss: the copy is "
+        "predicted as well as what was learned by heart.",
         claim="attribution.retraining.influence_over_one_minus_leverage",
     )
     if found is None:

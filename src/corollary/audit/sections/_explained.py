@@ -14,8 +14,8 @@ EACH = 5
 class Explained(NamedTuple):
     """`rows` of a `split`: the first `worst` of them have the largest losses, the others are about the median one.
 
-    `losses` are those of all examples of the split; `wrong` says how many of the worst are classified wrongly, None where
-    there are no classes.
+    `losses` are those of all examples of the split; `wrong` says how many of the worst are classified wrongly, None
+    where there are no classes.
     """
 
     split: str

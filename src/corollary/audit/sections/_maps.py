@@ -115,8 +115,8 @@ def _alike(one, other) -> float:
 
 def judge_maps(subject, numbers: Maps | str, found: Explained) -> Finding:
     facts = dict(
-        theorem="Integrated gradients sum to what the output differs by from that of the baseline; what is missing is an "
-        "error of the integral.",
+        theorem="Integrated gradients sum to what the output differs by from that of the baseline; what is missing is "
+        "an error of the integral.",
         claim="attribution.saliency.gradient_maps",
     )
     if isinstance(numbers, str):

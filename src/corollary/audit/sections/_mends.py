@@ -1,4 +1,4 @@
-"""What to do about an explanation that shows something wrong: inputs to drop, labels to look at, examples to take out."""
+"""What to do where an explanation shows something wrong: inputs to drop, labels to look at, examples to take out."""
 
 from functools import partial
 

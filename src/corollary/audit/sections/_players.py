@@ -1,5 +1,6 @@
 """The inputs whose importance is asked for: columns, groups of columns, patches of an image, places, whole inputs."""
 
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import jax
@@ -36,7 +37,7 @@ def players_of(x, most: int = MOST) -> Players:
     word = "place" if not jnp.issubdtype(x.dtype, np.floating) else "column" if len(shape) == 1 else "number"
     edges = np.unique(np.linspace(0, size, min(size, most) + 1).astype(int))
     owner = np.repeat(np.arange(len(edges) - 1), np.diff(edges)).reshape(shape)
-    names = [f"{word} {a}" if b == a + 1 else f"{word}s {a} to {b - 1}" for a, b in zip(edges, edges[1:], strict=False)]
+    names = [f"{word} {a}" if b == a + 1 else f"{word}s {a} to {b - 1}" for a, b in pairwise(edges)]
     return Players(owner, tuple(names))
 
 

@@ -1,8 +1,8 @@
 """Why does it predict this? Which inputs and which training examples predictions are owed to, and what that is worth.
 
-The findings are made in `_importance` (inputs, over all examples), `_alike` (columns that say the same), `_maps` (inputs
-of single predictions), `_blamed` (training examples) and `_doubtful` (wrong labels, copies); the examples that are
-explained are chosen in `_explained`, the inputs told apart in `_players`, and what to do is in `_mends`.
+The findings are made in `_importance` (inputs, over all examples), `_alike` (columns that say the same), `_maps`
+(inputs of single predictions), `_blamed` (training examples) and `_doubtful` (wrong labels, copies); the examples
+that are explained are chosen in `_explained`, the inputs told apart in `_players`, and what to do is in `_mends`.
 """
 
 from typing import NamedTuple
