@@ -216,7 +216,7 @@ def trained_on_digits(key, *, steps: Count = 200):
         return jnp.array(out)
 
     clean, own, double, other = np.asarray(measure(net_key, x, y)).T
-    # the difference of two shares of 300 has a standard error of at most √(2/4/300), and one in 2,000 is beyond 3.3 of it
+    # the difference of two shares of 300 has a standard error of at most √(2/4/300); beyond 3.3 lies one in 2,000
     chance = 3.3 * np.sqrt(0.5 / 300)
     yield at_least("digits that withstand after adversarial training", own[1], own[0] + chance)
     yield at_most("digits that withstand twice the radius", double[1], own[1] - 0.1)
