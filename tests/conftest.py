@@ -38,7 +38,7 @@ settings.load_profile("corollary")
 
 
 def pytest_collection_finish():
-    """Look for garbage less often, and never among what was imported: together that took a tenth of all the time."""
+    """Look for garbage less often, and never among what was imported: nearly all of it lives as long as the process."""
     gc.freeze()
     gc.set_threshold(10_000, 10, 50)
     gc.enable()
@@ -54,7 +54,7 @@ def four_devices():
 # Compiled programs that a process may keep: each holds more than a megabyte, and some of the 65,530 maps of memory that
 # Linux allows. The workers share half of the machine's memory: 2 to 4 GiB each.
 WORKERS = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
-MAPS, BYTES = 30_000, min(max(psutil.virtual_memory().total // 2 // WORKERS, 2**31), 2**32)
+MAPS, BYTES = 45_000, min(max(psutil.virtual_memory().total // 2 // WORKERS, 2**31), 2**32)
 _ran, _most = 0, BYTES
 
 
@@ -62,7 +62,7 @@ def pytest_runtest_teardown():
     """Let go of compiled programs when they have become many, not earlier: tests that follow would make them again."""
     global _ran, _most
     _ran += 1
-    if _ran % 10 == 0 and "jax" in sys.modules and _full():
+    if _ran % 20 == 0 and "jax" in sys.modules and _full():
         sys.modules["jax"].clear_caches()
         gc.collect()
         _give_back()
@@ -75,7 +75,7 @@ def _full() -> bool:
         with open("/proc/self/maps", "rb") as maps:
             many = sum(1 for _ in maps) > MAPS
     except OSError:  # another system than Linux
-        many = _ran % 50 == 0
+        many = _ran % 60 == 0
     return many or psutil.Process().memory_info().rss > _most
 
 
