@@ -1,55 +1,66 @@
-"""By how much the true classes of the training examples are ahead."""
+"""Margin over Lipschitz constant: how far the class of an example certainly stays, anywhere and where the data are."""
 
-import altair as alt
+from typing import Any, NamedTuple
+
 import numpy as np
 
-from corollary.audit.finding import Finding, short
-from corollary.evidence import picture
-from corollary.network.losses import IGNORED
+from corollary.audit.finding import Finding, Premise, short
+from corollary.audit.sections import _certificates
+from corollary.audit.sections._attackable import Attackable
+from corollary.robustness import lipschitz_certificate
+
+NAME = "margin over Lipschitz constant"
+# steps of a program whose layers are looked at one by one
+STEPS = 1000
+FACTS = dict(
+    theorem="Two outputs differ by a function that changes by at most √2 L per unit of the input: a margin m keeps its "
+    "sign within m/(√2 L).",
+    claim="robustness.lipschitz_certificate.margin_over_lipschitz_constant",
+)
 
 
-def measure(subject) -> tuple[np.ndarray, str]:
-    """By how much every true class is ahead, and of what: examples, or places."""
-    labels, axis = np.asarray(subject.labels("train")).reshape(-1), subject.class_axis
-    out = np.asarray(subject.outputs("train"))
-    out = out.astype(np.result_type(out.dtype, np.float32))
-    if axis is None:
-        margins = (out.reshape(-1) - subject.threshold) * np.where(labels == 1, 1, -1)
-    else:
-        known = labels != IGNORED
-        out, labels = np.moveaxis(out, axis, -1).reshape(len(labels), -1)[known], labels[known]
-        own = out[np.arange(len(labels)), labels]
-        out[np.arange(len(labels)), labels] = -np.inf
-        margins = own - out.max(1)
-    return margins, "examples" if len(margins) == len(subject.outputs("train")) else "places"
+class Margins(NamedTuple):
+    """Radii (n,) in the units of the inputs, margins, and the constants: a bound, and the largest at the data."""
+
+    radius: np.ndarray
+    margins: np.ndarray
+    everywhere: float
+    at_data: float
+    unknown: tuple[str, ...]
 
 
-def judge(margins: np.ndarray, what: str) -> Finding:
-    wrong = float(np.mean(margins <= 0))
-    middle = float(np.median(margins))
-    counts, edges = np.histogram(margins, 40)
-    rows = [
-        {"margin": float(a), "end": float(b), "examples": int(c)}
-        for a, b, c in zip(edges[:-1], edges[1:], counts, strict=True)
-    ]
-    chart = (
-        alt.Chart(alt.Data(values=rows))
-        .mark_bar()
-        .encode(
-            x=alt.X("margin:Q", title="output of the true class above the next"),
-            x2="end:Q",
-            y=alt.Y("examples:Q", title=what),
-            y2=alt.datum(0),
-        )
+def measure(subject, victim: Attackable, budget, key) -> Margins | None:
+    """The certificate of every example; None where the norms of the layers would take too long."""
+    if subject.cost.steps > STEPS or _certificates.spectra_work(subject) > _certificates.SHARE * budget.work:
+        return None
+    found: Any = lipschitz_certificate(victim.network, victim.data, key=key, batch_size=victim.batch_size)
+    # how a margin changes where the network is steepest, by the same factor of the constant
+    slopes = float(found.lipschitz.lower) * (2**0.5 if np.asarray(subject.outputs("train")[0]).size > 1 else 1.0)
+    return Margins(
+        np.asarray(found.radius, float), np.asarray(found.margins, float), float(found.constant), slopes,
+        found.lipschitz.unknown,
+    )  # fmt: skip
+
+
+def judge(found: Margins | None, victim: Attackable, nearest: np.ndarray) -> Finding:
+    """`nearest` are the distances that attacks have found, in units."""
+    if found is None:
+        why = "This was left out: the norms of so many or so large layers take too long. --budget full measures them."
+        return Finding(NAME, "not applicable", why, **FACTS)
+    if not np.isfinite(found.everywhere):
+        names = ", ".join(found.unknown)
+        why = f"Nothing is certified: how fast the network can change is not known for {names or 'one of its steps'}."
+        return Finding(NAME, "not applicable", why, **FACTS)
+    right = found.margins > 0
+    radius = found.radius[right] / victim.unit
+    middle, margin = float(np.median(radius)), float(np.median(found.margins[right]))
+    local = margin / found.at_data / victim.unit if found.at_data > 0 else np.inf
+    reached = float(np.median(nearest[right[: len(nearest)]]))
+    text = (
+        f"Half of the right answers have a margin of {short(margin)} or more. A margin changes by at most "
+        f"{short(found.everywhere)} per unit of the input anywhere, and by {short(found.at_data)} at the steepest "
+        f"example: the first certifies {short(middle)} of the distance to the nearest example of another class for the "
+        f"median one, the second would allow {short(local)}, and attacks have found {short(reached)}."
     )
-    return Finding(
-        "median margin",
-        "fine" if wrong < 0.5 else "look",
-        f"Half of the training {what} have their true class ahead by {short(middle)} or more; "
-        f"{short(100 * wrong)} % are on the wrong side.",
-        middle,
-        exact=True,
-        theorem="An example is classified rightly when its margin is positive, and its loss falls with the margin.",
-        claim="foundations.likelihood.logistic_loss_of_the_margin",
-        figure=picture("margins of the training examples", chart.properties(width=320, height=180)),
-    )
+    seen = Premise("the bound holds on all inputs", True, f"the slope seen at the data is {short(found.at_data)}")
+    return Finding(NAME, "fine", text, middle, exact=True, unit="of the distance", premises=(seen,), **FACTS)

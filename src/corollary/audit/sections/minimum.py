@@ -21,7 +21,7 @@ from corollary.audit._sample import interval, quadratic_forms
 from corollary.audit.action import advise
 from corollary.audit.finding import Finding, Premise, short
 from corollary.audit.retrain import steps_of
-from corollary.audit.sections import _margins, _statistics
+from corollary.audit.sections import _class_margins, _statistics
 from corollary.audit.sections._treatments import SAFE, knows_start, retraining, step_times, times
 from corollary.evidence import picture
 
@@ -45,7 +45,7 @@ def findings(subject, budget, key):
     else:
         yield Finding("slope and curvature", "not applicable", long)
     if subject.classes is not None:
-        yield _margins.judge(*_margins.measure(subject))
+        yield _class_margins.judge(*_class_margins.measure(subject))
     statistics = _statistics.finding(subject, budget, sample_key)
     if statistics is not None:
         yield statistics
