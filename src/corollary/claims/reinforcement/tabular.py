@@ -97,7 +97,8 @@ def tables_converge(key, *, states: Few = 5, actions: Few = 2, beta: Probability
     r"""A table learns the solution of Bellman's equation along one run, for a discount above 2/3 too.
 
     Uniform actions on a chain that visits every pair thousands of times, steps $n^{-0.8}$ at the nth visit of a pair,
-    rewards in [0, 1]: the largest error falls over 200,000 steps to below 0.05. Steps $n^{-2}$, which have a finite sum, stop on the way.
+    rewards in [0, 1]: the largest error falls over 200,000 steps to below 0.05. Steps $n^{-2}$,
+    which have a finite sum, stop on the way.
     """
 
     @jax.jit
