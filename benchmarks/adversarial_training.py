@@ -120,9 +120,9 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("networks", nargs="*", help=f"networks to train, of {', '.join(KINDS)}; all unless given")
     parser.add_argument("--small", action="store_true", help="a small network, a small radius and few images")
-    parser.add_argument("--epochs", type=int, default=20, help="of the network trained on an ascent")
+    parser.add_argument("--epochs", type=int, default=30, help="of the network trained on an ascent")
     parser.add_argument("--steps", type=int, default=20, help="of the ascent in training")
-    parser.set_defaults(batch=128, train=None, images=10_000, ascent=100, restarts=20, attacked_together=2500)
+    parser.set_defaults(batch=256, train=None, images=10_000, ascent=100, restarts=20, attacked_together=2500)
     args = parser.parse_args()
     if unknown := set(args.networks) - set(KINDS):
         parser.error(f"there is no network {', '.join(sorted(unknown))}: choose from {', '.join(KINDS)}.")

@@ -28,6 +28,16 @@ from corollary.audit.sections._treatments import (
 TITLE = "Will it train?"
 STEP, *_ = _first_steps.NAMES
 SLOW = ("steps to fit", "residual left after a million steps")
+#: what is seen at the end of a training that could not get anywhere
+NOWHERE = (
+    "regime",
+    "gradient norm",
+    "least curvature",
+    "median margin",
+    "most frequent answer",
+    "variation of the tangent kernel",
+    "labels against shuffled ones",
+)
 #: what another start cures
 START = (
     "examples without a finite loss",
@@ -61,7 +71,9 @@ EXPLAINS = {
         "rank of the layers",
         "largest stable step",
         "units dead after training",
+        "largest norm of a layer against the others",
         *SLOW,
+        *NOWHERE,
     ),
     "dead units": (
         "units dead after training",
@@ -69,8 +81,7 @@ EXPLAINS = {
         "gradient by layer",
         "rank of the layers",
         "condition of the tangent kernel",
-        "most frequent answer",
-        "variation of the tangent kernel",
+        *NOWHERE,
     ),
     "signal by layer": (
         "units dead after training",
@@ -80,21 +91,22 @@ EXPLAINS = {
         "confidence of the softmax",
         "examples without a finite loss",
         "largest stable step",
-        "most frequent answer",
         *SLOW,
+        *NOWHERE,
     ),
     "saturated units": ("gradient by layer",),
     "gradient by layer": ("depth that can be reached", *SLOW),
-    "confidence of the softmax": SLOW,
+    "confidence of the softmax": (*SLOW, *NOWHERE),
+    "condition of the tangent kernel": NOWHERE,
+    **dict.fromkeys(SLOW, NOWHERE),
     # signals that are parallel leave half of the units off
     "rank of the layers": (
         "dead units",
         "units dead after training",
-        "variation of the tangent kernel",
-        "most frequent answer",
+        *NOWHERE,
     ),
     # the step at the start is the step at the end
-    "largest stable step": ("sharpness against 2/η", "units dead after training"),
+    "largest stable step": ("sharpness against 2/η", "units dead after training", *NOWHERE),
 }
 
 
