@@ -23,6 +23,11 @@ MEANT = {
             "language.sequence_log_probability",
         ],
         "what Keras calls its own": ["Network.from_keras"],
+        "a law with latent variables": [
+            "generative.elbo",
+            "generative.importance_bound",
+            "generative.variational_gap",
+        ],
         "how a tokeniser cuts words": ["language.Tokeniser", "language.Tokeniser.train"],
         "a hypothesis of the setting of learning, or a factorisation": [
             "foundations.FactorizationFit",

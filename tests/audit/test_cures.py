@@ -13,6 +13,7 @@ from corollary.audit.action import by_hand, ranked
 from corollary.audit.finding import causes
 from corollary.audit.retrain import optimiser_of, retrained
 from corollary.audit.sections import (
+    _calibration,
     _columns,
     _copies,
     _statistics,
@@ -108,6 +109,25 @@ def test_a_column_made_from_the_label_is_dropped():
     assert _columns.finding(treated).mark == "fine"
     np.testing.assert_allclose(np.asarray(treated.test[0])[:, 7], np.asarray(sick.train[0])[:, 7].mean(), rtol=1e-5)
     assert action.effect.measured(treated) == pytest.approx(action.effect.then, abs=1e-3)
+
+
+def test_logits_times_ten_are_cooled():
+    train, test = split_blobs()
+    noisy = np.where(np.random.default_rng(0).random(80) < 0.3, (test[1] + 1) % 3, test[1])
+    calm = subject(train, (test[0], noisy))
+    sick = calm.with_params(jax.tree.map(lambda a: 10 * a, calm.params))
+    found = _calibration.finding(sick)
+    assert found.mark in ("look", "problem")
+    action = _calibration.cool(sick, found)
+    treated = action.apply(sick, key=KEY)
+    assert _calibration.finding(treated).mark == "fine"
+    assert action.effect.interval[0] <= action.effect.measured(treated) <= action.effect.interval[1]
+    np.testing.assert_array_equal(treated.predict("test"), sick.predict("test"))
+    assert treated.initial_params is not None
+    # a calibrated network, whose labels are drawn from its own probabilities, is left alone
+    own = jax.nn.softmax(calm.outputs("test"))
+    drawn = jax.random.categorical(KEY, jnp.log(own))
+    assert _calibration.finding(calm.replaced(test=(calm.test[0], drawn))).mark == "fine"
 
 
 def test_random_labels_are_a_matter_for_a_person():

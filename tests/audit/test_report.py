@@ -16,6 +16,7 @@ from corollary.audit import Action, Cause, Effect, Finding, Premise, Report, Sec
 from corollary.audit import run as running
 from corollary.audit._asked import Asked
 from corollary.audit.action import by_hand
+from corollary.audit.finding import short
 from corollary.audit.report import html
 from corollary.audit.run import Trial
 from corollary.evidence import picture
@@ -156,3 +157,8 @@ def test_every_figure_renders_in_a_browser(report, tmp_path):
     command += [f"--user-data-dir={tmp_path / 'user'}", "--virtual-time-budget=5000", "--dump-dom"]
     done = subprocess.run([*command, (tmp_path / "p.html").as_uri()], capture_output=True, text=True, timeout=120)
     assert "<title>true,true</title>" in done.stdout, done.stdout[:500] + done.stderr[-500:]
+
+
+def test_numbers_have_three_digits():
+    found = [short(x) for x in (0.0, 1 / 3, 999.9999, 12345.6, 999999.0, -2e-5, np.inf)]
+    assert found == ["0", "0.333", "1000", "12300", "1.00e+06", "-2.00e-05", "inf"]

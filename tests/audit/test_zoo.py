@@ -1,6 +1,7 @@
-"""The zoo: networks with planted defects and their healthy twins, each through the whole audit.
+"""The zoo: networks with planted defects, each through the section that must name it, beside their healthy twins.
 
-The right section must name the defect, and must not name it in the twin. All but two of the networks are one
+The right section must name the defect, and must not name it in the twin. The twin, and the network whose numbers are
+the largest, go through the whole audit. All but two of the networks are one
 architecture with other weights, data or steps, trained from their own starts by one program.
 """
 
@@ -11,6 +12,8 @@ import pytest
 from made import made
 
 from corollary.audit import audit
+from corollary.audit._budget import BUDGETS, SECTIONS
+from corollary.audit.run import _section
 from corollary.audit.sections import minimum, regime
 from zoo import ZOO, X, apply, he, network
 
@@ -20,8 +23,18 @@ def twin():
     return audit(network())
 
 
-def finding(report, section, name):
-    (found,) = [f for s in report.sections if s.title == section.TITLE for f in s.findings if f.name == name]
+def looked_at(subject, section):
+    """One section of the audit of a subject, as it stands in the whole of it."""
+    place = [section.__name__.endswith(f".{name}") for name in SECTIONS].index(True)
+    return _section(section, subject, BUDGETS["quick"], jax.random.fold_in(jax.random.key(0), place))
+
+
+def of(report, section):
+    return next(s for s in report.sections if s.title == section.TITLE)
+
+
+def finding(section, name):
+    (found,) = [f for f in section.findings if f.name == name]
     return found
 
 
@@ -33,10 +46,17 @@ def test_the_healthy_twin_has_no_problem(twin):
 @pytest.mark.parametrize("name", ZOO)
 def test_the_right_section_names_the_defect(name, twin):
     make, section, what = ZOO[name]
+    found = looked_at(make(), section)
+    assert finding(found, what).mark == found.mark == "problem"
+    assert finding(of(twin, section), what).mark == "fine"
+
+
+def test_every_section_measures_the_exploding_network():
+    make, section, _ = ZOO["exploding"]
     report = audit(make())
-    assert finding(report, section, what).mark == "problem"
-    assert next(s for s in report.sections if s.title == section.TITLE).mark == "problem"
-    assert finding(twin, section, what).mark == "fine"
+    assert [s.failed for s in report.sections] == [None] * len(SECTIONS)
+    alone = [f.sentence for f in looked_at(make(), section).findings]
+    assert [f.sentence for f in of(report, section).findings] == alone
 
 
 def two_layer(params, x):
@@ -56,8 +76,8 @@ def test_stuck_at_a_saddle():
     step = jax.jit(lambda p: jax.tree.map(lambda a, g: a - 0.2 * g, p, jax.grad(loss)(p)))
     free = jax.lax.fori_loop(0, 2000, lambda _, p: step(p), start)
     for params, mark in ((jax.tree.map(jnp.zeros_like, start), "problem"), (free, "fine")):
-        report = audit(made(two_layer, params, "squared", (x, y), learning_rate=0.2, batch_size=240))
-        assert finding(report, minimum, "least curvature").mark == mark
+        subject = made(two_layer, params, "squared", (x, y), learning_rate=0.2, batch_size=240)
+        assert finding(looked_at(subject, minimum), "least curvature").mark == mark
 
 
 def test_lazy_by_scaling():
@@ -77,6 +97,6 @@ def test_lazy_by_scaling():
         eta = 0.1 / alpha**2
         step = jax.jit(lambda p, loss=loss, eta=eta: jax.tree.map(lambda a, g: a - eta * g, p, jax.grad(loss)(p)))
         params = jax.lax.fori_loop(0, 500, lambda _, p, step=step: step(p), first)
-        report = audit(made(out, params, "squared", (X, goal), initial=first, learning_rate=eta))
-        found = finding(report, regime, "regime")
+        subject = made(out, params, "squared", (X, goal), initial=first, learning_rate=eta)
+        found = finding(looked_at(subject, regime), "regime")
         assert (found.mark, found.sentence.startswith("Lazy")) == (("look", True) if lazy else ("fine", False))

@@ -83,18 +83,26 @@ def test_the_kicks_have_their_law():
 
 
 def test_the_search_against_all_sequences_of_actions():
-    env, start = HillCar(), [0.25, 0.03]
+    env, start = HillCar(), jnp.array([0.25, 0.03])
     plan = optimal_steps(env, start, cells=(1e-6, 1e-7))
-    move = jax.jit(jax.vmap(jax.vmap(env.moved, (None, 0)), (0, None)))
-    states, counts = jnp.asarray(start)[None], 0
-    while not bool(env.reached(states.T).any()):
-        states, counts = move(states, jnp.arange(3)).reshape(-1, 2), counts + 1
-    assert counts == plan.steps > 5
-    x = jnp.asarray(start)
-    for action in plan.actions:
-        assert not bool(env.reached(x))
-        x = env.moved(x, action)
-    assert bool(env.reached(x))
+    assert plan.steps > 5
+
+    @jax.jit
+    def arrivals(sequences):
+        def one(actions):
+            def onward(x, action):
+                x = env.moved(x, action)
+                return x, env.reached(x)
+
+            there = jax.lax.scan(onward, start, actions)[1]
+            return jnp.where(there.any(), there.argmax() + 1, len(actions) + 1)
+
+        return jax.vmap(one)(sequences)
+
+    every = np.indices((3,) * plan.steps).reshape(plan.steps, -1).T
+    times = np.asarray(arrivals(every))
+    assert times.min() == plan.steps
+    assert times[(every == np.asarray(plan.actions)).all(1)] == plan.steps
     assert optimal_steps(env, [0.5, 0.01]).steps == 0
 
 

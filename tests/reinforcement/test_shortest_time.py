@@ -32,15 +32,22 @@ def test_times_on_a_graph_against_scipy():
 
 def test_expected_costs_against_all_policies():
     cost, goal = 0.5 + np.random.default_rng(2).random((4, 2, 4)), [3]
-    for beta in (1.0, 0.7):
+    law = np.array([[0.3, 0.7]] * 4)
+
+    @jax.jit
+    def solved(beta):
         problem = ShortestTime(LAW, goal, cost=cost, beta=beta)
-        values = jax.jit(jax.vmap(problem.evaluate))(all_policies(4, 2))
-        np.testing.assert_allclose(problem.value_iteration(), values.min(0), rtol=1e-12)
-        inside, costs = LAW[:3, 1, :3], (LAW * cost).sum(2)[:3, 1]
-        expected = np.linalg.inv(np.eye(3) - beta * inside) @ costs
-        np.testing.assert_allclose(problem.evaluate([1, 1, 1, 1])[:3], expected)
-        law = np.array([[0.3, 0.7]] * 4)
-        np.testing.assert_allclose(problem.evaluate(law)[3], 0.0)
+        listed = jax.vmap(problem.evaluate)(all_policies(4, 2))
+        return problem.value_iteration(), listed, problem.evaluate(law)
+
+    for beta in (1.0, 0.7):
+        best, listed, mixed = solved(beta)
+        np.testing.assert_allclose(best, listed.min(0), rtol=1e-12)
+        costs = (LAW * cost).sum(2)
+        for policy, found in ((np.array([[0.0, 1.0]] * 4), listed[-1]), (law, mixed)):
+            inside = np.einsum("xa,xaz->xz", policy, LAW)[:3, :3]
+            expected = np.linalg.inv(np.eye(3) - beta * inside) @ (policy * costs).sum(1)[:3]
+            np.testing.assert_allclose(found, [*expected, 0.0])
 
 
 def test_q_and_v_are_two_forms_of_one_solution():

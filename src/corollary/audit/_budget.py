@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from math import inf
 
 #: The sections in order, modules of `audit/sections`, whose docstring says what they have.
-SECTIONS = ("trainability", "regime", "minimum", "noise", "generalisation")
+SECTIONS = ("trainability", "regime", "minimum", "noise", "generalisation", "robustness", "attribution")
 
 
 @dataclass(frozen=True)

@@ -152,8 +152,7 @@ def short(x: float) -> str:
         return str(x)
     if x == 0:
         return "0"
+    x = float(f"{x:.3g}")
     if 1e-3 <= abs(x) < 1e3:
         return f"{x:.3g}"
-    if 1e3 <= abs(x) < 1e6:
-        return f"{float(f'{x:.3g}'):.0f}"
-    return f"{x:.2e}"
+    return f"{x:.0f}" if 1e3 <= abs(x) < 1e6 else f"{x:.2e}"

@@ -14,6 +14,8 @@ from corollary.evidence import svg
 
 WORDS = {"fine": "fine", "look": "look at this", "problem": "problem", "not applicable": "not applicable"}
 SIGNS = {"fine": "✓", "look": "!", "problem": "✕", "not applicable": "–"}
+#: causes on the first screen; the others are folded
+CAUSES = 3
 HOW = {"theorem": "by a theorem", "short run": "by short trainings", "population": "by networks of this kind"}
 
 
@@ -44,9 +46,12 @@ def html(report) -> str:
 
 def _wrong(report) -> str:
     """The causes, with what follows from each."""
-    items = "".join(map(_cause, report.causes))
-    failed = "".join(f"<li>{escape(s.title)} {escape(s.failed)}</li>" for s in report.sections if s.failed is not None)
-    body = f"<ul>{items}{failed}</ul>" if items or failed else "<p>Nothing that was looked at.</p>"
+    items = [*map(_cause, report.causes)]
+    items += [f"<li>{escape(s.title)} {escape(s.failed)}</li>" for s in report.sections if s.failed is not None]
+    shown, more = "".join(items[:CAUSES]), "".join(items[CAUSES:])
+    body = f"<ul>{shown}</ul>" if items else "<p>Nothing that was looked at.</p>"
+    if more:
+        body += f"<details><summary>and {len(items) - CAUSES} more</summary><ul>{more}</ul></details>"
     return f"<div class='box'><h2>What is wrong</h2>{body}</div>"
 
 

@@ -35,6 +35,14 @@ from .distributions import Continuous as Continuous
 from .distributions import Discrete as Discrete
 from .distributions import Gaussian as Gaussian
 from .distributions import expectation_from_tail as expectation_from_tail
+from .divergences import f_divergence as f_divergence
+from .divergences import gaussian_kl as gaussian_kl
+from .divergences import hellinger as hellinger
+from .divergences import integral_metric as integral_metric
+from .divergences import jensen_shannon as jensen_shannon
+from .divergences import mixed_moments as mixed_moments
+from .divergences import renyi as renyi
+from .divergences import total_variation as total_variation
 from .entropy import bernoulli_entropy as bernoulli_entropy
 from .entropy import binary_cross_entropy as binary_cross_entropy
 from .entropy import binary_cross_entropy_prime as binary_cross_entropy_prime
@@ -148,3 +156,6 @@ from .topology import Subcover as Subcover
 from .topology import finite_subcover as finite_subcover
 from .topology import rational_between as rational_between
 from .topology import simplest_between as simplest_between
+from .transport import Transport as Transport
+from .transport import kantorovich as kantorovich
+from .transport import wasserstein as wasserstein

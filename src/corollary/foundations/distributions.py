@@ -134,6 +134,27 @@ class Gaussian(eqx.Module):
             raise ValueError("covariance is singular: this Gaussian has no density.")
         return jnp.exp(-0.5 * (logdet + x @ jnp.linalg.solve(self.covariance, x)))
 
+    def log_prob(self, x: Float[ArrayLike, "_"]) -> Float[Array, ""]:
+        r"""The logarithm of the density at one point, also where the density itself underflows."""
+        x = real("x", x, str(self.mean.size)) - self.mean
+        factor = jnp.linalg.cholesky(self.covariance)
+        white = jax.scipy.linalg.solve_triangular(factor, x, lower=True)
+        return -0.5 * (white @ white + x.size * jnp.log(2 * jnp.pi)) - jnp.sum(jnp.log(jnp.diagonal(factor)))
+
+    def kl(self, other: "Gaussian") -> Float[Array, ""]:
+        r"""$\frac12(\mathrm{tr}\,\Lambda^{-1}\Sigma+(\mu-m)^\top\Lambda^{-1}(\mu-m)-k-\ln\det\Lambda^{-1}\Sigma)$.
+
+        The relative entropy to the `other` law, $N(m,\Lambda)$; infinite where only this law has no density.
+        """
+        if not isinstance(other, Gaussian) or other.mean.shape != self.mean.shape:
+            raise TypeError(f"other must be a Gaussian of dimension {self.mean.size}.")
+        ratio = jnp.linalg.solve(other.covariance, self.covariance)
+        apart = self.mean - other.mean
+        sign, logdet = jnp.linalg.slogdet(ratio)
+        square = apart @ jnp.linalg.solve(other.covariance, apart)
+        value = 0.5 * (jnp.trace(ratio) + square - apart.size - logdet)
+        return jnp.where(sign > 0, value, jnp.inf)
+
     def characteristic(self, t: Float[ArrayLike, "_"]) -> Complex[Array, ""]:
         r"""$\mathbb E\,e^{it^\top X}=\exp(it^\top\mu-\frac12t^\top\Sigma t)$, which determines the law."""
         t = real("t", t, str(self.mean.size))

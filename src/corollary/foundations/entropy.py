@@ -6,12 +6,12 @@ Natural logarithms, $0\ln0=0$; an impossible event that happens costs infinity.
 from __future__ import annotations
 
 import jax.numpy as jnp
-import numpy as np
 from jax.scipy.special import entr, rel_entr, xlog1py, xlogy
 from jaxtyping import Array, ArrayLike, Float
 
-from corollary._validate import concrete, real, within
+from corollary._validate import real, within
 from corollary.catalog import implements
+from corollary.foundations._laws import distributions
 
 
 def bernoulli_entropy(p: Float[ArrayLike, "..."]) -> Float[Array, "..."]:
@@ -40,17 +40,17 @@ def binary_cross_entropy_prime(y: Float[ArrayLike, "..."], prediction: Float[Arr
     return one + zero
 
 
-@implements("M03.24", "B05.01")
+@implements("M03.24", "B05.01", "M15.01")
 def kl(y: Float[ArrayLike, "... J"], p: Float[ArrayLike, "... J"]) -> Float[Array, "..."]:
     r"""$\sum_iy_i\ln\frac{y_i}{p_i}$ over the last axis: the label first, as the one-hot case needs it."""
-    y, p = _distributions(y, p)
+    y, p = distributions(y=y, p=p)
     return jnp.sum(rel_entr(y, p), axis=-1)
 
 
 @implements("M03.24", "B02.21", "E02.12", "B05.01")
 def cross_entropy(y: Float[ArrayLike, "... J"], p: Float[ArrayLike, "... J"]) -> Float[Array, "..."]:
     r"""$-\sum_iy_i\ln p_i$ over the last axis; $-\ln p_i$ if $y$ is one-hot at $i$."""
-    y, p = _distributions(y, p)
+    y, p = distributions(y=y, p=p)
     return -jnp.sum(xlogy(y, p), axis=-1)
 
 
@@ -77,14 +77,3 @@ def tilt(q: Float[ArrayLike, "..."], p: Float[ArrayLike, "..."]) -> Float[Array,
 
 def _probability(name, value, open=""):
     return within(name, real(name, value, finite=False), 0.0, 1.0, open=open)
-
-
-def _distributions(y, p):
-    dims = {}
-    y, p = real("y", y, "... J", dims), real("p", p, "... J", dims)
-    for name, value in (("y", y), ("p", p)):
-        within(name, value, 0.0, 1.0)
-        slack = 8 * value.shape[-1] * float(jnp.finfo(value.dtype).eps)
-        if concrete(value) and (abs(np.asarray(value).sum(-1) - 1) > slack).any():
-            raise ValueError(f"{name} must sum to 1 over its last axis, got sums {np.asarray(value).sum(-1)}.")
-    return y, p

@@ -7,6 +7,8 @@ from .bounds import BoundTable as BoundTable
 from .bounds import MeasuredGap as MeasuredGap
 from .bounds import Row as Row
 from .bounds import bounds as bounds
+from .calibration import best_temperature as best_temperature
+from .calibration import calibration_error as calibration_error
 from .certificate import Certificate as Certificate
 from .classes import FiniteClass as FiniteClass
 from .classes import Halfspaces as Halfspaces
@@ -41,7 +43,6 @@ from .double_descent import LeastSquaresRisk as LeastSquaresRisk
 from .double_descent import first_features_fit as first_features_fit
 from .double_descent import least_squares_risk as least_squares_risk
 from .double_descent import ols_variance as ols_variance
-from .gaussians import kl_gaussian as kl_gaussian
 from .linear_compression import Projected as Projected
 from .linear_compression import Sparse as Sparse
 from .linear_compression import keep_probabilities as keep_probabilities

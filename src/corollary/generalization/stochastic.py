@@ -13,8 +13,8 @@ from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray, PyTree
 from corollary._types import NetworkLike
 from corollary._validate import concrete, whole
 from corollary.catalog import implements
+from corollary.foundations import gaussian_kl
 from corollary.generalization._layerwise import batch_output, draw, drawn, layerwise, noise, output
-from corollary.generalization.gaussians import kl_gaussian
 from corollary.network.apart import output_of
 from corollary.network.batches import count, each, pair
 from corollary.network.parts import Parts, matched, require_network, split
@@ -97,7 +97,7 @@ class StochasticNetwork(eqx.Module):
         widths = jax.tree.leaves(prior.scale)
         flat = zip(means, scales, centres, widths, strict=True)
         return sum(
-            kl_gaussian(m.ravel(), (s**2).ravel(), c.ravel(), jnp.broadcast_to(w, m.shape).ravel() ** 2)
+            gaussian_kl(m.ravel(), (s**2).ravel(), c.ravel(), jnp.broadcast_to(w, m.shape).ravel() ** 2)
             for m, s, c, w in flat
         )
 

@@ -190,12 +190,11 @@ def optimal_steps(
     widths = np.asarray(positive("cells", real("cells", cells, "2")))
     if bool(env.reached(jnp.asarray(frontier[0]))):
         return DrivingPlan(0, jnp.zeros(0, int))
-    move = eqx.filter_jit(jax.vmap(jax.vmap(lambda x, a: env.moved(x, a), (None, 0)), (0, None)))
     seen = _cell_numbers(frontier, widths)  # in order
     levels: list[tuple[np.ndarray, np.ndarray]] = []  # of each level: which state each came from, and by which action
     for _ in range(env.limit):
         padded = np.resize(frontier, (-(-len(frontier) // CHUNK) * CHUNK, 2))
-        moved = np.concatenate([np.asarray(move(part, jnp.arange(3))) for part in padded.reshape(-1, CHUNK, 2)])
+        moved = np.concatenate([np.asarray(_all_moves(env, part)) for part in padded.reshape(-1, CHUNK, 2)])
         moved = moved[: len(frontier)].reshape(-1, 2)
         numbers = _cell_numbers(moved, widths)
         numbers, first = np.unique(numbers, return_index=True)
@@ -210,6 +209,11 @@ def optimal_steps(
             break
         frontier, seen = moved[first], np.insert(seen, place, numbers)
     raise ValueError(f"No way to the goal was found in {len(levels)} steps: take smaller cells or a longer limit.")
+
+
+@eqx.filter_jit
+def _all_moves(env, states):
+    return jax.vmap(lambda x: jax.vmap(lambda a: env.moved(x, a))(jnp.arange(3)))(states)
 
 
 def _cell_numbers(states, widths):

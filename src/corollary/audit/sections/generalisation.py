@@ -1,7 +1,7 @@
 """Will it generalise? The measured gap, whether the test data are new, every bound, and what the network could fit.
 
 The findings are made in `_gap` (errors), `_copies` and `_columns` (leaks), `_certificates` (bounds), `_capacity`
-(margins, norms, numbers of parameters) and `_shuffled` (random labels).
+(margins, norms, numbers of parameters), `_calibration` (probabilities) and `_shuffled` (random labels).
 """
 
 from typing import Any
@@ -15,7 +15,16 @@ from corollary.audit import _plan
 from corollary.audit._answer import because, by_name, first
 from corollary.audit.action import advise
 from corollary.audit.finding import Finding
-from corollary.audit.sections import _capacity, _certificates, _columns, _copies, _gap, _shuffled, _stopping
+from corollary.audit.sections import (
+    _calibration,
+    _capacity,
+    _certificates,
+    _columns,
+    _copies,
+    _gap,
+    _shuffled,
+    _stopping,
+)
 from corollary.network.batches import count
 from corollary.network.parts import split
 
@@ -23,7 +32,9 @@ TITLE = "Will it generalise?"
 GAPS = tuple(_gap.GAP.values())
 EXPLAINS = {
     "what the best column alone leaves open": GAPS,
-    "labels against shuffled ones": GAPS,
+    "labels against shuffled ones": (*GAPS, _calibration.NAME),
+    # what was learned by heart it is sure of
+    **dict.fromkeys(GAPS, (_calibration.NAME,)),
     # a start that is the end shows no training
     "distance from the initial network": ("regime", "distance travelled"),
 }
@@ -45,6 +56,8 @@ def findings(subject, budget, key):
         yield _copies.finding(subject, copy_key)
     if (column := _columns.finding(subject)) is not None:
         yield column
+    if (sure := _calibration.finding(subject)) is not None:
+        yield sure
     refused = _certificates.same_as_trained(subject)
     if refused:
         yield _certificates.no_prior()
@@ -80,7 +93,7 @@ def answer(findings) -> str:
         return because("No", random.sentence)
     if (gap := first(findings, GAPS, "problem")) is not None:
         return because("No", gap.sentence)
-    for names in (GAPS, (_columns.NAME,)):
+    for names in (GAPS, (_columns.NAME,), (_calibration.NAME,)):
         if (doubt := first(findings, names, "look")) is not None:
             return because("Partly", doubt.sentence)
     if (gap := first(findings, GAPS, "fine")) is not None:
@@ -92,6 +105,7 @@ def actions(subject, findings):
     remedies = {
         _copies.NAME: _copies.remove,
         _columns.NAME: _columns.drop,
+        _calibration.NAME: _calibration.cool,
         **dict.fromkeys(GAPS, _stopping.stop),
     }
     if subject.classes is not None:  # of others the error may not be defined

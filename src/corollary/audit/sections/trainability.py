@@ -9,7 +9,8 @@ from functools import partial
 import jax
 
 from corollary.audit import _plan
-from corollary.audit._answer import because, by_name, first
+from corollary.audit._answer import because, by_name
+from corollary.audit._answer import first as first_marked
 from corollary.audit._sample import some
 from corollary.audit.action import advise
 from corollary.audit.finding import Finding
@@ -28,6 +29,16 @@ from corollary.audit.sections._treatments import (
 TITLE = "Will it train?"
 STEP, *_ = _first_steps.NAMES
 SLOW = ("steps to fit", "residual left after a million steps")
+#: what is seen at the end of a training that could not get anywhere
+NOWHERE = (
+    "regime",
+    "gradient norm",
+    "least curvature",
+    "median margin",
+    "most frequent answer",
+    "variation of the tangent kernel",
+    "labels against shuffled ones",
+)
 #: what another start cures
 START = (
     "examples without a finite loss",
@@ -61,7 +72,9 @@ EXPLAINS = {
         "rank of the layers",
         "largest stable step",
         "units dead after training",
+        "largest norm of a layer against the others",
         *SLOW,
+        *NOWHERE,
     ),
     "dead units": (
         "units dead after training",
@@ -69,8 +82,7 @@ EXPLAINS = {
         "gradient by layer",
         "rank of the layers",
         "condition of the tangent kernel",
-        "most frequent answer",
-        "variation of the tangent kernel",
+        *NOWHERE,
     ),
     "signal by layer": (
         "units dead after training",
@@ -80,21 +92,22 @@ EXPLAINS = {
         "confidence of the softmax",
         "examples without a finite loss",
         "largest stable step",
-        "most frequent answer",
         *SLOW,
+        *NOWHERE,
     ),
     "saturated units": ("gradient by layer",),
     "gradient by layer": ("depth that can be reached", *SLOW),
-    "confidence of the softmax": SLOW,
+    "confidence of the softmax": (*SLOW, *NOWHERE),
+    "condition of the tangent kernel": NOWHERE,
+    **dict.fromkeys(SLOW, NOWHERE),
     # signals that are parallel leave half of the units off
     "rank of the layers": (
         "dead units",
         "units dead after training",
-        "variation of the tangent kernel",
-        "most frequent answer",
+        *NOWHERE,
     ),
     # the step at the start is the step at the end
-    "largest stable step": ("sharpness against 2/η", "units dead after training"),
+    "largest stable step": ("sharpness against 2/η", "units dead after training", *NOWHERE),
 }
 
 
@@ -107,7 +120,7 @@ def findings(subject, budget, key):
     broken = _inputs.broken_start(losses, start)
     if broken is not None:
         # nothing that follows would be a number
-        yield _inputs.scale(subject, data, None, start, total)
+        yield _inputs.judge_scale(_inputs.measure_scale(data), None, start, total)
         yield broken
         return
     long = _plan.too_long(subject, budget)
@@ -119,14 +132,15 @@ def findings(subject, budget, key):
         missing = long
     except ValueError as error:
         measured, missing = None, f"The layers of this network could not be measured: {error}"
-    yield _inputs.scale(subject, data, None if measured is None else measured.first, start, total)
+    first = None if measured is None else measured.first
+    yield _inputs.judge_scale(_inputs.measure_scale(data), first, start, total)
     if measured is None:
         yield Finding("signals of the layers", "not applicable", missing)
     else:
         yield from _signals.findings(measured)
         yield from _units.findings(measured)
     if subject.loss_name == "cross_entropy":
-        yield _inputs.confidence(subject, outputs, losses, start)
+        yield _inputs.judge_confidence(_inputs.measure_confidence(subject, outputs, losses), start)
     if start.kind == "trained":
         yield from _first_steps.without_start()
         return
@@ -141,7 +155,7 @@ def findings(subject, budget, key):
 def answer(findings) -> str:
     found = by_name(findings)
     for mark, word in (("problem", "No"), ("look", "Partly")):
-        if (decides := first(findings, DECIDE, mark)) is not None:
+        if (decides := first_marked(findings, DECIDE, mark)) is not None:
             return because(word, decides.sentence)
     step, scale = found.get(STEP), found["scale of the inputs"]
     if step is None or step.mark == "not applicable":

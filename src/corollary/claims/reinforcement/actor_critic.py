@@ -62,7 +62,7 @@ def gradient_of_a_policy(key):
 
 @claim(rows=("M21.23",), full={"problems": 20})
 def learns_the_best_policy(key, *, problems: Size = 3):
-    r"""Actor and critic, learned together from moves, come at least 95 % of the way from the uniform policy to the best one.
+    r"""Actor and critic, learned together, come at least 95 % of the way from the uniform policy to the best one.
 
     Random problems of five states and two actions, $\beta=0.7$; both are networks of one hidden layer of 32 units on
     $(x,a)$, with 32 walkers and 4,000 steps of Adam, of which the actor's are seven times shorter: an actor that is

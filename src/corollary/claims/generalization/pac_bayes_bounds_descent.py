@@ -8,7 +8,8 @@ import numpy as np
 from jax.scipy.stats import norm
 
 from corollary.evidence import Range, Size, claim, control, equal, estimate, frequency_at_most, monotone
-from corollary.generalization import kl_gaussian, mcallester
+from corollary.foundations import gaussian_kl
+from corollary.generalization import mcallester
 
 DELTA = 0.05
 
@@ -57,7 +58,7 @@ def law_of_gradient_descent(
 
         start = jax.random.normal(run_key, (runs, d))
         end = jax.vmap(lambda w: jax.lax.scan(descend, w, None, length=steps)[0])(start) @ vectors
-        along = jax.vmap(lambda k: kl_gaussian(*law(x, y, k)[:2], jnp.zeros(d), jnp.ones(d)))(jnp.arange(0, 200, 10))
+        along = jax.vmap(lambda k: gaussian_kl(*law(x, y, k)[:2], jnp.zeros(d), jnp.ones(d)))(jnp.arange(0, 200, 10))
         fresh = jax.random.normal(fresh_key, (4000, d))
 
         def of_sample(key, times=1):
@@ -70,7 +71,7 @@ def law_of_gradient_descent(
                 return jnp.mean(norm.cdf(-labels * (seen @ mean) / jnp.sqrt(seen**2 @ variance)))
 
             inside, right = mistakes(x, y), mistakes(fresh, jnp.sign(fresh[:, 0]))
-            divergence = kl_gaussian(mean, variance, jnp.zeros(d), jnp.ones(d))
+            divergence = gaussian_kl(mean, variance, jnp.zeros(d), jnp.ones(d))
             return 0.8 * right + 0.2 * (1 - right), mcallester(n, divergence, DELTA, risk=inside).value
 
         outside, bound = jax.lax.map(of_sample, jax.random.split(draw_key, draws), batch_size=500)
