@@ -1,13 +1,14 @@
 """Influence of training digits on test digits against captum's Arnoldi iteration, one after the other.
 
     pip install -e . && python benchmarks/influence.py
+    python benchmarks/influence.py --conjugate    # against dattri's conjugate gradients, for 10 of the test digits
 
 A tanh network on scikit-learn's digits (8 by 8), trained by us, float32, the same weights and data on both sides: 1,000
 training digits, 100 test digits, 20 products with the Hessian, with the 10 largest eigenpairs kept.
 Scores are compared before times are, also with those of the whole Hessian's leading eigenpairs. captum does not export
 its class; it is taken from where it is, in both of its ways to make gradients of single examples. The time is that of
-everything from the network to the scores; our first compilation is printed beside it. captum lives in an environment of
-its own under benchmarks/.peers, installed when first needed.
+everything from the network to the scores; our first compilation is printed beside it. captum and dattri live in
+environments of their own under benchmarks/.peers, installed when first needed.
 """
 
 import argparse
@@ -37,6 +38,9 @@ PEERS = (
 )
 
 
+DATTRI = (["torch==2.13.0"], ["dattri==0.3.0"])
+
+
 def trained(sizes, train, steps):
     network = nets.MLP(sizes, nets.tanh, key=jax.random.key(0))
     return nets.fit(network, "cross_entropy", train, optax.adam(1e-3), steps=steps, progress=False).network
@@ -52,28 +56,49 @@ def timed(function, repeats):
     return times[0], min(times[1:]), result
 
 
-def captum(network, train, test, **options):
+def peer(script, python, network, train, test, **options):
     weights = {f"w{i}": np.asarray(layer.weight).T for i, layer in enumerate(network.layers)}
     weights |= {f"b{i}": np.asarray(layer.bias) for i, layer in enumerate(network.layers)}
     arrays = {"x": train[0], "y": train[1], "z": test[0], "t": test[1]}
     with tempfile.TemporaryDirectory() as folder:
-        np.savez(Path(folder) / "in.npz", layers=len(network.layers), **weights, **arrays, **options)
-        script = Path(__file__).parent / "_peer_influence.py"
-        peer = environment("influence", *PEERS)
-        subprocess.run([peer, script, Path(folder) / "in.npz", Path(folder) / "out.npz"], check=True)
-        return dict(np.load(Path(folder) / "out.npz"))
+        files = Path(folder) / "in.npz", Path(folder) / "out.npz"
+        np.savez(files[0], layers=len(network.layers), **weights, **arrays, **options)
+        subprocess.run([python, Path(__file__).parent / script, *files], check=True)
+        return dict(np.load(files[1]))
 
 
 def correlation(a, b):
     return float(np.corrcoef(np.ravel(a), np.ravel(b))[0, 1])
 
 
-def main(sizes, n, tests, steps, rank, damping, repeats, threads):
+def subject(sizes, n, tests):
+    """A trained network, and digits on both sides."""
     x, y = load_digits(return_X_y=True)
     x = (x / 16).astype(np.float32)
     train, test = (x[:n], y[:n]), (x[n : n + tests], y[n : n + tests])
-    network = trained(sizes, (jnp.asarray(train[0]), jnp.asarray(train[1])), 300)
-    theirs = captum(network, train, test, steps=steps, rank=rank, damping=damping, repeats=repeats, threads=threads)
+    return trained(sizes, (jnp.asarray(train[0]), jnp.asarray(train[1])), 300), train, test
+
+
+def conjugate(sizes, n, steps, repeats, threads, tests=10, damping=0.1):
+    network, train, test = subject(sizes, n, tests)
+    options = {"steps": steps, "damping": damping, "threads": threads}
+    theirs = peer("_peer_influence_cg.py", environment("dattri", *DATTRI), network, train, test, **options)
+    solver = attribution.Solver("cg", products=steps, tolerance=1e-7)
+    ask = lambda: attribution.influence(  # noqa: E731
+        network, "cross_entropy", train, test, solver=solver, damping=damping, batch_size=n
+    )
+    first, seconds, found = timed(ask, repeats)
+    print(f"{nets.parameter_count(network):,} parameters, {n} training and {tests} test digits, ", end="")
+    print(f"{steps} conjugate gradients each, damping {damping}")
+    print(f"  dattri     {theirs['seconds']:.2f} s")
+    print(f"  corollary  {seconds:.2f} s (first call {first:.2f} s), ratio {theirs['seconds'] / seconds:.2f}")
+    print(f"  correlation of the scores: {correlation(found.scores, theirs['scores']):.6f}")
+
+
+def main(sizes, n, tests, steps, rank, damping, repeats, threads):
+    network, train, test = subject(sizes, n, tests)
+    options = {"steps": steps, "rank": rank, "damping": damping, "repeats": repeats, "threads": threads}
+    theirs = peer("_peer_influence.py", environment("influence", *PEERS), network, train, test, **options)
 
     def ours(products):
         solver = attribution.Solver("lanczos", rank=rank, products=products)
@@ -106,5 +131,9 @@ if __name__ == "__main__":
     parser.add_argument("--damping", type=float, default=1e-3)
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--threads", type=int, default=os.cpu_count())
+    parser.add_argument("--conjugate", action="store_true", help="against dattri's conjugate gradients")
     args = parser.parse_args()
+    if args.conjugate:
+        conjugate(args.sizes, args.examples, args.steps, args.repeats, args.threads)
+        raise SystemExit
     main(args.sizes, args.examples, args.tests, args.steps, args.rank, args.damping, args.repeats, args.threads)

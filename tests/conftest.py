@@ -2,6 +2,7 @@
 
 import contextlib
 import ctypes
+import gc
 import os
 import sys
 from importlib.metadata import version
@@ -22,6 +23,10 @@ _FLAGS = "--xla_backend_optimization_level=0"
 if version("jaxlib").startswith("0.10."):
     _FLAGS += " --xla_cpu_use_fusion_emitters=false --xla_cpu_parallel_codegen_split_count=1"
 os.environ.setdefault("XLA_FLAGS", _FLAGS)
+# the arrays are tiny: a second thread of PyTorch or scikit-learn would only wait for the first one, and turn meanwhile
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+# nothing is let go of while tests are collected: looking for it would take a sixth of that time
+gc.disable()
 
 import psutil  # noqa: E402
 import pytest  # noqa: E402
@@ -30,6 +35,13 @@ from hypothesis import HealthCheck, settings  # noqa: E402
 # A deadline measures the machine's load, not the code.
 settings.register_profile("corollary", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("corollary")
+
+
+def pytest_collection_finish():
+    """Look for garbage less often, and never among what was imported: nearly all of it lives as long as the process."""
+    gc.freeze()
+    gc.set_threshold(10_000, 10, 50)
+    gc.enable()
 
 
 @pytest.fixture
@@ -42,7 +54,7 @@ def four_devices():
 # Compiled programs that a process may keep: each holds more than a megabyte, and some of the 65,530 maps of memory that
 # Linux allows. The workers share half of the machine's memory: 2 to 4 GiB each.
 WORKERS = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
-MAPS, BYTES = 30_000, min(max(psutil.virtual_memory().total // 2 // WORKERS, 2**31), 2**32)
+MAPS, BYTES = 45_000, min(max(psutil.virtual_memory().total // 2 // WORKERS, 2**31), 2**32)
 _ran, _most = 0, BYTES
 
 
@@ -50,8 +62,9 @@ def pytest_runtest_teardown():
     """Let go of compiled programs when they have become many, not earlier: tests that follow would make them again."""
     global _ran, _most
     _ran += 1
-    if _ran % 10 == 0 and "jax" in sys.modules and _full():
+    if _ran % 20 == 0 and "jax" in sys.modules and _full():
         sys.modules["jax"].clear_caches()
+        gc.collect()
         _give_back()
         # where others hold the memory, letting go of ours after every few tests would only make the tests slow
         _most = max(BYTES, psutil.Process().memory_info().rss + 2**30)
@@ -62,7 +75,7 @@ def _full() -> bool:
         with open("/proc/self/maps", "rb") as maps:
             many = sum(1 for _ in maps) > MAPS
     except OSError:  # another system than Linux
-        many = _ran % 50 == 0
+        many = _ran % 60 == 0
     return many or psutil.Process().memory_info().rss > _most
 
 

@@ -82,6 +82,8 @@ OWN: dict[str, dict] = {
     "pgd": ATTACKED | {"steps": 2},
     "finite_difference_pgd": ATTACKED | {"steps": 2},
     "transfer": ATTACKED | {"source": eqx.nn.Linear(SIZE, 1, key=KEY), "steps": 2},
+    "straight_attack": {name: ATTACKED[name] for name in ("network", "loss", "data")} | {"towards": -SQUARE},
+    "nearest_other_class": {"data": CLASSIFIED["data"], "among": CLASSIFIED["data"]},
     "danskin_gap": ATTACKED | {"steps": 2, "key": KEY},
     "adversarial_loss": {"ball": Ball(2, 0.1)},
     "worst_margin": {"ball": Ball(2, 0.1), "y": np.ones(SIZE, np.float32)},

@@ -45,8 +45,11 @@ MEANT = {
             "dynamics.shallow_sgd",
             "dynamics.shallow_step",
             "dynamics.shallow_velocity",
+            "reinforcement.q_limit",
+            "reinforcement.q_network_sgd",
         ],
     },
+    "frozen": {"whether a target network stays, not which parameters count": ["reinforcement.td_stability"]},
     "learning_rate": {"how people say it of their training": ["Subject"]},
     "batch": {
         "the arrays of a batch, as a BatchLoss takes them": [

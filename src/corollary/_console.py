@@ -281,18 +281,30 @@ def audit_progress(steps: int):
 
 
 def audit_lines(findings: dict, path) -> None:
-    """The subject and one line a section."""
+    """The subject, the answer of each section, and what to do."""
     out = console()
     subject = findings["subject"]
     word = "error" if subject["classes"] else "mean squared error"
     shares = [
-        f"{split} {word} {subject[split]['error']:.4g} ({subject[split]['examples']} examples)"
+        f"{split} {word} {subject[split]['error']:.3g} ({subject[split]['examples']} examples)"
         for split in ("train", "test")
         if split in subject and subject[split]["error"] is not None
     ]
     out.print(f"{subject['parameters']} parameters, {escape(subject['loss'])} loss; " + ", ".join(shares))
     for section in findings["sections"]:
-        out.print(f"{MARKS[section['mark']]}  [bold]{escape(section['title'])}[/]  {escape(section['line'])}")
+        out.print(f"{MARKS[section['mark']]}  [bold]{escape(section['title'])}[/]  {escape(section['answer'])}")
+    if findings["actions"]:
+        out.print("[bold]What to do[/]")
+    for i, action in enumerate(findings["actions"], 1):
+        effect = action["effect"]
+        low, high = effect["interval"]
+        numbers = f"{effect['now']:.3g} → {effect['then']:.3g} [{low:.3g}, {high:.3g}]"
+        out.print(f" {i}. {escape(action['what'])}: {escape(effect['quantity'])} {escape(numbers)}")
+        for trial in findings["trials"]:
+            if trial["what"] == action["what"]:
+                out.print(f"    {escape(trial['line'])}")
+    if not findings["actions"]:
+        out.print(escape(findings["advice"]))
     if subject["left_out"] is not None:
         out.print(escape(subject["left_out"]))
     out.print(f"[dim]report in {escape(str(path))}, {findings['seconds']:.0f} s[/]")

@@ -112,6 +112,11 @@ def audit(
     ] = None,
     learning_rate: Annotated[float | None, typer.Option(help="The step of the training, if known.")] = None,
     batch_size: Annotated[int | None, typer.Option(help="The batch of the training, if known.")] = None,
+    steps: Annotated[int | None, typer.Option(help="The number of steps of the training, if known.")] = None,
+    weight_decay: Annotated[float | None, typer.Option(help="The weight decay of the training, if known.")] = None,
+    attempts: Annotated[
+        int, typer.Option("--try", min=0, max=5, help="How many of the actions are taken, to see what they do.")
+    ] = 0,
     budget: Annotated[str, typer.Option(help="quick or full.")] = "quick",
     out: Annotated[Path, typer.Option(help="Where the report goes.")] = Path("report.html"),
     time_limit: Annotated[
@@ -144,11 +149,14 @@ def audit(
         batch_size=batch_size,
         budget=budget,
         memory_limit=most,
+        steps=steps,
+        weight_decay=weight_decay,
+        attempts=attempts,
     )
     require(asked)
     try:
         with Output(out) as page:
-            with audit_progress(len(SECTIONS) + 1) as progress:
+            with audit_progress(len(SECTIONS) + 1 + attempts) as progress:
                 seconds = time_limit or BUDGETS[budget].seconds
                 answer = limited(asked, time_limit=seconds, memory_limit=most, progress=progress)
             page.write(answer.page)

@@ -43,7 +43,7 @@ def test_the_readme_shows_this_audit(report):
 
     shown = words((ROOT / "README.md").read_text(encoding="utf-8"))
     for section in report.sections:
-        assert words(f"{section.mark} {section.title} {section.line}") in shown
+        assert words(f"{section.mark} {section.title} {section.answer}") in shown
 
 
 def test_every_finding_names_a_claim_that_exists_and_says_how_certain_it_is(report):

@@ -1,4 +1,4 @@
-"""What did it find? Numbers against dense Hessians, and planted defects."""
+"""Did it find a minimum? Numbers against dense Hessians, and planted defects."""
 
 import jax
 import jax.numpy as jnp
@@ -93,3 +93,16 @@ def test_margins_of_two_classes_and_of_many():
     np.testing.assert_allclose(many.value, np.median(6 * np.abs(x[:, 0])), rtol=1e-5)
     wrong = found(made(linear, jnp.array([[3.0, -3.0], [0.0, 0.0]]), "cross_entropy", (x, y)))["median margin"]
     assert wrong.mark == "look"
+
+
+def test_a_linear_model_is_told_nothing_about_sharper_points():
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(60, 3)).astype(np.float32)
+    params, data = jnp.ones((3, 1)), (x, x @ np.ones((3, 1), np.float32))
+    sharp = float(np.linalg.eigvalsh(x.T @ x / len(x))[-1])
+    for factor, mark in ((0.95, "look"), (1.2, "problem")):
+        subject = made(lambda p, x: x @ p, params, "squared", data, learning_rate=2 * factor / sharp)
+        finding = minimum._sharpness(subject, sharp, (sharp, sharp), None)
+        assert finding.mark == mark
+        assert "sharper" not in finding.sentence
+    assert finding.sentence.endswith("grows with every step without end.")

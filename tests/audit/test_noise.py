@@ -1,4 +1,4 @@
-"""How noisy is the gradient? Numbers against all per-example gradients, and what the marks say."""
+"""Does the batch suit the noise? Numbers against all per-example gradients, and what the marks say."""
 
 import jax
 import jax.numpy as jnp

@@ -12,9 +12,13 @@ import numpy as np
 import pytest
 from made import made
 
-from corollary.audit import Finding, Premise, Report, Section
+from corollary.audit import Action, Cause, Effect, Finding, Premise, Report, Section, SubjectError
 from corollary.audit import run as running
+from corollary.audit._asked import Asked
+from corollary.audit.action import by_hand
+from corollary.audit.finding import short
 from corollary.audit.report import html
+from corollary.audit.run import Trial
 from corollary.evidence import picture
 
 
@@ -28,19 +32,23 @@ def finding(mark="fine", **fields):
 @pytest.fixture
 def report():
     sections = (
-        Section("Will it?", (finding(), finding("problem"))),
-        Section("Did it?", (), "This section stopped: nothing there."),
+        Section("Will it?", (finding(), finding("problem")), "No: <because>."),
+        Section("Did it?", failed="This section stopped: nothing there."),
         Section("Unknown", (Finding("a", "not applicable", "No initial parameters were given."),)),
     )
     split = {"examples": 10, "loss": 0.5, "error": 0.25}
     subject = dict(parameters=1234, leaves=2, inputs=[[8, 8]], loss="cross_entropy", classes=3, notes=["A note."])
     subject |= dict(learning_rate=0.1, batch_size=None, train=split, test=split, left_out="This was left out.")
-    return Report(subject, sections, "quick", 1.0)
+    subject |= dict(name="mine.onnx <1>", date="1 May 2030, 12:00", command="corollary audit mine.onnx")
+    effect = Effect("training loss", 1.0, 0.5, (0.4, 0.6))
+    actions = tuple(Action(f"divide the step by {i}", "a number & more", effect, "theorem", by_hand) for i in (2, 3))
+    causes = (Cause(finding("problem"), (finding("look"),)),)
+    return Report(subject, sections, "quick", 1.0, causes, actions, (Trial(actions[0], 0.45),))
 
 
 def test_the_worst_finding_marks_a_section(report):
     assert [s.mark for s in report.sections] == ["problem", "problem", "not applicable"]
-    assert report.sections[0].line == "What follows <from> it."
+    assert report.sections[0].answer == "No: <because>."
     assert len(report.findings) == 3
 
 
@@ -57,6 +65,47 @@ def test_the_page_is_whole_and_loads_nothing(report, tmp_path):
     assert (tmp_path / "r.html").read_text(encoding="utf-8") == page
 
 
+def test_the_first_screen_says_what_is_wrong_and_what_to_do(report):
+    page = html(report)
+    first, rest = page.split("<nav", 1)
+    assert "mine.onnx &lt;1&gt;" in first
+    assert "1 May 2030, 12:00" in first
+    assert "corollary audit mine.onnx" in first
+    assert "From it follow: a number &amp; more." in first
+    assert first.index("Divide the step by 2") < first.index("Divide the step by 3")
+    assert "training loss 1 → 0.5 [0.4, 0.6]" in first
+    assert "Tried: training loss 0.45, inside what was promised." in first
+    # what is fine, and the theory, is folded
+    assert rest.index("✕") < rest.index("<details><summary>1 fine")
+    assert all("<div>A &lt;theorem&gt;" not in part.split("</details>", 1)[-1] for part in rest.split("<details")[1:])
+
+
+def test_a_healthy_network_gets_nothing_to_do(report):
+    healthy = Report(report.subject, (Section("Will it?", (finding(),), "Yes: it will."),), "quick", 1.0)
+    assert healthy.advice == "Nothing to do. Looked at, with the numbers that were measured: Will it? (1)."
+    assert "Nothing to do." in html(healthy)
+    assert "Nothing that was looked at." in html(healthy)
+    stuck = Report(report.subject, report.sections, "quick", 1.0, report.causes)
+    assert stuck.advice == "No action is known for: a number & more."
+
+
+def test_an_action_that_cannot_be_tried_says_why(report):
+    def fails(subject, *, key):
+        raise SubjectError("trained again, the loss is not finite at step 3.")
+
+    by_person = running.tried(report.actions[0], None, None)
+    assert by_person.line == "Tried: a person must do this."
+    other = Action("a", "b", report.actions[0].effect, "theorem", fails)
+    assert running.tried(other, None, None).line == "Tried: trained again, the loss is not finite at step 3."
+
+
+def test_the_command_stands_in_the_report():
+    asked = Asked("a b.onnx", train="t.npz", inputs={"x": "ids"}, parameters=["W", "V"], learning_rate=0.1, attempts=2)
+    words = "corollary audit 'a b.onnx' --train t.npz --input x=ids --parameters W,V --learning-rate 0.1 --try 2"
+    assert asked.command == words
+    assert Asked(None).command == "corollary audit"
+
+
 def test_the_report_as_json(report):
     fields = json.loads(json.dumps(report.as_dict()))
     assert fields["sections"][0]["findings"][0]["value"] == 1.5
@@ -70,7 +119,7 @@ def test_a_finding_says_how_certain_it_is():
         Finding("a", "fine", "b")
     with pytest.raises(ValueError, match="mark must be one of"):
         Finding("a", "good", "b", 1.0, exact=True)
-    assert Finding("a", "fine", "b", 12345.6, (1e-7, 1e7)).number == "1.235e+04 [1.00e-07, 1.00e+07]"
+    assert Finding("a", "fine", "b", 12345.6, (1e-7, 1e7)).number == "12300 [1.00e-07, 1.00e+07]"
 
 
 def test_a_section_that_fails_keeps_what_it_found():
@@ -78,11 +127,12 @@ def test_a_section_that_fails_keeps_what_it_found():
         yield finding()
         raise FloatingPointError("it diverged\nand more")
 
-    module = types.SimpleNamespace(TITLE="Breaks", findings=findings)
+    module = types.SimpleNamespace(TITLE="Breaks", findings=findings, EXPLAINS={})
     section = running._section(module, None, None, None)
     assert section.failed == "This section stopped: it diverged"
     assert len(section.findings) == 1
     assert section.mark == "problem"
+    assert section.answer == "Cannot tell: this section stopped: it diverged"
 
 
 def test_a_wrong_budget_and_a_wrong_subject():
@@ -107,3 +157,8 @@ def test_every_figure_renders_in_a_browser(report, tmp_path):
     command += [f"--user-data-dir={tmp_path / 'user'}", "--virtual-time-budget=5000", "--dump-dom"]
     done = subprocess.run([*command, (tmp_path / "p.html").as_uri()], capture_output=True, text=True, timeout=120)
     assert "<title>true,true</title>" in done.stdout, done.stdout[:500] + done.stderr[-500:]
+
+
+def test_numbers_have_three_digits():
+    found = [short(x) for x in (0.0, 1 / 3, 999.9999, 12345.6, 999999.0, -2e-5, np.inf)]
+    assert found == ["0", "0.333", "1000", "12300", "1.00e+06", "-2.00e-05", "inf"]

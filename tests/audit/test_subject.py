@@ -301,3 +301,14 @@ def test_importing_corollary_stays_cheap():
     assert corollary.Subject is Subject
     assert "Subject" in dir(corollary)
     assert "audit" in dir(corollary)
+
+
+def test_weights_of_16_bits_are_raised():
+    x, y = np.ones((6, 3), np.float32), np.arange(6) % 2
+    half = jnp.ones((3, 2), jnp.float16)
+    subject = made_of(lambda p, x: x @ p, half, "cross_entropy", (x, y), initial=half, init=lambda key: half)
+    assert subject.dtype == jnp.float32
+    assert {a.dtype for a in jax.tree.leaves((subject.initial_params, subject.init(jax.random.key(0))))} == {
+        np.dtype("float32")
+    }
+    assert "weights of 16 bits were raised to 32" in subject.notes[0]

@@ -16,6 +16,7 @@ from corollary.audit.sections import trainability
 from corollary.evidence import claims
 
 KEY = jax.random.key(0)
+STEP = "largest stable step"
 QUICK = Budget("test", examples=256, kernel=32, products=120, work=1e12)
 
 
@@ -82,7 +83,7 @@ def healthy():
 
 def test_healthy_network_is_fine(healthy):
     assert {name: f.mark for name, f in healthy.items() if f.mark != "fine"} == {}
-    assert len(healthy) == 11
+    assert len(healthy) == 12
 
 
 def test_findings_are_complete(healthy):
@@ -241,9 +242,9 @@ def test_units_that_died_in_training():
     trained = _draw(SIZES, 2.0)
     trained[1] = (trained[1][0], jnp.full(32, -50.0))
     found = _layers(_subject(RELU, trained, initial=_draw(SIZES, 2.0)))
-    assert found["dead units"].mark == "problem"
-    assert "After training" in found["dead units"].sentence
+    assert found["dead units"].mark == "fine"
     assert found["dead units"].value < 10
+    assert found["units dead after training"].mark == "problem"
 
 
 def test_all_units_of_a_layer_dead():
@@ -342,6 +343,7 @@ def test_without_a_start():
         assert "Neither initial nor init was given" in found[name].sentence
     assert "trained weights" in found["signal by layer"].sentence
     assert found["signal by layer"].premises[0].holds is False
+    assert "trained weights" in found["signal by layer"].premises[1].measured
 
 
 def test_drawn_start_has_an_interval_over_draws():
@@ -372,6 +374,39 @@ def test_last_layer_at_zero_is_no_problem():
     found = _found(_subject(RELU, start))
     assert found["gradient by layer"].mark == "not applicable"
     assert _worst(found) == "fine"
+
+
+@pytest.mark.parametrize("sizes", [(16, 32, 4), (16, 32, 32, 4)])
+def test_a_head_at_zero_is_not_accused_of_a_vanishing_signal(sizes):
+    start = _draw(sizes, 2.0)
+    start[-1] = (0 * start[-1][0], start[-1][1])
+    found = _layers(_subject(RELU, start))
+    assert found["signal by layer"].mark in ("fine", "not applicable")
+    assert _worst(found) == "fine"
+
+
+def test_a_quadratic_loss_makes_a_long_step_certain_to_diverge():
+    x, _ = _data()
+    start = [(jnp.ones((16, 1)), jnp.zeros(1))]
+    longest = _found(_subject(RELU, start, (x, x[:, 0]), "squared"), until=STEP)[STEP].value
+    for factor, mark in ((0.9, "fine"), (1.1, "problem")):
+        given = _subject(RELU, start, (x, x[:, 0]), "squared", learning_rate=factor * longest)
+        assert _found(given, until=STEP)[STEP].mark == mark
+    # with a hidden layer it may find a flatter place
+    deep = _subject(RELU, _draw((16, 8, 1), 2.0), (x, x[:, 0]), "squared")
+    longest = _found(deep, until=STEP)[STEP].value
+    assert _found(deep.replaced(learning_rate=1.1 * longest), until=STEP)[STEP].mark == "look"
+
+
+def test_answers():
+    """The scale of the inputs is a cause and no answer; what is missing is named."""
+    x, y = _data()
+    answer = trainability.answer(tuple(_found(_subject(data=(100 * x, y), learning_rate=1e-6)).values()))
+    assert not answer.startswith("Yes")
+    assert not answer.split(":")[1].startswith(" the mean square of the inputs")
+    unknown = trainability.answer(tuple(_found(_subject(initial=None)).values()))
+    assert unknown.startswith("Cannot tell")
+    assert "initial=" in unknown
 
 
 def test_linear_model_and_single_output():

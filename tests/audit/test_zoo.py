@@ -1,10 +1,9 @@
-"""The zoo: networks with planted defects and their healthy twins, each through the whole audit.
+"""The zoo: networks with planted defects, each through the section that must name it, beside their healthy twins.
 
-The right section must name the defect, and must not name it in the twin. All but two of the networks are one
+The right section must name the defect, and must not name it in the twin. The twin, and the network whose numbers are
+the largest, go through the whole audit. All but two of the networks are one
 architecture with other weights, data or steps, trained from their own starts by one program.
 """
-
-from itertools import pairwise
 
 import jax
 import jax.numpy as jnp
@@ -13,92 +12,10 @@ import pytest
 from made import made
 
 from corollary.audit import audit
-from corollary.audit.sections import minimum, regime, trainability
-
-SIZES = (8, 24, 24, 24, 24, 3)
-CLASSES = 3
-
-
-def apply(params, x):
-    for w, b in params[:-1]:
-        x = jax.nn.relu(x @ w + b)
-    w, b = params[-1]
-    return x @ w + b
-
-
-def blobs():
-    rng = np.random.default_rng(0)
-    y = np.arange(240) % CLASSES
-    x = 1.5 * rng.normal(size=(CLASSES, SIZES[0]))[y] + rng.normal(size=(240, SIZES[0]))
-    return ((x - x.mean(0)) / x.std(0)).astype(np.float32), y
-
-
-def he(key):
-    keys = jax.random.split(key, len(SIZES) - 1)
-    pairs = list(pairwise(SIZES))
-    gain = [2.0] * (len(pairs) - 1) + [1.0]
-    return [
-        [jnp.sqrt(g / m) * jax.random.normal(k, (m, n)), jnp.zeros(n)]
-        for k, g, (m, n) in zip(keys, gain, pairs, strict=True)
-    ]
-
-
-def scaled(params, factor, layers):
-    return [[factor * w if i in layers else w, b] for i, (w, b) in enumerate(params)]
-
-
-@jax.jit
-def trained(params, x, y, eta):
-    """Three hundred steps of full-batch gradient descent on the cross-entropy."""
-
-    def loss(p):
-        return -jnp.mean(jnp.take_along_axis(jax.nn.log_softmax(apply(p, x)), y[:, None], 1))
-
-    def step(p, _):
-        return jax.tree.map(lambda a, g: a - eta * g, p, jax.grad(loss)(p)), None
-
-    return jax.lax.scan(step, params, None, length=300)[0]
-
-
-X, Y = blobs()
-ETA = 0.05
-
-
-def network(change=lambda start: start, x=X, eta=ETA, said=None, end=lambda params: params):
-    start = change(he(jax.random.key(1)))
-    params = end(trained(start, x, Y, eta))
-    rate = eta if said is None else said
-    return made(apply, params, "cross_entropy", (x, Y), initial=start, learning_rate=rate, batch_size=240)
-
-
-def dead(start):
-    return [[w, b - 30.0 if i == 1 else b] for i, (w, b) in enumerate(start)]
-
-
-def collapsed(params):
-    u, s, v = jnp.linalg.svd(params[2][0], full_matrices=False)
-    return [[s[0] * jnp.outer(u[:, 0], v[0]), b] if i == 2 else [w, b] for i, (w, b) in enumerate(params)]
-
-
-def constant(params):
-    return [*params[:-1], [jnp.zeros_like(params[-1][0]), params[-1][1]]]
-
-
-HIDDEN = range(len(SIZES) - 2)
-ZOO = {
-    "vanishing": (lambda: network(lambda p: scaled(p, 0.05, HIDDEN)), trainability, "signal by layer"),
-    "exploding": (lambda: network(lambda p: scaled(p, 20.0, HIDDEN), eta=1e-12), trainability, "signal by layer"),
-    "dead ReLU": (lambda: network(dead), trainability, "dead units"),
-    "step above 2/sharpness": (lambda: network(said=1e3), minimum, "sharpness against 2/η"),
-    "saturated softmax": (
-        lambda: network(lambda p: scaled(p, 200.0, [4]), eta=1e-6),
-        trainability,
-        "confidence of the softmax",
-    ),
-    "wrong input scaling": (lambda: network(x=100 * X, eta=1e-6), trainability, "scale of the inputs"),
-    "constant predictor": (lambda: network(end=constant), regime, "most frequent answer"),
-    "rank-collapsed layer": (lambda: network(collapsed), trainability, "rank of the layers"),
-}
+from corollary.audit._budget import BUDGETS, SECTIONS
+from corollary.audit.run import _section
+from corollary.audit.sections import minimum, regime
+from zoo import ZOO, X, apply, he, network
 
 
 @pytest.fixture(scope="module")
@@ -106,8 +23,18 @@ def twin():
     return audit(network())
 
 
-def finding(report, section, name):
-    (found,) = [f for s in report.sections if s.title == section.TITLE for f in s.findings if f.name == name]
+def looked_at(subject, section):
+    """One section of the audit of a subject, as it stands in the whole of it."""
+    place = [section.__name__.endswith(f".{name}") for name in SECTIONS].index(True)
+    return _section(section, subject, BUDGETS["quick"], jax.random.fold_in(jax.random.key(0), place))
+
+
+def of(report, section):
+    return next(s for s in report.sections if s.title == section.TITLE)
+
+
+def finding(section, name):
+    (found,) = [f for f in section.findings if f.name == name]
     return found
 
 
@@ -119,10 +46,17 @@ def test_the_healthy_twin_has_no_problem(twin):
 @pytest.mark.parametrize("name", ZOO)
 def test_the_right_section_names_the_defect(name, twin):
     make, section, what = ZOO[name]
+    found = looked_at(make(), section)
+    assert finding(found, what).mark == found.mark == "problem"
+    assert finding(of(twin, section), what).mark == "fine"
+
+
+def test_every_section_measures_the_exploding_network():
+    make, section, _ = ZOO["exploding"]
     report = audit(make())
-    assert finding(report, section, what).mark == "problem"
-    assert next(s for s in report.sections if s.title == section.TITLE).mark == "problem"
-    assert finding(twin, section, what).mark == "fine"
+    assert [s.failed for s in report.sections] == [None] * len(SECTIONS)
+    alone = [f.sentence for f in looked_at(make(), section).findings]
+    assert [f.sentence for f in of(report, section).findings] == alone
 
 
 def two_layer(params, x):
@@ -142,8 +76,8 @@ def test_stuck_at_a_saddle():
     step = jax.jit(lambda p: jax.tree.map(lambda a, g: a - 0.2 * g, p, jax.grad(loss)(p)))
     free = jax.lax.fori_loop(0, 2000, lambda _, p: step(p), start)
     for params, mark in ((jax.tree.map(jnp.zeros_like, start), "problem"), (free, "fine")):
-        report = audit(made(two_layer, params, "squared", (x, y), learning_rate=0.2, batch_size=240))
-        assert finding(report, minimum, "least curvature").mark == mark
+        subject = made(two_layer, params, "squared", (x, y), learning_rate=0.2, batch_size=240)
+        assert finding(looked_at(subject, minimum), "least curvature").mark == mark
 
 
 def test_lazy_by_scaling():
@@ -163,6 +97,6 @@ def test_lazy_by_scaling():
         eta = 0.1 / alpha**2
         step = jax.jit(lambda p, loss=loss, eta=eta: jax.tree.map(lambda a, g: a - eta * g, p, jax.grad(loss)(p)))
         params = jax.lax.fori_loop(0, 500, lambda _, p, step=step: step(p), first)
-        report = audit(made(out, params, "squared", (X, goal), initial=first, learning_rate=eta))
-        found = finding(report, regime, "regime")
+        subject = made(out, params, "squared", (X, goal), initial=first, learning_rate=eta)
+        found = finding(looked_at(subject, regime), "regime")
         assert (found.mark, found.sentence.startswith("Lazy")) == (("look", True) if lazy else ("fine", False))

@@ -2,6 +2,7 @@ import importlib
 import itertools
 import multiprocessing
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -13,9 +14,11 @@ import pytest
 
 from corollary.evidence import ParameterError, UserError, run
 from corollary.evidence import _claim as registry
+from corollary.evidence._code import sources
 from corollary.evidence._lines import Lines
 from corollary.evidence._process import BATCH, Worker, cores
 from corollary.evidence._runner import Outcome, tasks, verify
+from corollary.evidence._staleness._cache import directory
 from corollary.evidence._store import Store
 from corollary.evidence._task import Task
 
@@ -37,9 +40,13 @@ def claims():
 
 @pytest.fixture(scope="module", autouse=True)
 def cache(tmp_path_factory):
-    """The tests leave nothing in the user's own cache."""
+    """The tests leave nothing in the user's own cache. What it knows of the sources, which takes seconds, is there."""
+    place = tmp_path_factory.mktemp("cache")
+    sources().versions  # noqa: B018 - enters them, if nobody has yet
+    for file in directory().glob("*.json"):
+        shutil.copy(file, place)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("COROLLARY_CACHE", str(tmp_path_factory.mktemp("cache")))
+        patch.setenv("COROLLARY_CACHE", str(place))
         patch.delenv("JAX_COMPILATION_CACHE_DIR", raising=False)
         yield
 
@@ -342,6 +349,7 @@ def test_known_evidence_needs_no_worker_and_fresh_measures_again(claims, trace, 
 
 
 def test_compilations_are_kept(claims, trace, store, monkeypatch, tmp_path):
+    shutil.copytree(directory(), tmp_path / "cache", ignore=shutil.ignore_patterns("xla"))
     for name, keeps in (("cache", True), ("evidence.db", False)):  # the second is a file: nothing can be kept there
         monkeypatch.setenv("COROLLARY_CACHE", str(tmp_path / name))
         assert [o.evidence.verdict for o in verify(tasks([claims["true"]]), store, fresh=True)] == ["holds"]

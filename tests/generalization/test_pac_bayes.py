@@ -11,7 +11,7 @@ from scipy import optimize, stats
 from corollary import Network
 from corollary.generalization import pac_bayes as guarded
 from corollary.generalization._fresh import fresh
-from corollary.generalization._posterior import Goal, Moments, adam, remember, slopes
+from corollary.generalization._posterior import Goal, slopes
 from corollary.generalization.pac_bayes import pac_bayes
 from corollary.generalization.pac_bayes_bounds import log_moment, maurer_seeger, mcallester
 from corollary.nets import MLP, tanh, train
@@ -101,16 +101,6 @@ def test_slopes_are_those_of_the_bounds():
     root = lambda loss, kl: mcallester(n, kl, 0.05, risk=loss * error / 0.4).value  # noqa: E731
     nats = np.log(4 * n) / 2 + np.log(20)
     np.testing.assert_allclose(slopes(Goal("square", nats, n), seen, kl), jax.grad(root, (0, 1))(loss, kl), rtol=1e-6)
-
-
-def test_steps_are_those_of_adam():
-    theirs, down = optax.scale_by_adam(), jax.random.normal(KEY, (5, 3)) * jnp.array([1.0, 1e-3, 1e-8])
-    moments, state = Moments(jnp.zeros(3), jnp.zeros(3)), theirs.init(jnp.zeros(3))
-    for turn, d in enumerate(down, 1):
-        moments = remember(d, moments)
-        moved, state = theirs.update(d, state)
-        # in single precision 1 - 0.999 has four digits
-        np.testing.assert_allclose(adam(moments, 0.1, jnp.float32(turn)), 0.1 * moved, rtol=1e-3)
 
 
 def test_what_was_changed_is_noticed(made):

@@ -281,7 +281,7 @@ def sends_garbage(key):
 @hostile("error", "more than the limit")
 def grows(key):
     yield passing()
-    hoard = np.ones(250_000_000)
+    hoard = np.ones(150_000_000)
     time.sleep(3600)
     yield at_most("kept", hoard[0], bound=2.0)
 
@@ -289,7 +289,7 @@ def grows(key):
 @hostile("error", "more than the limit")
 def child_grows(key):
     yield passing()
-    code = "x = b'x' * 2_200_000_000; import time; time.sleep(3600)"
+    code = "x = b'x' * 1_200_000_000; import time; time.sleep(3600)"
     subprocess.Popen([sys.executable, "-c", code]).wait()
 
 

@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 
 import psutil
@@ -17,6 +18,7 @@ HERE = Path(__file__).parent
 SOURCE = Path(corollary.__file__).parent.parent
 
 
+@cache
 def hostile():
     """The hostile claims with what they must end with, read without importing them into this process."""
     code = "import json, hostile_claims; print(json.dumps(hostile_claims.HOSTILE))"
@@ -31,11 +33,10 @@ def ended(tmp_path_factory):
     environment = os.environ | {
         "COROLLARY_CLAIMS": "hostile_claims",
         "PYTHONPATH": f"{HERE}{os.pathsep}{SOURCE}",
-        "COROLLARY_CACHE": str(folder / "cache"),
         "HOSTILE_RUN": folder.name,
     }
     command = [sys.executable, "-m", "corollary", "verify", "hostile_claims.*", "--json", "--jobs", "2"]
-    limits = ["--time-limit", "20", "--memory-limit", "2", "--store", str(folder / "evidence.db")]
+    limits = ["--time-limit", "20", "--memory-limit", "1", "--store", str(folder / "evidence.db")]
     done = subprocess.run([*command, *limits], env=environment, cwd=folder, capture_output=True, text=True, timeout=280)
     again = ["hostile_claims.*innocent", "--json", "--store", str(folder / "alone.db")]
     alone = subprocess.run(
@@ -90,7 +91,7 @@ def test_nothing_is_left_behind(ended):
         except psutil.Error:
             pass
     assert left == []
-    assert sorted(p.name for p in folder.iterdir() if not p.name.startswith("alone")) == ["cache", "evidence.db"]
+    assert sorted(p.name for p in folder.iterdir() if not p.name.startswith("alone")) == ["evidence.db"]
 
 
 def test_nothing_steers_the_terminal(ended):

@@ -48,7 +48,6 @@ def environment(folder):
     return os.environ | {
         "COROLLARY_CLAIMS": "slow_claims",
         "PYTHONPATH": f"{HERE}{os.pathsep}{source}",
-        "COROLLARY_CACHE": str(folder / "cache"),
         "KILLS_RUN": folder.name,
     }
 

@@ -91,19 +91,22 @@ def test_outputs_and_gradients(case):
             noise = np.random.default_rng(len(variable.shape)).uniform(0.01, 0.3, variable.shape)
             variable.assign(variable + noise.astype(np.float32))
     network = Network.from_keras(model, jax.tree.map(lambda a: a[0], x))
-    out = jax.vmap(network)(x)
-    # float32 in another order of summation
-    np.testing.assert_allclose(out, own(model, x), rtol=1e-5, atol=1e-5)
-    np.testing.assert_allclose(network.on_batch(x), own(model, x), rtol=1e-5, atol=1e-5)
 
-    weight = np.cos(np.arange(out.size)).reshape(out.shape)
-    found = jax.grad(lambda p: jnp.sum(weight * jax.vmap(network.with_params(p))(x)))(network.params)
+    def weighted(out):
+        return jnp.sum(np.cos(np.arange(out.size)).reshape(out.shape) * out), out
 
     def loss(values):
         with keras.StatelessScope(list(zip(model.trainable_variables, values, strict=True))):
-            return jnp.sum(weight * own(model, x))
+            return weighted(own(model, x))
 
-    expected = jax.grad(loss)([v.value for v in model.trainable_variables])
+    ours = jax.grad(lambda p: weighted(jax.vmap(network.with_params(p))(x)), has_aux=True)
+    found, out = jax.jit(ours)(network.params)
+    values = [v.value for v in model.trainable_variables]
+    expected, theirs = jax.jit(jax.grad(loss, has_aux=True))(values)
+    # float32 in another order of summation
+    np.testing.assert_allclose(out, theirs, rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(jax.jit(lambda x: network.on_batch(x))(x), theirs, rtol=1e-5, atol=1e-5)
+
     assert len(found) == len(expected)
     for variable, gradient in zip(model.trainable_variables, expected, strict=True):
         (name,) = [n for n in found if variable.path.endswith(n)]

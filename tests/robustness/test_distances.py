@@ -54,6 +54,23 @@ def test_wrong_examples_are_at_distance_zero_and_a_constant_network_at_none():
     assert np.isinf(found.upper[0])
 
 
+def test_where_there_is_no_slope_and_what_was_certified_before():
+    step = Network(lambda w, x: jnp.round(w * x), jnp.ones(()))
+    x, y = jnp.array([[0.2], [2.7]]), jnp.array([-1.0, 1.0])
+    found = smallest_perturbation(step, (x, y), 2, rounds=2, steps=2, key=KEY, certified=np.array([0.0, 0.5]))
+    assert found.dead.all()
+    assert np.isinf(found.upper[1])
+    np.testing.assert_array_equal(found.lower, [0.0, 0.5])
+    linear = Network(lambda w, x: w * x, jnp.ones(()))
+    found = smallest_perturbation(linear, (x[1:], y[1:]), 2, rounds=2, steps=2, key=KEY, certified=np.array([2.0]))
+    assert not found.dead.any()
+    np.testing.assert_allclose([found.lower[0], found.upper[0]], [2.0, 2.7], rtol=1e-5)
+    with pytest.raises(ArithmeticError, match="within a certified distance"):
+        smallest_perturbation(linear, (x[1:], y[1:]), 2, rounds=2, steps=2, key=KEY, certified=np.array([3.0]))
+    with pytest.raises(ValueError, match="a distance for each of 1 examples"):
+        smallest_perturbation(linear, (x[1:], y[1:]), 2, rounds=2, steps=2, key=KEY, certified=np.ones(2))
+
+
 def test_robust_accuracy_of_a_linear_classifier():
     w = np.array([3.0, 4.0])
     network = Network(lambda w, x: (w @ x)[None], jnp.asarray(w))

@@ -34,6 +34,15 @@ def test_two_outputs_divide_by_the_root_of_two():
     assert (found.radius <= gap / np.linalg.norm(W[0] - W[1]) * (1 + 1e-9)).all()
 
 
+def test_outputs_that_are_stacked_are_those_of_one_array():
+    by_row = Network(lambda w, x: jnp.stack([jnp.tanh(w[0] @ x), sum(jnp.unstack(x))]), jnp.asarray(W))
+    y = np.argmax(jax.vmap(by_row)(X), 1)
+    found = lipschitz_certificate(by_row, (X, y), key=KEY)
+    # the first row has the length 3, the slopes of the three entries of the second add up
+    np.testing.assert_allclose(found.constant, 2**0.5 * 18**0.5)
+    assert (found.radius > 0).all()
+
+
 def test_an_operation_without_a_rule_certifies_nothing():
     found = lipschitz_certificate(Network(lambda w, x: (w @ x) ** 2, jnp.asarray(W)), (X, np.zeros(8, int)), key=KEY)
     assert found.constant == np.inf

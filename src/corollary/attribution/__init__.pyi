@@ -1,4 +1,7 @@
 from ._solvers import Solver as Solver
+from .blame import Blame as Blame
+from .blame import blame as blame
+from .continued import continued_removal as continued_removal
 from .data_shapley import DataShapley as DataShapley
 from .data_shapley import data_shapley as data_shapley
 from .datamodels import Datamodel as Datamodel
@@ -15,6 +18,8 @@ from .games import banzhaf as banzhaf
 from .games import coalition_values as coalition_values
 from .games import shapley as shapley
 from .games import shapley_differences as shapley_differences
+from .importance import Importance as Importance
+from .importance import feature_importance as feature_importance
 from .influence import Influence as Influence
 from .influence import InfluencePremises as InfluencePremises
 from .influence import group_influence as group_influence
@@ -30,6 +35,7 @@ from .partial_dependence import partial_dependence as partial_dependence
 from .permutation import agreement as agreement
 from .permutation import permutation_importance as permutation_importance
 from .permutation import shuffle_feature as shuffle_feature
+from .randomised import mixed_up as mixed_up
 from .retraining import LeastSquaresRemoval as LeastSquaresRemoval
 from .retraining import Removal as Removal
 from .retraining import infinitesimal_influence as infinitesimal_influence

@@ -1,10 +1,14 @@
 from ._errors import SubjectError as SubjectError
+from .action import Action as Action
+from .action import Effect as Effect
 from .files import read_data as read_data
+from .finding import Cause as Cause
 from .finding import Finding as Finding
 from .finding import Premise as Premise
 from .finding import Section as Section
 from .npz import read_npz as read_npz
 from .run import Report as Report
+from .run import Trial as Trial
 from .run import audit as audit
 from .subject import Objective as Objective
 from .subject import Subject as Subject

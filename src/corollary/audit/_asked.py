@@ -1,6 +1,7 @@
 """What the command line asks of an audit; what cannot be is said before anything large is imported."""
 
 import os
+import shlex
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
@@ -18,6 +19,8 @@ OPTIONS = {
     "--initial": "initial",
     "--learning-rate": "learning_rate",
     "--batch-size": "batch_size",
+    "--steps": "steps",
+    "--weight-decay": "weight_decay",
 }
 
 
@@ -36,6 +39,28 @@ class Asked(NamedTuple):
     batch_size: int | None = None
     budget: str = "quick"
     memory_limit: float | None = None
+    steps: int | None = None
+    weight_decay: float | None = None
+    attempts: int = 0
+
+    @property
+    def name(self) -> str:
+        """What the report calls the network."""
+        return self.network or "A network trained on the digits"
+
+    @property
+    def command(self) -> str:
+        """The command that asks for this."""
+        words = ["corollary", "audit", *([self.network] if self.network else [])]
+        for option, field in OPTIONS.items():
+            value = getattr(self, field)
+            if isinstance(value, Mapping):
+                words += [word for pair in value.items() for word in (option, "=".join(pair))]
+            elif value is not None:
+                words += [option, str(value) if isinstance(value, str | int | float) else ",".join(value)]
+        words += ["--budget", self.budget] if self.budget != "quick" else []
+        words += ["--try", str(self.attempts)] if self.attempts else []
+        return shlex.join(words)
 
 
 def function_in(network: str | None) -> tuple[str, str] | None:

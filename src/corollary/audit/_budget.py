@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from math import inf
 
-#: Modules with a `TITLE` and `findings(subject, budget, key)`, an iterator of findings. A new section is a new file.
-SECTIONS = ("trainability", "regime", "minimum", "noise", "generalisation")
+#: The sections in order, modules of `audit/sections`, whose docstring says what they have.
+SECTIONS = ("trainability", "regime", "minimum", "noise", "generalisation", "robustness", "attribution")
 
 
 @dataclass(frozen=True)

@@ -36,8 +36,9 @@ def answer(asked: Asked, progress: Callable[[str], None]) -> tuple[str, ...]:
 
         progress("Reading the network" if asked.network else "Training a network on the digits")
         fields = asked._asdict()
-        budget = fields.pop("budget")
-        report = audit(load(**fields), budget=budget, progress=progress)
+        budget, attempts = fields.pop("budget"), fields.pop("attempts")
+        said = {"name": asked.name, "command": asked.command, "attempts": attempts}
+        report = audit(load(**fields), budget=budget, progress=progress, **said)
         return "report", html(report), json.dumps(report.as_dict(), default=str)
     except UserError as error:
         return "refused", str(error)

@@ -36,6 +36,8 @@ def digits_subject(seed: int = 0) -> Subject:
         initial=network,
         learning_rate=STEP,
         batch_size=BATCH,
+        steps=trained.losses.size,
+        optimiser=optax.sgd(STEP),
         history=np.asarray(trained.losses.mean(1)),
     )
 

@@ -1,12 +1,15 @@
 """One answer of the audit: a number that was measured, the theorem that gives it meaning, what follows."""
 
 import math
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 
 from corollary.evidence import Figure
 
 #: From good to bad. `not applicable` says why in its sentence, and does not make a section worse.
 MARKS = ("not applicable", "fine", "look", "problem")
+#: What the answer of a section begins with.
+ANSWERS = ("Yes", "No", "Partly", "Cannot tell")
 
 
 @dataclass(frozen=True)
@@ -60,13 +63,69 @@ class Finding:
 
 
 @dataclass(frozen=True)
+class Cause:
+    """A marked finding that no other one explains, and the marked findings that follow from it."""
+
+    finding: Finding
+    follows: tuple[Finding, ...] = ()
+
+    @property
+    def mark(self) -> str:
+        """The worst of the finding and of what follows from it."""
+        return max((f.mark for f in (self.finding, *self.follows)), key=MARKS.index)
+
+    def as_dict(self) -> dict:
+        return {"finding": self.finding.name, "mark": self.mark, "follows": [f.name for f in self.follows]}
+
+
+def causes(findings: Sequence[Finding], explains: Mapping[str, Sequence[str]]) -> tuple[Cause, ...]:
+    """The marked findings under their causes, the worst first.
+
+    `explains` has the names of findings that follow from one, at one remove. Where several causes explain a finding it
+    stands under the first of them; of findings that explain each other in a circle the worst is the cause.
+    """
+    marked = {f.name: f for f in findings if f.mark in ("look", "problem")}
+    reached = {name: _reached(name, marked, explains) for name in marked}
+    # what reaches a cause is reached by it: they explain each other
+    first = [n for n in marked if all(other in reached[n] for other in marked if n in reached[other])]
+    taken: set[str] = set()
+    found = []
+    for name in sorted(first, key=lambda name: -MARKS.index(marked[name].mark)):
+        if name not in taken:
+            follows = [n for n in reached[name] if n != name and n not in taken]
+            taken |= {name, *follows}
+            found.append(Cause(marked[name], tuple(marked[n] for n in follows)))
+    return tuple(sorted(found, key=lambda cause: -MARKS.index(cause.mark)))
+
+
+def _reached(name: str, marked, explains) -> list[str]:
+    """The marked findings that follow from one at any remove, the nearest first."""
+    found, rest = [], [name]
+    while rest:
+        for other in explains.get(rest.pop(0), ()):
+            if other in marked and other not in found:
+                found.append(other)
+                rest.append(other)
+    return found
+
+
+@dataclass(frozen=True)
 class Section:
-    """The findings to one question. `failed` is the sentence of what went wrong, if something did."""
+    """The findings to one question, its answer, and the marked findings under their causes.
+
+    `failed` is the sentence of what went wrong, if something did.
+    """
 
     title: str
     findings: tuple[Finding, ...] = ()
+    answer: str = "Cannot tell: nothing could be measured."
+    causes: tuple[Cause, ...] = ()
     failed: str | None = None
     seconds: float = 0.0
+
+    def __post_init__(self):
+        if not self.answer.startswith(ANSWERS):
+            raise ValueError(f"an answer must begin with {', '.join(ANSWERS)}, got {self.answer!r}.")
 
     @property
     def mark(self) -> str:
@@ -75,17 +134,10 @@ class Section:
             return "problem"
         return max((f.mark for f in self.findings), key=MARKS.index, default="not applicable")
 
-    @property
-    def line(self) -> str:
-        """What to read first: the sentence of the worst finding."""
-        if self.failed is not None:
-            return self.failed
-        worst = [f for f in self.findings if f.mark == self.mark]
-        return worst[0].sentence if worst else "Nothing could be measured."
-
     def as_dict(self) -> dict:
-        fields = {"title": self.title, "mark": self.mark, "line": self.line, "seconds": round(self.seconds, 2)}
-        return fields | {"failed": self.failed, "findings": [_plain(f) for f in self.findings]}
+        fields = {"title": self.title, "mark": self.mark, "answer": self.answer, "seconds": round(self.seconds, 2)}
+        fields |= {"causes": [cause.as_dict() for cause in self.causes], "failed": self.failed}
+        return fields | {"findings": [_plain(f) for f in self.findings]}
 
 
 def _plain(finding: Finding) -> dict:
@@ -95,11 +147,12 @@ def _plain(finding: Finding) -> dict:
 
 
 def short(x: float) -> str:
-    """Four digits that a person can read."""
+    """Three digits that a person can read."""
     if x is None or not math.isfinite(x):
         return str(x)
     if x == 0:
         return "0"
-    if 1e-3 <= abs(x) < 1e5:
-        return f"{x:.4g}"
-    return f"{x:.2e}"
+    x = float(f"{x:.3g}")
+    if 1e-3 <= abs(x) < 1e3:
+        return f"{x:.3g}"
+    return f"{x:.0f}" if 1e3 <= abs(x) < 1e6 else f"{x:.2e}"

@@ -30,6 +30,8 @@ def load(
     learning_rate: float | None = None,
     batch_size: int | None = None,
     memory_limit: float | None = None,
+    steps: int | None = None,
+    weight_decay: float | None = None,
 ) -> Subject:
     """The subject: the digits for None, what `file.py:function` returns, or an ONNX file with its data and its loss.
 
@@ -37,7 +39,8 @@ def load(
     what is trained, and `initial` is the file of the network that training started from. With a `memory_limit` in bytes
     what would not fit is not read.
     """
-    require(Asked(network, train, test, loss, inputs, output, parameters, initial, learning_rate, batch_size))
+    known = {"learning_rate": learning_rate, "batch_size": batch_size, "steps": steps, "weight_decay": weight_decay}
+    require(Asked(network, train, test, loss, inputs, output, parameters, initial, **known))
     if network is None:
         from corollary.audit.digits import digits_subject
 
@@ -57,7 +60,7 @@ def load(
     with sentences():
         read = [_onnx(file, loss, example, output, parameters, memory_limit) for file in files]
         start = None if initial is None else read[1]
-        subject = Subject(read[0], loss, *data, initial=start, learning_rate=learning_rate, batch_size=batch_size)
+        subject = Subject(read[0], loss, *data, initial=start, **known)
     if classes is not None:
         numbered = ", ".join(f"{name} {i}" for i, name in enumerate(classes))
         subject.notes += (f"the classes are the folders, in the order of their names: {numbered}.",)

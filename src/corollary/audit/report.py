@@ -1,74 +1,81 @@
-"""A report as one HTML file: no script, no font, no picture from anywhere else."""
+"""A report as one HTML file: no script, no font, no picture from anywhere else.
+
+The first screen has what is wrong and what to do; then each question with its answer, what is marked before the rest;
+what is fine, and the theory, is folded.
+"""
 
 import base64
 from html import escape
 
-from corollary.audit.finding import Finding, Section, short
+from corollary.audit._style import STYLE
+from corollary.audit.action import Action, by_hand
+from corollary.audit.finding import MARKS, Cause, Finding, Section, short
 from corollary.evidence import svg
 
 WORDS = {"fine": "fine", "look": "look at this", "problem": "problem", "not applicable": "not applicable"}
 SIGNS = {"fine": "✓", "look": "!", "problem": "✕", "not applicable": "–"}
-
-STYLE = """
-:root { --ink: #22313f; --soft: #5f6b76; --line: #e3e8ec; --fine: #2f7d5b; --look: #b7791f; --problem: #b3261e;
-  --none: #8a949d; }
-* { box-sizing: border-box; }
-body { margin: 0; font: 16px/1.5 -apple-system, "Segoe UI", Helvetica, Arial, sans-serif; color: var(--ink);
-  background: #f6f8f9; }
-main { max-width: 1080px; margin: 0 auto; padding: 28px 24px 60px; }
-h1 { font-size: 26px; margin: 0 0 2px; } h1 small { font-weight: 400; color: var(--soft); font-size: 15px; }
-h2 { font-size: 20px; margin: 0; } h3 { font-size: 16px; margin: 0; }
-.facts { display: grid; grid-template-columns: repeat(auto-fit, minmax(150px, 1fr)); gap: 10px; margin: 18px 0; }
-.fact, .card { background: white; border: 1px solid var(--line); border-radius: 8px; }
-.fact { padding: 10px 14px; } .fact b { display: block; font-size: 19px; }
-.fact span { color: var(--soft); font-size: 13px; }
-.overview { display: grid; gap: 8px; }
-.overview a { display: grid; grid-template-columns: 118px 175px 1fr; gap: 14px; align-items: baseline;
-  padding: 11px 14px;
-  background: white; border: 1px solid var(--line); border-radius: 8px; text-decoration: none; color: inherit; }
-.overview a:hover { border-color: var(--soft); } .overview b { font-weight: 600; }
-.mark { font-size: 13px; font-weight: 600; white-space: nowrap; }
-.mark i { display: inline-block; width: 19px; height: 19px; line-height: 19px; margin-right: 6px; border-radius: 50%;
-  text-align: center; color: white; font-style: normal; font-size: 12px; }
-.fine { color: var(--fine); } .fine i { background: var(--fine); } .look { color: var(--look); }
-.look i { background: var(--look); } .problem { color: var(--problem); } .problem i { background: var(--problem); }
-.none { color: var(--none); } .none i { background: var(--none); }
-section { margin-top: 34px; } section > header { display: flex; justify-content: space-between; align-items: baseline;
-  margin-bottom: 10px; }
-.card { display: grid; grid-template-columns: minmax(0, 1fr) auto; gap: 6px 26px; padding: 16px 18px;
-  margin-bottom: 12px; }
-.card.plain { grid-template-columns: minmax(0, 1fr); }
-.card img { max-width: 430px; width: 100%; height: auto; }
-.card header { display: flex; gap: 14px; align-items: baseline; flex-wrap: wrap; }
-.number { font-variant-numeric: tabular-nums; font-size: 18px; font-weight: 600; }
-.card p { margin: 6px 0 8px; } .why { color: var(--soft); font-size: 14px; }
-.why ul { margin: 4px 0; padding-left: 18px; }
-.why code { font-size: 13px; } footer { margin-top: 40px; color: var(--soft); font-size: 13px; }
-.failed { background: #fdf3f2; border-color: #e9c4c1; }
-@media (max-width: 760px) { .overview a { grid-template-columns: 1fr; gap: 2px; }
-  .card { grid-template-columns: minmax(0, 1fr); } }
-"""
+#: causes on the first screen; the others are folded
+CAUSES = 3
+HOW = {"theorem": "by a theorem", "short run": "by short trainings", "population": "by networks of this kind"}
 
 
 def html(report) -> str:
     """The whole page."""
+    subject = report.subject
     sections = "".join(_section(i, s) for i, s in enumerate(report.sections))
     rows = "".join(
-        f'<a href="#s{i}">{_mark(s.mark)}<b>{escape(s.title)}</b><span>{escape(s.line)}</span></a>'
+        f'<a href="#s{i}">{_mark(s.mark)}<b>{escape(s.title)}</b><span>{escape(s.answer)}</span></a>'
         for i, s in enumerate(report.sections)
     )
-    said = [*report.subject["notes"], *filter(None, [report.subject["left_out"]])]
-    notes = "".join(f"<p class='why'>{escape(note)}</p>" for note in said)
+    said = [*subject["notes"], *filter(None, [subject["left_out"]])]
+    notes = "".join(f"<p class='small'>{escape(note)}</p>" for note in said)
     return (
         "<!doctype html><html lang='en'><head><meta charset='utf-8'>"
         "<meta name='viewport' content='width=device-width, initial-scale=1'>"
-        f"<title>corollary audit</title><style>{STYLE}</style></head><body><main>"
-        "<h1>corollary audit <small>what the theory of deep learning says about this network</small></h1>"
-        f"<div class='facts'>{_facts(report.subject)}</div>{notes}<nav class='overview'>{rows}</nav>{sections}"
+        f"<title>{escape(subject['name'])}: corollary audit</title><style>{STYLE}</style></head><body><main>"
+        f"<header><h1>{escape(subject['name'])}</h1><p class='sub'>Audit of {escape(subject['date'])}: "
+        f"<code>{escape(subject['command'])}</code></p></header>"
+        f"<div class='first'>{_wrong(report)}{_to_do(report)}</div>"
+        f"<p class='facts'>{_facts(subject)}</p>{notes}"
+        f"<nav class='overview' aria-label='Answers'>{rows}</nav>{sections}"
         f"<footer>Budget {escape(report.budget)}, {report.seconds:.0f} s. Intervals are at 95 % unless a finding says "
         "otherwise. Every statement is backed by a claim that <code>corollary verify</code> measures.</footer>"
         "</main></body></html>"
     )
+
+
+def _wrong(report) -> str:
+    """The causes, with what follows from each."""
+    items = [*map(_cause, report.causes)]
+    items += [f"<li>{escape(s.title)} {escape(s.failed)}</li>" for s in report.sections if s.failed is not None]
+    shown, more = "".join(items[:CAUSES]), "".join(items[CAUSES:])
+    body = f"<ul>{shown}</ul>" if items else "<p>Nothing that was looked at.</p>"
+    if more:
+        body += f"<details><summary>and {len(items) - CAUSES} more</summary><ul>{more}</ul></details>"
+    return f"<div class='box'><h2>What is wrong</h2>{body}</div>"
+
+
+def _cause(cause: Cause) -> str:
+    names = ", ".join(f.name for f in cause.follows)
+    follows = f"<div class='small'>From it follow: {escape(names)}.</div>" if names else ""
+    finding = cause.finding
+    return f"<li>{_mark(finding.mark)} <b>{escape(finding.name)}</b><br>{escape(finding.sentence)}{follows}</li>"
+
+
+def _to_do(report) -> str:
+    tried = {trial.action.what: trial for trial in report.trials}
+    items = "".join(_action(action, tried.get(action.what)) for action in report.actions)
+    body = f"<ol>{items}</ol>" if items else f"<p>{escape(report.advice)}</p>"
+    return f"<div class='box'><h2>What to do</h2>{body}</div>"
+
+
+def _action(action: Action, trial) -> str:
+    how = "a person must do it" if action.apply is by_hand else f"known {HOW[action.how_known]}"
+    said = f"For “{action.treats}”. Expected: {action.effect.line}; {how}."
+    if trial is not None:
+        said += f" {trial.line}"
+    what = action.what[0].upper() + action.what[1:]
+    return f"<li><b>{escape(what)}</b><div class='small'>{escape(said)}</div></li>"
 
 
 def _facts(subject: dict) -> str:
@@ -76,37 +83,59 @@ def _facts(subject: dict) -> str:
         error = subject.get(split, {}).get("error")
         if error is None:
             return "–"
-        return short(error) if subject["classes"] is None else f"{100 * error:.2f} %"
+        return short(error) if subject["classes"] is None else f"{short(100 * error)} %"
 
     kind = "regression" if subject["classes"] is None else f"{subject['classes']} classes"
     inputs = " and ".join(" × ".join(map(str, shape)) or "1" for shape in subject["inputs"])
     word = "mean squared error" if subject["classes"] is None else "error"
     facts = [
         (f"{subject['parameters']:,}", f"parameters in {subject['leaves']} arrays"),
-        (inputs, f"inputs; {kind}, {subject['loss'].replace('_', '-')} loss"),
+        (inputs, f"inputs, {kind}, {subject['loss'].replace('_', '-')} loss"),
         (f"{subject['train']['examples']:,}", f"training examples, loss {short(subject['train']['loss'])}"),
         (share("train"), f"training {word}"),
     ]
     if "test" in subject:
-        facts.append((share("test"), f"test {word}, {subject['test']['examples']:,} examples"))
+        facts.append((share("test"), f"test {word} on {subject['test']['examples']:,} examples"))
     else:
-        facts.append(("–", "no test data were given"))
+        facts.append(("No", "test data were given"))
     if subject["learning_rate"] is not None:
         batch = f"batch {subject['batch_size']}" if subject["batch_size"] else "batch not given"
         facts.append((short(subject["learning_rate"]), f"learning rate, {batch}"))
-    return "".join(f"<div class='fact'><b>{escape(a)}</b><span>{escape(b)}</span></div>" for a, b in facts)
+    return " · ".join(f"<b>{escape(a)}</b> {escape(b)}" for a, b in facts)
 
 
 def _section(i: int, section: Section) -> str:
-    head = f"<header><h2>{escape(section.title)}</h2>{_mark(section.mark)}</header>"
-    body = "".join(map(_finding, section.findings))
+    head = f"<header><h2>{escape(section.title)}</h2>{_mark(section.mark)}</header><p>{escape(section.answer)}</p>"
+    ordered = sorted(section.findings, key=lambda f: -MARKS.index(f.mark))
+    marked = [f for f in ordered if f.mark in ("look", "problem")]
+    body = "".join(map(_finding, marked))
     if section.failed is not None:
         body += f"<div class='card plain failed'><p>{escape(section.failed)}</p></div>"
+    for mark, words in (("fine", "fine"), ("not applicable", "not measured")):
+        rest = [f for f in ordered if f.mark == mark]
+        if rest:
+            names = ", ".join(f.name for f in rest)
+            said = f"{len(rest)} {words}: {escape(names)}"
+            body += f"<details><summary>{said}</summary>{''.join(map(_finding, rest))}</details>"
     return f"<section id='s{i}'>{head}{body}</section>"
 
 
 def _finding(f: Finding) -> str:
     number = f"<span class='number'>{escape(f.number)}</span>" if f.value is not None else ""
+    text = (
+        f"<div><header><h3>{escape(f.name)}</h3>{number}{_mark(f.mark)}</header><p>{escape(f.sentence)}</p>"
+        f"{_why(f)}</div>"
+    )
+    if f.figure is None:
+        return f"<article class='card plain'>{text}</article>"
+    # an image of its own: identifiers inside one drawing do not meet those of another
+    picture = base64.b64encode(svg(f.figure).encode()).decode()
+    image = f"<img alt='{escape(f.figure.name, quote=True)}' src='data:image/svg+xml;base64,{picture}'>"
+    return f"<article class='card'>{text}<figure>{image}</figure></article>"
+
+
+def _why(f: Finding) -> str:
+    """The theorem and its premises, folded."""
     why = []
     if f.theorem:
         source = f" <code>{escape(f.claim)}</code>" if f.claim else ""
@@ -118,18 +147,11 @@ def _finding(f: Finding) -> str:
             for p in f.premises
         )
         why.append(f"<ul>{items}</ul>")
-    text = (
-        f"<div><header><h3>{escape(f.name)}</h3>{number}{_mark(f.mark)}</header><p>{escape(f.sentence)}</p>"
-        f"<div class='why'>{''.join(why)}</div></div>"
-    )
-    if f.figure is None:
-        return f"<article class='card plain'>{text}</article>"
-    # an image of its own: identifiers inside one drawing do not meet those of another
-    picture = base64.b64encode(svg(f.figure).encode()).decode()
-    image = f"<img alt='{escape(f.figure.name, quote=True)}' src='data:image/svg+xml;base64,{picture}'>"
-    return f"<article class='card'>{text}<figure style='margin:0'>{image}</figure></article>"
+    if not why:
+        return ""
+    return f"<details class='why'><summary>theorem and premises</summary>{''.join(why)}</details>"
 
 
 def _mark(mark: str) -> str:
     kind = "none" if mark == "not applicable" else mark
-    return f"<span class='mark {kind}'><i>{SIGNS[mark]}</i>{WORDS[mark]}</span>"
+    return f"<span class='mark {kind}'><i aria-hidden='true'>{SIGNS[mark]}</i>{WORDS[mark]}</span>"

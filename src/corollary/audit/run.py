@@ -12,29 +12,69 @@ import jax
 
 from corollary import __version__
 from corollary._memory import give_back
-from corollary._validate import one_of
+from corollary._text import first_line
+from corollary._validate import one_of, whole
 from corollary.audit._budget import BUDGETS, SECTIONS
+from corollary.audit._errors import SubjectError
 from corollary.audit._plan import too_long
-from corollary.audit.finding import Finding, Section
+from corollary.audit.action import Action, ranked
+from corollary.audit.finding import Cause, Finding, Section, causes, short
 from corollary.audit.subject import Subject
 
 
 @dataclass(frozen=True)
+class Trial:
+    """An action that was taken: what its quantity came to, or a sentence on why there is no number."""
+
+    action: Action
+    measured: float | None
+    problem: str | None = None
+
+    @property
+    def line(self) -> str:
+        """Promised beside measured."""
+        if self.measured is None:
+            return f"Tried: {self.problem}"
+        low, high = self.action.effect.interval
+        inside = "inside" if low <= self.measured <= high else "outside"
+        return f"Tried: {self.action.effect.quantity} {short(self.measured)}, {inside} what was promised."
+
+    def as_dict(self) -> dict:
+        return {"what": self.action.what, "measured": self.measured, "line": self.line}
+
+
+@dataclass(frozen=True)
 class Report:
-    """What the audit found: a summary of the subject and the sections, in order."""
+    """What the audit found: a summary of the subject, the sections in order, causes over all of them, what to do."""
 
     subject: dict
     sections: tuple[Section, ...]
     budget: str
     seconds: float
+    causes: tuple[Cause, ...] = ()
+    actions: tuple[Action, ...] = ()
+    trials: tuple[Trial, ...] = ()
 
     @property
     def findings(self) -> tuple[Finding, ...]:
         return tuple(f for section in self.sections for f in section.findings)
 
+    @property
+    def advice(self) -> str:
+        """What stands in place of actions: nothing to do and what was looked at, or what no action is known for."""
+        if self.actions:
+            return f"{len(self.actions)} things to do."
+        if self.causes:
+            return f"No action is known for: {', '.join(cause.finding.name for cause in self.causes)}."
+        looked = ", ".join(f"{s.title} ({sum(f.value is not None for f in s.findings)})" for s in self.sections)
+        return f"Nothing to do. Looked at, with the numbers that were measured: {looked}."
+
     def as_dict(self) -> dict:
         fields = {"corollary": __version__, "budget": self.budget, "seconds": round(self.seconds, 2)}
-        return fields | {"subject": self.subject, "sections": [s.as_dict() for s in self.sections]}
+        fields |= {"subject": self.subject, "causes": [c.as_dict() for c in self.causes]}
+        fields |= {"actions": [a.as_dict() for a in self.actions], "advice": self.advice}
+        fields |= {"trials": [t.as_dict() for t in self.trials]}
+        return fields | {"sections": [s.as_dict() for s in self.sections]}
 
     def save(self, path: str | PathLike) -> None:
         """Write the report as one HTML file that needs nothing else."""
@@ -45,21 +85,70 @@ class Report:
 
 
 def audit(
-    subject: Subject, *, budget: str = "quick", seed: int = 0, progress: Callable[[str], None] | None = None
+    subject: Subject,
+    *,
+    budget: str = "quick",
+    seed: int = 0,
+    progress: Callable[[str], None] | None = None,
+    name: str | None = None,
+    command: str | None = None,
+    attempts: int = 0,
 ) -> Report:
-    """Audit a network: all sections; `progress` is called with the title of each before it starts."""
+    """Audit a network: all sections; `progress` is called with the title of each before it starts.
+
+    `name` and `command` stand at the top of the report. The first `attempts` actions are taken, each on the subject as
+    it is, and what they do is set beside what was promised.
+    """
     one_of("budget", budget, tuple(BUDGETS))
+    whole("attempts", attempts, 0)
     if not isinstance(subject, Subject):
         raise TypeError(f"subject must be a Subject, got {type(subject).__name__}.")
     began = time.perf_counter()
+    modules = [import_module(f"corollary.audit.sections.{name}") for name in SECTIONS]
     sections = []
-    for i, name in enumerate(SECTIONS):
-        module = import_module(f"corollary.audit.sections.{name}")
+    for i, module in enumerate(modules):
         if progress is not None:
             progress(module.TITLE)
         sections.append(_section(module, subject, BUDGETS[budget], jax.random.fold_in(jax.random.key(seed), i)))
     facts = summary(subject) | {"left_out": _left_out(sections, too_long(subject, BUDGETS[budget]))}
-    return Report(facts, tuple(sections), budget, time.perf_counter() - began)
+    facts["name"] = type(subject.network).__name__ if name is None else name
+    facts["command"] = f"corollary.audit.audit(subject, budget={budget!r}, seed={seed})" if command is None else command
+    facts["date"] = time.strftime("%d %B %Y, %H:%M")
+    found = causes([f for s in sections for f in s.findings], _all(modules))
+    advised = []
+    for module, section in zip(modules, sections, strict=True):
+        try:
+            advised += module.actions(subject, section.findings) if section.failed is None else ()
+        except Exception as error:  # what was found stands without it
+            facts["notes"].append(f"What to do about {module.TITLE!r} could not be worked out: {first_line(error)}.")
+    advice = ranked(advised, found)
+    trials = []
+    for action in advice[:attempts]:
+        if progress is not None:
+            progress(f"Trying: {action.what}")
+        trials.append(tried(action, subject, jax.random.key(seed)))
+    seconds = time.perf_counter() - began
+    return Report(facts, tuple(sections), budget, seconds, found, advice, tuple(trials))
+
+
+def tried(action: Action, subject: Subject, key) -> Trial:
+    """The action taken, and its effect measured."""
+    try:
+        treated = action.apply(subject, key=key)
+        if treated is None:
+            return Trial(action, None, "a person must do this.")
+        return Trial(action, action.effect.measured(treated))
+    except SubjectError as error:
+        return Trial(action, None, str(error))
+
+
+def _all(modules) -> dict[str, tuple[str, ...]]:
+    """What explains what, in all sections together."""
+    out: dict[str, tuple[str, ...]] = {}
+    for module in modules:
+        for cause, names in module.EXPLAINS.items():
+            out[cause] = (*out.get(cause, ()), *names)
+    return out
 
 
 def _left_out(sections, reason: str | None) -> str | None:
@@ -76,11 +165,14 @@ def _section(module, subject, budget, key) -> Section:
         for finding in module.findings(subject, budget, key):
             found.append(finding)
             give_back()
+        said = module.answer(tuple(found))
     except Exception as error:  # a network may break in ways nobody thought of: the other sections must not suffer
-        said = "there is not enough memory for it (MemoryError)" if isinstance(error, MemoryError) else str(error)
-        first = said.strip().splitlines()
+        why = "there is not enough memory for it (MemoryError)" if isinstance(error, MemoryError) else str(error)
+        first = why.strip().splitlines()
         failed = f"This section stopped: {first[0] if first else type(error).__name__}"
-    return Section(module.TITLE, tuple(found), failed, time.perf_counter() - began)
+        said = f"Cannot tell: {failed[0].lower()}{failed[1:]}"
+    arranged = causes(found, module.EXPLAINS)
+    return Section(module.TITLE, tuple(found), said, arranged, failed, time.perf_counter() - began)
 
 
 def summary(subject: Subject) -> dict:

@@ -18,20 +18,24 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+import optax
 from jaxtyping import Array, ArrayLike, Float, Int, Num, PyTree
 
 from corollary._text import first_line
 from corollary._types import LossLike, NetworkLike
-from corollary._validate import one_of, positive, real, whole
+from corollary._validate import one_of, positive, whole, within
 from corollary.audit import _checks, _data, _losses
 from corollary.audit._cost import cost
 from corollary.audit._errors import SubjectError, sentences
+from corollary.audit._facts import checked_history, checked_optimiser, raised, said_of_halves
 from corollary.network.apart import require_apart
 from corollary.network.loss import ExampleLoss, of_examples
 from corollary.network.losses import IGNORED
 from corollary.network.parts import matched, require_network, split
 
 SPLITS = ("train", "test")
+#: What `Subject.replaced` puts in place of what was given.
+FACTS = ("params", "initial_params", "learning_rate", "batch_size", "steps", "optimiser", "weight_decay")
 _WORDS = {"train": "training", "test": "test"}
 
 
@@ -72,9 +76,11 @@ class Subject:
     the weighted mean. Weights of classes are `class_weights[y]`. Under a loss of one's own `y` may be a pytree.
 
     What is known of the training makes more of the audit possible: `init(key)` draws a new network, `initial` is the
-    network that training started from, `learning_rate` and `batch_size` are its step and batch, `history` maps names
-    such as `"loss"` to their course (an array alone is the loss). `trainable` selects the parameters, all real
-    floating-point arrays by default.
+    network that training started from, `learning_rate` and `batch_size` are its step and batch, `steps` how many there
+    were, `optimiser` the Optax transformation that took them (plain gradient descent if it is not given) and
+    `weight_decay` what was added to the gradient, in units of the weights. `history` maps names such as `"loss"` to
+    their course (an array alone is the loss). `trainable` selects the parameters, all real floating-point arrays by
+    default. Numbers of 16 bits are raised to 32.
 
     `train` and `test` hold the data in the form the loss takes, and no more examples than can be looked at in minutes:
     `count` says how many were given. `notes` are sentences about what was taken for what. One sentence in a
@@ -95,6 +101,9 @@ class Subject:
         initial: NetworkLike | None = None,
         learning_rate: float | None = None,
         batch_size: int | None = None,
+        steps: int | None = None,
+        optimiser: optax.GradientTransformation | None = None,
+        weight_decay: float | None = None,
         history: Mapping[str, ArrayLike] | ArrayLike | None = None,
         trainable: Any = None,
     ):
@@ -103,10 +112,10 @@ class Subject:
             self.loss_name = loss if isinstance(loss, str) else "custom"
             self.loss = of_examples(loss, who="the audit")
             self.trainable = trainable
-            self.params, fixed = split(network, trainable)
+            self.params, fixed = map(raised, split(network, trainable))
             self.dtype = jnp.result_type(*jax.tree.leaves(self.params))
             self.objective = Objective(Apply(fixed), self.loss)
-            self.notes: tuple[str, ...] = tuple(getattr(network, "notes", ()))
+            self.notes: tuple[str, ...] = (*getattr(network, "notes", ()), *said_of_halves(network))
             self._read(train, test)
             self._look_at_outputs()
             require_apart(self.network, self.train[0])
@@ -116,16 +125,19 @@ class Subject:
             self.init = self._initialiser(init)
             self.initial_params = None
             if initial is not None:
-                start = split(initial, trainable, name="initial").params
+                start = raised(split(initial, trainable, name="initial").params)
                 self.initial_params = matched("initial", start, self.params)
             self.learning_rate = None if learning_rate is None else float(positive("learning_rate", learning_rate))
             self.batch_size = None if batch_size is None else whole("batch_size", batch_size)
+            self.steps = None if steps is None else whole("steps", steps)
+            self.weight_decay = None if weight_decay is None else float(within("weight_decay", weight_decay, 0))
+            self.optimiser = checked_optimiser(optimiser)
             if self.batch_size is not None and self.batch_size > self.count():
                 self.notes += (
                     f"the batches of the training had {self.batch_size} examples, more than the {self.count()} given: "
                     "these were taken for a part of the training data.",
                 )
-            self.history = _history(history)
+            self.history = checked_history(history)
 
     def _read(self, train, test):
         """The data in the form that the loss takes, as many as can be looked at."""
@@ -286,6 +298,49 @@ class Subject:
             other._look_at_outputs()
         return other
 
+    def with_network(self, network: NetworkLike) -> "Subject":
+        """The same data, loss and facts with another network, of which all parameters are trained.
+
+        Where it has the parameters of this one it starts where this one started.
+        """
+        other = copy.copy(self)
+        other.params, fixed = split(network)
+        other.objective, other.trainable = Objective(Apply(fixed), self.loss), None
+        arrays = [jax.tree.leaves(self.params), jax.tree.leaves(other.params)]
+        same = [a.shape for a in arrays[0]] == [a.shape for a in arrays[1]]
+        form = jax.tree.structure(other.params)
+        if self.initial_params is not None:
+            other.initial_params = form.unflatten(jax.tree.leaves(self.initial_params)) if same else None
+        if self.init is not None:
+            init = self.init
+            other.init = (lambda key: form.unflatten(jax.tree.leaves(init(key)))) if same else None
+        other.cost = cost(network, self.train[0])
+        other._look_at_outputs()
+        return other
+
+    def replaced(self, *, train: PyTree = None, test: PyTree = None, **facts: Any) -> "Subject":
+        """The same network with other data, in the form that `train` and `test` of a subject have, or other facts.
+
+        Facts are `params`, `initial_params`, `learning_rate`, `batch_size`, `steps`, `optimiser` and `weight_decay`.
+        Another `learning_rate` goes into the optimiser too.
+        """
+        other = copy.copy(self)
+        other._counts = dict(self._counts)
+        for name, data in (("train", train), ("test", test)):
+            if data is not None:
+                other._counts[name] += _data.count(data) - _data.count(self.data(name))
+                setattr(other, name, data)
+        unknown = facts.keys() - FACTS
+        if unknown:
+            raise SubjectError(f"a subject has no fact {min(unknown)!r} to be replaced: {', '.join(FACTS)}.")
+        step = facts.get("learning_rate")
+        if step is not None and self.optimiser is not None and self.learning_rate is not None:
+            other.optimiser = optax.chain(self.optimiser, optax.scale(step / self.learning_rate))
+        for name, value in facts.items():
+            setattr(other, name, value)
+        other._look_at_outputs()
+        return other
+
     def __repr__(self) -> str:
         kind = "regression" if self.classes is None else f"{self.classes} classes"
         n = " + ".join(str(self.count(s)) for s in self.splits)
@@ -321,7 +376,7 @@ class Subject:
         trainable = self.trainable
 
         def params(key):
-            return matched("init(key)", split(init(key), trainable, name="init(key)").params, self.params)
+            return matched("init(key)", raised(split(init(key), trainable, name="init(key)").params), self.params)
 
         try:
             eqx.filter_eval_shape(params, jax.random.key(0))
@@ -330,11 +385,3 @@ class Subject:
                 f"init(key) must return a network under jit, but it failed: {first_line(error)}."
             ) from error
         return params
-
-
-def _history(history) -> dict[str, Any] | None:
-    if history is None:
-        return None
-    history = history if isinstance(history, Mapping) else {"loss": history}
-    # a training that diverged has a history with infinities: they are what happened
-    return {str(k): np.asarray(real(f"history {k!r}", v, "steps", finite=False)) for k, v in history.items()}

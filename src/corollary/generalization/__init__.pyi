@@ -7,6 +7,8 @@ from .bounds import BoundTable as BoundTable
 from .bounds import MeasuredGap as MeasuredGap
 from .bounds import Row as Row
 from .bounds import bounds as bounds
+from .calibration import best_temperature as best_temperature
+from .calibration import calibration_error as calibration_error
 from .certificate import Certificate as Certificate
 from .classes import FiniteClass as FiniteClass
 from .classes import Halfspaces as Halfspaces

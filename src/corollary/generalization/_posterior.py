@@ -18,7 +18,6 @@ from corollary.network.parts import split
 
 # Adam's steps: the logarithm of a standard deviation has to go further than a weight
 STEP, SCALE_STEP = 3e-3, 3e-2
-BETAS, EPS = (0.9, 0.999), 1e-8
 # errors and losses of the stochastic network are averaged over about so many batches
 MEMORY = 50
 # a prior from data is to err as rarely as the network itself, and pays for its own KL only so much of it
@@ -60,7 +59,7 @@ def trained(start: StochasticNetwork, prior, loss, data, goal: Goal, steps: int,
         return surrogate, jnp.stack([share, surrogate])
 
     descent = cpu_ready(jax.grad(value, (0, 1), has_aux=True))
-    shrink = optax.cosine_decay_schedule(1.0, steps)
+    adam, shrink = optax.scale_by_adam(), optax.cosine_decay_schedule(1.0, steps)
     plan, size = layerwise(parts, jax.tree.map(lambda a: a[0], data[0])), min(batch_size, count(data))
 
     def noise_of(step):
@@ -83,40 +82,20 @@ def trained(start: StochasticNetwork, prior, loss, data, goal: Goal, steps: int,
             [by_loss * g + by_kl / v * w for g, w, v in zip(by_mean, ways, around, strict=True)],
             [s * (by_loss * g + by_kl / v * s) - by_kl for g, s, v in zip(by_scale, scales, around, strict=True)],
         )
-        memory = jax.tree.map(remember, down, memory)
-        turns = jnp.asarray(step + 1, kl.dtype)
-        moved = tuple(
-            [p - adam(m, s * shrink(step), turns) for p, m in zip(ps, ms, strict=True)]
-            for ps, ms, s in zip((means, logs), memory, (STEP, SCALE_STEP), strict=True)
-        )
+        down = jax.tree.map(lambda g, p: g.astype(p.dtype), down, (means, logs))  # arrays may differ in precision
+        (by_mean, by_log), memory = adam.update(down, memory)
+        moved = _moved(means, by_mean, STEP * shrink(step)), _moved(logs, by_log, SCALE_STEP * shrink(step))
         # the noise of the next step: carried it is made once, and not in every kernel that reads it
         return (moved, memory, seen + (now - seen) / MEMORY, noise_of(step + 1)), None
 
     params = means, [jnp.log(s) for s in scales]
-    memory = jax.tree.map(lambda a: Moments(jnp.zeros_like(a), jnp.zeros_like(a)), params)
-    begin = params, memory, jnp.full(2, 0.25, means[0].dtype), noise_of(0)
+    begin = params, adam.init(params), jnp.full(2, 0.25, means[0].dtype), noise_of(0)
     ((means, logs), *_), _ = lax.scan(advance, begin, jnp.arange(steps))
     return law(means, [jnp.exp(log) for log in logs])
 
 
-class Moments(NamedTuple):
-    """Adam's moving averages of the derivatives of one array and of their squares."""
-
-    first: jax.Array
-    second: jax.Array
-
-
-def remember(down, moments: Moments) -> Moments:
-    down = down.astype(moments.first.dtype)  # arrays may differ in precision
-    return Moments(*(b * a + (1 - b) * down**k for a, b, k in zip(moments, BETAS, (1, 2), strict=True)))
-
-
-def adam(moments: Moments, step, turns):
-    """Adam's step after so many `turns`, the averages freed of their start at 0: one division for each entry."""
-    first, second = (1 - b**turns for b in BETAS)
-    root = jnp.sqrt(second)
-    moved = step * root / first * moments.first / (jnp.sqrt(moments.second) + EPS * root)
-    return moved.astype(moments.first.dtype)
+def _moved(params, directions, step) -> list:
+    return [p - (step * d).astype(p.dtype) for p, d in zip(params, directions, strict=True)]
 
 
 def variances(scales, ways) -> list:

@@ -131,6 +131,7 @@ RULES: dict[str, Callable] = {
     "max": _root,
     "min": _root,
     "concatenate": _joined,
+    "stack": _joined,
     "clamp": _clamped,
     "select_n": _chosen,
     "reduce_sum": _summed,

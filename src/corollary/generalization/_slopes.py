@@ -102,8 +102,8 @@ def _same(v):
 #: Operations whose results hold entries of their operands, or constants.
 MOVES = {
     "reshape", "squeeze", "expand_dims", "transpose", "rev", "slice", "dynamic_slice", "pad", "concatenate",
-    "broadcast_in_dim", "gather", "select_n", "split", "copy", "copy_p", "name", "sharding_constraint",
-    "convert_element_type",
+    "stack", "unstack", "broadcast_in_dim", "gather", "select_n", "split", "copy", "copy_p", "name",
+    "sharding_constraint", "convert_element_type",
 }  # fmt: skip
 _TURNS = {"reshape", "squeeze", "expand_dims", "transpose", "rev", "copy", "copy_p", "name", "sharding_constraint"}
 

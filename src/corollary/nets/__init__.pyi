@@ -106,6 +106,8 @@ from .steps import smooth_clip as smooth_clip
 from .steps import smooth_step as smooth_step
 from .steps import smooth_xnor as smooth_xnor
 from .steps import smooth_xor as smooth_xor
+from .stepwise import Stepwise as Stepwise
+from .stepwise import stepwise as stepwise
 from .symmetries import flip_hidden as flip_hidden
 from .symmetries import hidden_symmetries as hidden_symmetries
 from .symmetries import outer_positive as outer_positive

@@ -24,6 +24,9 @@ from .initialisation import slope_mean_deviation as slope_mean_deviation
 from .initialisation import slope_moments as slope_moments
 from .lipschitz_certificate import LipschitzCertificate as LipschitzCertificate
 from .lipschitz_certificate import lipschitz_certificate as lipschitz_certificate
+from .neighbours import OtherClass as OtherClass
+from .neighbours import nearest_other_class as nearest_other_class
+from .neighbours import straight_attack as straight_attack
 from .robust_networks import RobustNetwork as RobustNetwork
 from .robust_networks import TwoLayerNetwork as TwoLayerNetwork
 from .robust_networks import coherence as coherence

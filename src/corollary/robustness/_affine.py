@@ -11,7 +11,7 @@ from corollary._engine.program import Program, Step, depends, trace
 
 #: Operations that are linear in all their inputs together, or in the one that depends on the example.
 LINEAR = {"reshape", "transpose", "squeeze", "expand_dims", "broadcast_in_dim", "copy", "neg", "rev", "slice"}
-LINEAR |= {"reduce_sum", "concatenate", "pad", "add", "sub", "add_any"}
+LINEAR |= {"reduce_sum", "concatenate", "stack", "pad", "add", "sub", "add_any"}
 PRODUCTS = {"dot_general", "mul", "conv_general_dilated"}
 
 

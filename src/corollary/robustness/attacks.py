@@ -98,7 +98,7 @@ def pgd(
     others (`restarts`, which need a `key`) at random points and with a quarter of these lengths, for $p=1$ along all
     coordinates. With a `target`, classes (n,), it ascends $\ell(y)-\ell(\mathrm{target})$. An example whose class has
     changed stops there; with `stop=False` it goes on to the largest loss. Returned is the best of all inputs that were
-    visited.
+    visited: one of another class before any of a larger loss.
 
     >>> found = pgd(network, "squared", data, Ball(2, 0.5), steps=10)
     >>> bool((found.loss >= fgsm(network, "squared", data, Ball(2, 0.5)).loss - 1e-6).all())

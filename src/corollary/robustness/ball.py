@@ -23,6 +23,8 @@ from corollary._validate import concrete, one_of, real, within
 from corollary.catalog import implements
 
 NORMS = (1, 2, math.inf)
+#: Rounds of an iteration before it is asked whether there is more to do: a GPU waits for every answer.
+ROUNDS = 3
 
 
 class Ball(eqx.Module):
@@ -191,7 +193,12 @@ def _stretch(size, room, radius):
 
     radius = jnp.asarray(radius, size.dtype)
     fixed = jax.lax.stop_gradient((size, room, radius))  # the rounds are not differentiated, what they end with is
-    again = lambda factors: (factors[1], jnp.maximum(factors[1], filled(factors[1], *fixed)))  # noqa: E731
+
+    def again(factors):
+        for _ in range(ROUNDS):
+            factors = factors[1], jnp.maximum(factors[1], filled(factors[1], *fixed))
+        return factors
+
     found = jax.lax.while_loop(lambda f: f[1] > f[0], again, (-jnp.ones_like(radius), jnp.zeros_like(radius)))[1]
     return filled(found, size, room, radius)
 

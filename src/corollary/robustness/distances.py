@@ -29,12 +29,14 @@ class Perturbation(NamedTuple):
     r"""No input nearer than `lower` has another class, and `witness`, at the distance `upper`, has one; (n,) each.
 
     Where no attack found one `upper` is infinite and `witness` the example. Both are 0 where the network is wrong as
-    is.
+    is. `dead` is whether the slope at the example is zero or not finite: an attack has no way to go there, and its
+    failure shows nothing.
     """
 
     lower: jax.Array
     upper: jax.Array
     witness: jax.Array
+    dead: jax.Array
 
     __repr__ = shown
 
@@ -46,6 +48,7 @@ def smallest_perturbation(
     *,
     low: Float[ArrayLike, "..."] | None = None,
     high: Float[ArrayLike, "..."] | None = None,
+    certified: Float[ArrayLike, "n"] | None = None,
     rounds: int = 12,
     steps: int = 40,
     key: PRNGKeyArray,
@@ -56,27 +59,31 @@ def smallest_perturbation(
     Above: attacks on the margin in `rounds` rounds, with radii that double until one succeeds and are halved in between
     from then on; from what was found straight back towards the example. Below: `lipschitz_certificate`, margin over
     Lipschitz constant ($\sqrt2L$ for several outputs), for $p=\infty$ over $\sqrt d$ too; 0 where
-    `generalization.lipschitz` knows none. `low` and `high` are the box of the inputs.
+    `generalization.lipschitz` knows none. Distances that were `certified` by other means take its place. `low` and
+    `high` are the box of the inputs.
 
     >>> found = smallest_perturbation(network, (x, jnp.sign(jax.vmap(network)(x)[:, 0])), 2, key=key)
     >>> bool((found.lower <= found.upper).all())
     True
     """
-    found = victim("smallest_perturbation", network, _behind, data)
+    found = victim("smallest_perturbation", network, behind, data)
     if not found.classes:
         raise ValueError("data must have classes for targets: whole numbers from 0, or two labels for a single output.")
     rounds, steps, batch_size = whole("rounds", rounds), whole("steps", steps), whole("batch_size", batch_size)
     ball = Ball(norm_order(p), 1.0, low, high)
     require_in_box(ball, found.x)
     attack_key, key = jax.random.split(key)
-    upper, witness = _nearest(found, ball, rounds, steps, attack_key, batch_size)
-    lower = _certified(network, (found.x, found.y), ball.p, key=key, batch_size=batch_size)
+    if certified is None:
+        lower = _certified(network, (found.x, found.y), ball.p, key=key, batch_size=batch_size)
+    else:
+        lower = within("certified", real("certified", certified, "n", finite=False), 0)
+        if lower.shape[0] != found.x.shape[0]:
+            raise ValueError(f"certified must hold a distance for each of {found.x.shape[0]} examples.")
+    upper, witness, dead = _nearest(found, ball, rounds, steps, attack_key, batch_size)
     # rounding of the margin and of the distance of a witness that is at the boundary
     if concrete(upper) and np.any(np.asarray(lower) > np.asarray(upper) * (1 + 1e-3) + 1e-6):
-        raise ArithmeticError(
-            "an input of another class lies within a certified distance: the Lipschitz constant is wrong."
-        )
-    return Perturbation(jnp.minimum(lower, upper), upper, witness)
+        raise ArithmeticError("an input of another class lies within a certified distance: the certificate is wrong.")
+    return Perturbation(jnp.minimum(lower, upper), upper, witness, dead)
 
 
 class RobustAccuracy(NamedTuple):
@@ -175,7 +182,7 @@ def _certified(network, data, p, *, key, batch_size):
     return radius / (data[0][0].size ** 0.5 if p == np.inf else 1)
 
 
-def _behind(output, y):
+def behind(output, y):
     """By how much the largest other output exceeds that of the class: a loss that does not saturate."""
     if output.size == 1:
         return jnp.where(y.reshape(()) > 0, -1, 1) * output.reshape(())
@@ -189,9 +196,10 @@ def _nearest(found, ball: Ball, rounds, steps, key, batch_size):
 
     def estimate(x, y):
         """The margin over the slope, in the dual norm: the distance, if the network were linear."""
-        value, slope = jax.value_and_grad(lambda x: _behind(network(x), y))(x)
-        size = Ball(ball.p, 1.0).support(slope, jnp.zeros_like(slope))
-        return jnp.where(size > 0, jnp.maximum(-value, 0) / jnp.where(size > 0, size, 1), 1.0)
+        value, slope = jax.value_and_grad(lambda x: behind(network(x), y))(x)
+        dead = ~(jnp.all(jnp.isfinite(slope)) & jnp.any(slope != 0))
+        size = Ball(ball.p, 1.0).support(jnp.where(dead, 0, slope), jnp.zeros_like(slope))
+        return jnp.where(size > 0, jnp.maximum(-value, 0) / jnp.where(size > 0, size, 1), 1.0), dead
 
     def back(x, y, there, right):
         """The nearest input of another class on the way back from `there`, where there is one."""
@@ -218,7 +226,8 @@ def _nearest(found, ball: Ball, rounds, steps, key, batch_size):
         between = jnp.where(missed < upper, (missed + upper) / 2, 0.95 * upper)
         return (jnp.where(jnp.isfinite(upper), between, 2 * radius), missed, upper, witness), None
 
-    begin = jax.vmap(estimate)(x, y).astype(x.dtype)
+    begin, dead = jax.vmap(estimate)(x, y)
+    begin = begin.astype(x.dtype)
     none = jnp.zeros_like(begin)
     (_, _, upper, witness), _ = jax.lax.scan(round_, (begin, none, none + jnp.inf, x), jax.random.split(key, rounds))
-    return upper, witness
+    return upper, witness, dead

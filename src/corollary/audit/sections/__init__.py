@@ -1,1 +1,13 @@
-"""The sections of the audit, one file each: a `TITLE` and `findings(subject, budget, key)`."""
+"""The sections of the audit, one file each.
+
+A section has
+- `TITLE`, a question that is answered with yes or no;
+- `findings(subject, budget, key)`, an iterator of findings. Behind each a `measure…` function returns numbers and a
+  `judge…` function of these numbers has all thresholds and sentences;
+- `answer(findings)`, a sentence that begins with one of `finding.ANSWERS` and goes on with the finding that decides.
+  "Cannot tell" names the argument that is missing;
+- `EXPLAINS`: for the name of a finding those that follow from it where both are marked, of any section;
+- `actions(subject, findings)`, an iterator of what to do about the marked ones.
+
+A new section is a new file, and its name in `audit/_budget.py`.
+"""

@@ -1,19 +1,35 @@
 """A column of the inputs that gives the target away by itself."""
 
+from functools import partial
+from typing import NamedTuple
+
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from corollary.audit._sample import numbers_of
+from corollary.audit.action import Action
 from corollary.audit.finding import Finding, Premise, short
+from corollary.audit.sections._treatments import retraining
 from corollary.network.batches import count
 
+NAME = "what the best column alone leaves open"
 # a column stands out that leaves less than 5 % of the target open where the next one leaves five times as much
 OPEN, NEXT = 0.05, 5.0
 # how many numbers are sorted, the fewest examples that say something, and the most numbers of one target
 SORTED, LEAST, MOST = 2**23, 50, 64
 
 
-def finding(subject) -> Finding | None:
+class Columns(NamedTuple):
+    """The column that leaves least of the target open, how much that is, what the next one leaves, on how many rows."""
+
+    best: int
+    least: float
+    following: float
+    examples: int
+
+
+def measure(subject) -> Columns | None:
     """What the best column leaves open, by the targets of neighbours in its order; None where that says nothing."""
     x, y = subject.train[0], _targets(subject)
     table = numbers_of((np.arange(count(x), dtype=float), x), SORTED)
@@ -24,7 +40,16 @@ def finding(subject) -> Finding | None:
     if left is None:
         return None
     best = int(left.argmin())
-    least, following = float(left[best]), float(np.delete(left, best).min())
+    return Columns(best, float(left[best]), float(np.delete(left, best).min()), len(table))
+
+
+def finding(subject) -> Finding | None:
+    found = measure(subject)
+    return None if found is None else judge(found, subject.count())
+
+
+def judge(found: Columns, total: int) -> Finding:
+    best, least, following = found.best, found.least, found.following
     if least <= OPEN and following >= NEXT * least:
         mark = "look"
         text = (
@@ -37,9 +62,8 @@ def finding(subject) -> Finding | None:
             f"No column stands out as giving the target away: the best, number {best}, leaves {short(100 * least)} % "
         )
         text += "of its variance open."
-    total = subject.count()
     return Finding(
-        "what the best column alone leaves open",
+        NAME,
         mark,
         text,
         100 * least,
@@ -48,8 +72,37 @@ def finding(subject) -> Finding | None:
         theorem="No predictor has a smaller expected squared error than the variance of the target given its inputs; "
         "the targets of two examples with equal inputs differ by twice that on average.",
         claim="generalization.bias_variance.decomposition",
-        premises=(Premise("measured on all training data", len(table) == total, f"{len(table)} of {total} examples"),),
+        premises=(
+            Premise("measured on all training data", found.examples == total, f"{found.examples} of {total} examples"),
+        ),
     )
+
+
+def drop(subject, finding) -> Action:
+    """Training without the column: it is put to its mean, in both sets."""
+    column = measure(subject).best
+    quantity = "test error" if subject.test is not None and subject.classes is not None else "training loss"
+    return retraining(subject, f"drop column {column}", NAME, partial(without, column=column), quantity)
+
+
+def without(subject, column: int):
+    """The subject with a column, counted over all floating-point inputs, at its mean over the training data."""
+
+    def levelled(x):
+        place, out = column, []
+        leaves, form = jax.tree.flatten(x)
+        for a, known in zip(leaves, jax.tree.leaves(subject.train[0]), strict=True):
+            width = a[0].size
+            if jnp.issubdtype(a.dtype, np.floating):
+                if 0 <= place < width:
+                    mean = known.reshape(len(known), -1)[:, place].mean()
+                    a = a.reshape(len(a), -1).at[:, place].set(mean).reshape(a.shape)
+                place -= width
+            out.append(a)
+        return form.unflatten(out)
+
+    data = {split: (levelled(subject.data(split)[0]), subject.data(split)[1]) for split in subject.splits}
+    return subject.replaced(**data)
 
 
 def _left_open(table, y):

@@ -9,7 +9,9 @@ import numpy as np
 from scipy.stats import binomtest, fisher_exact
 
 from corollary.audit._sample import some
+from corollary.audit.action import Action, Effect
 from corollary.audit.finding import Finding, Premise, short
+from corollary.audit.retrain import retrained
 from corollary.network.batches import count
 from corollary.network.losses import IGNORED
 
@@ -18,6 +20,7 @@ ROWS, AT_ONCE, SKETCH = 1024, 64, 256
 # nearer than a quarter of the usual distance is near: in the plane that is one row in 24 by chance, with more
 # dimensions next to none, and what chance gives within the training data is compared with
 NEAR = 0.25
+NAME = "test examples found in the training data"
 # copies are named when chance makes as many once in a thousand times; below a hundredth of the test data they hardly
 # move its error
 CHANCE, FEW = 1e-3, 0.01
@@ -37,11 +40,30 @@ class Copies(NamedTuple):
         return float(fisher_exact(both, "greater").pvalue)
 
 
-def finding(subject, key) -> Finding:
-    """Test examples that are training examples too, against copies among the training examples themselves."""
+class Shared(NamedTuple):
+    """Copies, exact and near (None where distances say nothing), those that count, and the error on the other rows."""
+
+    exact: Copies
+    near: Copies | None
+    found: Copies
+    rest: float | None
+    sought: int
+
+
+def measure(subject, key) -> Shared:
     train, test = subject.train[0], subject.test[0]
     exact, near = _exact(train, test), _near(train, test, key)
     found = exact if near is None or exact.by_chance <= near.by_chance else near
+    return Shared(exact, near, found, _error_of(subject, found.rows[~found.copied]), count(train))
+
+
+def finding(subject, key) -> Finding:
+    """Test examples that are training examples too, against copies among the training examples themselves."""
+    return judge(measure(subject, key), subject.count(), subject.count("test"))
+
+
+def judge(shared: Shared, training: int, testing: int) -> Finding:
+    exact, near, found = shared.exact, shared.near, shared.found
     total, copied = len(found.copied), int(found.copied.sum())
     share, chance = copied / total, float(found.natural.mean())
     mark = "fine" if found.by_chance > CHANCE else "problem" if share - chance >= FEW else "look"
@@ -50,25 +72,23 @@ def finding(subject, key) -> Finding:
     number = f"{copied} are" if copied else "none is"
     said = f"Of {total} test examples {number} among the training examples{kind}"
     if mark != "fine":
-        rest = _error_of_rest(subject, found.rows[~found.copied])
-        end = f", where {short(100 * chance)} % of those have a copy: this is a leak. {rest}"
+        end = f", where {short(100 * chance)} % of those have a copy: this is a leak. {_said_of_rest(shared)}"
     else:
         end = "; so many are alike within the training data too." if copied else ": the test data are new to it."
     ends = binomtest(copied, total).proportion_ci(0.95, "exact")
-    looked = count(train)
     return Finding(
-        "test examples found in the training data",
+        NAME,
         mark,
         said + end,
         100 * share,
-        None if total == subject.count("test") else (100 * ends.low, 100 * ends.high),
-        exact=total == subject.count("test"),
+        None if total == testing else (100 * ends.low, 100 * ends.high),
+        exact=total == testing,
         unit="% of test examples",
         theorem="The error on examples that a function was chosen by is no estimate of its error on new ones; that on "
         "others is, with a binomial law.",
         claim="generalization.bound.learned_is_not_fixed",
         premises=(
-            Premise("sought among all training examples", looked == subject.count(), f"{looked} of {subject.count()}"),
+            Premise("sought among all training examples", shared.sought == training, f"{shared.sought} of {training}"),
             Premise(
                 f"near ones sought, within {NEAR} of the usual distance to the nearest",
                 near is not None,
@@ -78,13 +98,52 @@ def finding(subject, key) -> Finding:
     )
 
 
-def _error_of_rest(subject, rows) -> str:
-    """The test error on the examples that are no copies."""
-    if subject.classes is None or not len(rows):
+def _said_of_rest(shared: Shared) -> str:
+    if shared.rest is None:
         return "The test error says nothing about new examples: take the copies out of the training data."
+    others = int((~shared.found.copied).sum())
+    return f"On the other {others} the error is {short(shared.rest)}: take the copies out of the training data."
+
+
+def _error_of(subject, rows) -> float | None:
+    """The test error on these examples."""
+    if subject.classes is None or not len(rows):
+        return None
     labels, said = np.asarray(subject.labels("test"))[rows], np.asarray(subject.predict("test"))[rows]
-    wrong = (said != labels)[labels != IGNORED]
-    return f"On the other {len(rows)} the error is {short(wrong.mean())}: take the copies out of the training data."
+    return float((said != labels)[labels != IGNORED].mean())
+
+
+def remove(subject, finding) -> Action | None:
+    """Without the training examples that are test examples the test error is an honest one."""
+    if subject.classes is None or np.asarray(subject.labels("test")).ndim > 1:
+        return None
+    shared = measure(subject, jax.random.key(0))
+    others = int((~shared.found.copied).sum())
+    if shared.rest is None or not others:
+        return None
+    ends = binomtest(round(shared.rest * others), others).proportion_ci(0.95, "exact")
+    # that of a network which has learned from fewer examples is at least as large on average; the interval is that of
+    # new examples
+    effect = Effect("test error", subject.error("test"), shared.rest, (float(ends.low), float(ends.high)))
+    gone = count(subject.train) - len(_kept(subject, jax.random.key(0)))
+    what = f"remove {gone} test examples from the training data"
+    return Action(what, NAME, effect, "theorem", lambda s, *, key: retrained(_without(s), key=key))
+
+
+def _kept(subject, key) -> np.ndarray:
+    """The training rows that are no copy of a test row."""
+    train, test = subject.train[0], subject.test[0]
+    gone = np.isin(_digests(train), _digests(test))
+    if _near(train, test, key) is not None:
+        ours, theirs = _sketches(train, test)
+        own = _distances(ours, ours, np.arange(len(ours)))
+        gone |= _distances(ours, theirs) <= NEAR * np.median(own)
+    return np.flatnonzero(~gone)
+
+
+def _without(subject):
+    rows = _kept(subject, jax.random.key(0))
+    return subject.replaced(train=jax.tree.map(lambda a: a[rows], subject.train))
 
 
 def _exact(train, test) -> Copies:

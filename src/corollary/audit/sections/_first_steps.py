@@ -1,6 +1,7 @@
 """The first steps: the longest that is stable, and what a constant tangent kernel says of their number."""
 
 import math
+from typing import NamedTuple
 
 import altair as alt
 import equinox as eqx
@@ -10,6 +11,7 @@ import numpy as np
 
 from corollary import kernels
 from corollary.audit import _plan
+from corollary.audit._linear import linear
 from corollary.audit._order import curvature
 from corollary.audit._sample import interval, quadratic_forms, some
 from corollary.audit._tangent import chosen_outputs
@@ -19,12 +21,16 @@ from corollary.evidence import picture
 # Beyond 2/λ a step overshoots. Networks can survive up to about twice that by jumping to a flatter place first, so that
 # only what is longer is certain trouble.
 LOOK, PROBLEM = 1.0, 2.0
+# a loss that came below this share of where it started shows a training that got somewhere
+WELL = 0.5
 # more steps than most trainings have: a hundred epochs of a thousand batches
 MANY = 1e5
 STEPS = np.unique(np.round(np.geomspace(1, 1e6, 61)).astype(np.int32))
 # so many that all directions are done which the precision of the numbers can tell from those that are never learned
 END = np.int32(2_000_000_000)
 TENTH = 0.1
+# the prediction is an order of magnitude: so many times the steps that were taken are too many
+ORDER = 10
 # numbers of residuals of all steps that are kept
 MOST_RESIDUALS = 2**26
 
@@ -32,49 +38,68 @@ CONSTANT = Premise("the kernel stays what it is", None, "exact in the limit of i
 NAMES = ("largest stable step", "condition of the tangent kernel", "steps to fit")
 
 
+NO_START = "Neither initial nor init was given, so that nothing is known of where training started."
+
+
 def without_start():
-    yield from left_out(
-        "Neither initial nor init was given, so that nothing is known of where training started.", NAMES
-    )
+    yield from left_out(NO_START, NAMES)
 
 
 def left_out(reason: str, names):
     yield from (Finding(name, "not applicable", reason) for name in names)
 
 
-def stable_step(subject, start, losses, budget, sample_key, top_key) -> Finding:
-    """2 over the sharpness at the start; `losses` are those of the examples there."""
-    # where training is known to have led down, its first steps did not ruin it
-    went_well = start.kind == "given" and subject.mean_loss() < 0.5 * float(np.mean(losses))
+class Step(NamedTuple):
+    """The largest curvature where training starts, with its bounds, and whether the loss is a quadratic there.
+
+    `went_well` says that training is known to have led down from there: its first steps did not ruin it.
+    """
+
+    sharpness: float
+    bounds: tuple[float, float]
+    quadratic: bool
+    went_well: bool
+    examples: int
+
+
+def measure_step(subject, start, losses, budget, sample_key, top_key) -> Step | str:
+    """The curvature at the start, or a sentence on why there is none; `losses` are those of the examples there."""
+    went_well = start.kind == "given" and subject.mean_loss() < WELL * float(np.mean(losses))
     plan = _plan.curvature(subject, budget, sample_key)
     data, (count, total) = plan.data, _plan.looked_at(subject, plan.data)
     # the call of the section on minima, so that one compiled program serves both; 1 % is enough here
     try:
         operator = curvature(subject, start.params, plan)
     except ValueError as error:
-        return Finding(NAMES[0], "not applicable", f"The curvature could not be computed: {error}")
+        return f"The curvature could not be computed: {error}"
     ends = operator.top(2, which="both", products=plan.products, basis=plan.basis, key=top_key, tolerance=1e-2)
     sharpness, residual = float(ends.values[0]), float(ends.residuals[0])
-    eta = subject.learning_rate
     if not 0 < sharpness < math.inf:
         flat = "the loss curves upwards in no direction: curvature limits no step there."
         beyond = "the curvature is beyond what the precision of the numbers can hold."
-        reason = f"{start.where} {flat if sharpness <= 0 else beyond}"
-        return Finding(NAMES[0], "not applicable", reason)
+        return f"{start.where} {flat if sharpness <= 0 else beyond}"
     vector = jnp.asarray(np.asarray(ends.vectors)[0])
     forms = quadratic_forms(subject.objective, start.params, data, vector, plan.batch_size)
     low, high = interval(np.asarray(forms), total)
     # Lanczos' error, and rounding in sums of some ten thousand terms
     error = residual + 1e2 * float(jnp.finfo(operator.dtype).eps) * sharpness
-    low, high = max(low - error, 1e-3 * sharpness), high + error
-    step = 2 / sharpness
-    mark, text = _of_step(eta, sharpness, went_well)
+    bounds = max(low - error, 1e-3 * sharpness), high + error
+    quadratic = subject.loss_name == "squared" and linear(subject)
+    return Step(sharpness, bounds, quadratic, went_well, count)
+
+
+def judge_step(subject, start, found: Step | str) -> Finding:
+    """2 over the sharpness at the start, against the step of the training."""
+    if isinstance(found, str):
+        return Finding(NAMES[0], "not applicable", found)
+    step, (low, high), total = 2 / found.sharpness, found.bounds, subject.count()
     full = subject.batch_size is None or subject.batch_size >= total
+    mark, text = _of_step(subject.learning_rate, found, full)
     return Finding(
         NAMES[0],
         mark,
-        f"{start.where} the largest curvature is {short(sharpness)}: plain gradient descent is stable up to a step of "
-        f"{short(step)}. {text}",
+        f"{start.where} the largest curvature is {short(found.sharpness)}: plain gradient descent is stable up to a "
+        f"step of {short(step)}. {text}",
         step,
         (2 / high, 2 / low),
         theorem="On a quadratic, gradient descent multiplies every axis by 1 − ηλ: it diverges along directions of "
@@ -82,8 +107,12 @@ def stable_step(subject, start, losses, budget, sample_key, top_key) -> Finding:
         claim="optimization.quadratics.dynamics",
         premises=(
             start.premise,
-            Premise("all training examples were used", count == total, f"{count} of {total}"),
-            Premise("the loss is near its quadratic model", None, "holds for the first steps only"),
+            Premise("all training examples were used", found.examples == total, f"{found.examples} of {total}"),
+            Premise(
+                "the loss is near its quadratic model",
+                True if found.quadratic else None,
+                "a linear model under the squared loss" if found.quadratic else "holds for the first steps only",
+            ),
             Premise(
                 "full-batch gradient descent without momentum",
                 full if subject.batch_size else None,
@@ -93,12 +122,14 @@ def stable_step(subject, start, losses, budget, sample_key, top_key) -> Finding:
     )
 
 
-def _of_step(eta, sharpness, went_well):
+def _of_step(eta, found: Step, full: bool):
     if eta is None:
-        return "fine", "The step used in training was not given."
-    ratio = eta * sharpness / 2
+        return "fine", "The step used in training was not given: learning_rate=."
+    ratio = eta * found.sharpness / 2
     given = f"The step given, {short(eta)}, is {short(ratio)} of that: "
-    if ratio > PROBLEM and went_well:
+    if ratio > LOOK and found.quadratic and full:
+        return "problem", given + "the loss is a quadratic, so that it grows with every step without end."
+    if ratio > PROBLEM and found.went_well:
         return "look", given + "the first steps overshoot, and yet training got over it."
     if ratio > PROBLEM:
         return "problem", given + "the first steps overshoot and the loss rises, perhaps for good."
@@ -112,7 +143,7 @@ def _slopes(loss, out, y):
     return jax.grad(loss.of_outputs)(out, y)
 
 
-def kernel(subject, start, outputs, budget, key):
+def kernel(subject, start, outputs, losses, budget, key):
     """Condition of the tangent kernel on some examples, and the number of steps that it predicts."""
     total, (examples, at) = subject.count(), _plan.kernel(subject, budget, key)
     examples = min(examples, budget.kernel)
@@ -157,7 +188,8 @@ def kernel(subject, start, outputs, budget, key):
         residual = residual[:, at]
     # some of the residuals, if those of all steps are too many
     residual = residual[:, : max(1, MOST_RESIDUALS // (n * len(STEPS)))]
-    yield _steps(subject, start, theta, residual, top, seen, shared)
+    fell = start.kind == "given" and subject.mean_loss() < WELL * float(np.mean(losses))
+    yield _steps(subject, start, theta, residual, top, fell, seen, shared)
 
 
 def _condition(start, values, rounding, seen, shared) -> Finding:
@@ -197,7 +229,7 @@ def _condition(start, values, rounding, seen, shared) -> Finding:
     )
 
 
-def _steps(subject, start, theta, residual, top, seen, shared) -> Finding:
+def _steps(subject, start, theta, residual, top, fell, seen, shared) -> Finding:
     """Steps until the part of the residual that the kernel can take away has fallen tenfold, between two of `STEPS`.
 
     The rest is there whatever the number of steps: noise that a model with few parameters cannot fit.
@@ -242,8 +274,7 @@ def _steps(subject, start, theta, residual, top, seen, shared) -> Finding:
     if left[-1] > TENTH:
         return Finding(
             "residual left after a million steps",
-            # with the step given, or after more steps than anyone makes
-            "look",
+            _slow(subject, start, math.inf, fell),
             f"Were the tangent kernel to stay as it is {start.where.lower()}, {short(100 * left[-1])} % of the "
             f"residual that it can take away would be left after a million steps {at} on {n} examples: either the "
             "kernel changes on the way, or these labels are not learned.",
@@ -254,7 +285,7 @@ def _steps(subject, start, theta, residual, top, seen, shared) -> Finding:
     i = int(np.argmax(left <= TENTH))
     low, high = float(STEPS[i - 1] if i else 0), float(STEPS[i])
     value = math.sqrt(low * high) if low > 0 else high
-    mark = "fine" if value <= MANY else "look"
+    mark = _slow(subject, start, low, fell)
     more = "" if squared else " For another loss than the squared one this is an order of magnitude at best."
     if never > TENTH:
         more = f" (It cannot take away {short(100 * never)} % of the residual, whatever the number of steps.)" + more
@@ -262,7 +293,7 @@ def _steps(subject, start, theta, residual, top, seen, shared) -> Finding:
         NAMES[2],
         mark,
         f"Were the tangent kernel to stay as it is {start.where.lower()}, gradient descent {at} would bring the "
-        f"residual of {n} examples down to a tenth in about {short(round(value))} steps.{more}",
+        f"residual of {n} examples down to a tenth in about {short(round(value))} steps{_taken(subject)}.{more}",
         value,
         (low, high),
         unit="steps",
@@ -272,3 +303,17 @@ def _steps(subject, start, theta, residual, top, seen, shared) -> Finding:
 
 def _full(subject):
     return None if subject.batch_size is None else subject.batch_size >= subject.count()
+
+
+def _slow(subject, start, steps: float, fell: bool) -> str:
+    """The mark of so many predicted steps: too many for anyone, or for the training that there was."""
+    if subject.steps is None or subject.learning_rate is None:
+        return "fine" if steps <= MANY else "look"
+    if steps <= ORDER * subject.steps or fell:
+        # the kernel moved on the way, and the loss came down all the same
+        return "fine" if steps <= MANY or fell else "look"
+    return "problem" if start.kind == "given" else "look"
+
+
+def _taken(subject) -> str:
+    return "" if subject.steps is None else f"; training took {subject.steps}"

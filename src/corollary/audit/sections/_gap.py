@@ -16,6 +16,9 @@ from corollary.network.losses import IGNORED
 # labels, or a few hundred examples, lose up to a third; one that has learned its examples by heart loses all.
 LOOK, PROBLEM = 0.5, 0.8
 
+#: the names of the finding, by what is counted
+GAP = {"error": "gap between training and test error", "loss": "gap between training and test loss"}
+
 FACTS = dict(
     theorem="A function that was fixed before the examples were drawn errs on a binomial number of them, so that its "
     "error on new ones is known up to an exact interval; one that the examples chose is not bound by it.",
@@ -110,7 +113,7 @@ def gap(found: Errors | None) -> Finding:
             "test=(x, y) that training has not seen. What follows needs none, and is weaker.",
             **FACTS,
         )
-    name, (low, high) = f"gap between training and test {found.what}", found.interval
+    name, (low, high) = GAP[found.what], found.interval
     if found.what == "error":
         train, test, low_said, high_said = (f"{100 * e:.3g} %" for e in (found.train, found.test, low, high))
         said = f"It errs on {train} of the training data and {test} of the test data: on {low_said} to {high_said} of "

@@ -9,6 +9,7 @@ from scipy import stats
 
 from corollary.audit import _plan
 from corollary.audit._sample import some
+from corollary.audit.action import QUANTITIES, Action, Effect, by_hand
 from corollary.audit.finding import Finding, Premise, short
 from corollary.nets import train
 from corollary.network.batches import count
@@ -54,10 +55,10 @@ def finding(subject, budget, start, fitted: bool, key) -> Finding:
         why = f"Training with Adam and a step of {STEP} does not stay finite, so that it says nothing here."
         return Finding(NAME, "not applicable", why, **FACTS)
     fits = None if vote is None else _fits(np.asarray(subject.labels("train"))[rows], orders, np.asarray(votes))
-    return _judged(subject, losses, fits, fitted, steps, n)
+    return judge(subject, losses, fits, fitted, steps, n)
 
 
-def _judged(subject, losses, fits, fitted, steps, n) -> Finding:
+def judge(subject, losses, fits, fitted, steps, n) -> Finding:
     given, others = losses[0], losses[1:]
     spread = others.std(ddof=1) * np.sqrt(1 + 1 / len(others))
     ahead = others.mean() - given
@@ -112,3 +113,11 @@ def _runs(network, loss, data, orders, key, steps, batch, trainable, vote):
         return trained.losses.mean(), out > threshold if axis is None else jnp.argmax(out, axis)
 
     return jax.lax.map(run, orders)
+
+
+def look_at_labels(subject, finding) -> Action:
+    """A person must find out where the labels come from; what the right ones would do is not known."""
+    quantity = "training error" if subject.test is None else "test error"
+    now = QUANTITIES[quantity](subject)
+    effect = Effect(quantity, now, now, (0.0, now))
+    return Action("find out where the labels come from", NAME, effect, "theorem", by_hand)

@@ -85,6 +85,9 @@ def findings(m: Measured):
     if hidden < 1:
         yield Finding("signal by layer", "not applicable", "There is one layer only: nothing changes with depth.")
         return
+    if hidden < 2 and _zero_head(m):
+        yield Finding("signal by layer", "not applicable", "The last layer starts at zero, and before it there is one.")
+        return
     forward, backward = _profile(m, "forward"), _profile(m, "backward")
     yield _signal(m, forward)
     blocked = all(float(layer.backward) == 0 for layer in m.layers[:-1])
@@ -102,6 +105,11 @@ def findings(m: Measured):
         return
     yield _gradient(m, backward)
     yield _reach(m, forward, backward)
+
+
+def _zero_head(m: Measured) -> bool:
+    """Whether the last layer gives zero for every example: a head that starts at zero, as is good practice."""
+    return float(m.layers[-1].forward) == 0 and any(float(layer.forward) > 0 for layer in m.layers[:-1])
 
 
 def _profile(m: Measured, name: str) -> _Profile:
@@ -123,7 +131,8 @@ def _profile(m: Measured, name: str) -> _Profile:
 def _chosen(layers, name):
     """The profile in the direction of travel. The last layer has a scale of its own: left out where others suffice."""
     values = np.asarray([float(getattr(layer, name)) for layer in layers])
-    values = values[:-1] if len(layers) > 3 and values[:-1].any() else values
+    own_scale = len(layers) > 3 or (name == "forward" and len(layers) > 2 and values[-1] == 0)
+    values = values[:-1] if own_scale and values[:-1].any() else values
     if name == "backward":
         values = values[::-1]
         # a branch that starts at zero has no gradient, but lets it pass: what arrives decides
@@ -194,8 +203,9 @@ def _gradient(m: Measured, p: _Profile) -> Finding:
 
 
 def _random(m: Measured):
-    known = False if m.start.kind == "trained" else None
-    return m.start.premise, Premise("weights independent and of mean zero", known, "not tested")
+    trained = m.start.kind == "trained"
+    said = "these are trained weights, which depend on each other" if trained else "not tested"
+    return m.start.premise, Premise("weights independent and of mean zero", False if trained else None, said)
 
 
 def _reach(m: Measured, forward: _Profile, backward: _Profile | None) -> Finding:

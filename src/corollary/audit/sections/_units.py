@@ -16,6 +16,8 @@ ONE, NEARLY_ONE, SEVERAL = 1.1, 1.5, 3.0
 
 def findings(m: Measured):
     yield _lost(m, "dead", DEAD_LOOK, DEAD_PROBLEM)
+    if m.trained is not None and (late := _died(m)) is not None:
+        yield late
     yield _lost(m, "saturated", FLAT_LOOK, FLAT_PROBLEM)
     yield _rank(m)
 
@@ -47,13 +49,11 @@ def _lost(m: Measured, kind: str, look: float, problem: float) -> Finding:
     mark = "problem" if share >= problem else "look" if share >= look else "fine"
     sentence = f"{m.start.where} {short(100 * value)} % of the units {words['what']}; most in {worst.name}, "
     sentence += f"{short(100 * share)} %."
-    if m.trained is not None:
+    if m.trained is not None and kind == "saturated":
         late, overall = _shares(m.trained, kind)
         after = float(getattr(late, kind))
-        # a dead unit stays dead, so that the end of training counts too; units that saturate late have learned first
-        limits = (look, problem) if kind == "dead" else (problem, math.inf)
-        ending = "problem" if after >= limits[1] else "look" if after >= limits[0] else "fine"
-        mark = max(mark, ending, key=MARKS.index)
+        # units that saturate late have learned first
+        mark = max(mark, "look" if after >= problem else "fine", key=MARKS.index)
         sentence += f" After training it is {short(100 * overall)} %, and {short(100 * after)} % in {late.name}."
     if mark == "fine":
         sentence += f" {words['none']}"
@@ -67,6 +67,28 @@ def _lost(m: Measured, kind: str, look: float, problem: float) -> Finding:
         theorem=words["theorem"],
         claim=words["claim"],
         premises=(m.start.premise, m.seen),
+    )
+
+
+def _died(m: Measured) -> Finding | None:
+    """Units that are dead at the end: a dead unit stays dead."""
+    worst, value = _shares(m.trained, "dead")
+    if worst is None:
+        return None
+    share, before = float(worst.dead), _shares(m.layers, "dead")[1]
+    mark = "problem" if share >= DEAD_PROBLEM else "look" if share >= DEAD_LOOK else "fine"
+    return Finding(
+        "units dead after training",
+        mark,
+        f"After training {short(100 * value)} % of the units give zero on every example, {short(100 * before)} % "
+        f"{m.start.where.lower()}; most in {worst.name}, {short(100 * share)} %."
+        + ("" if mark == "fine" else " They learn nothing more."),
+        100 * value,
+        exact=True,
+        unit="% of units",
+        theorem=LOST["dead"]["theorem"],
+        claim=LOST["dead"]["claim"],
+        premises=(m.seen,),
     )
 
 

@@ -1,7 +1,7 @@
 """Will it generalise? The measured gap, whether the test data are new, every bound, and what the network could fit.
 
 The findings are made in `_gap` (errors), `_copies` and `_columns` (leaks), `_certificates` (bounds), `_capacity`
-(margins, norms, numbers of parameters) and `_shuffled` (random labels).
+(margins, norms, numbers of parameters), `_calibration` (probabilities) and `_shuffled` (random labels).
 """
 
 from typing import Any
@@ -12,12 +12,32 @@ import numpy as np
 
 from corollary import Network
 from corollary.audit import _plan
+from corollary.audit._answer import because, by_name, first
+from corollary.audit.action import advise
 from corollary.audit.finding import Finding
-from corollary.audit.sections import _capacity, _certificates, _columns, _copies, _gap, _shuffled
+from corollary.audit.sections import (
+    _calibration,
+    _capacity,
+    _certificates,
+    _columns,
+    _copies,
+    _gap,
+    _shuffled,
+    _stopping,
+)
 from corollary.network.batches import count
 from corollary.network.parts import split
 
 TITLE = "Will it generalise?"
+GAPS = tuple(_gap.GAP.values())
+EXPLAINS = {
+    "what the best column alone leaves open": GAPS,
+    "labels against shuffled ones": (*GAPS, _calibration.NAME),
+    # what was learned by heart it is sure of
+    **dict.fromkeys(GAPS, (_calibration.NAME,)),
+    # a start that is the end shows no training
+    "distance from the initial network": ("regime", "distance travelled"),
+}
 # a network that made good half of a blind guess's errors has learned its training labels
 LEARNED = 0.5
 # fewer examples are no sample, as `bounds` has it
@@ -36,6 +56,8 @@ def findings(subject, budget, key):
         yield _copies.finding(subject, copy_key)
     if (column := _columns.finding(subject)) is not None:
         yield column
+    if (sure := _calibration.finding(subject)) is not None:
+        yield sure
     refused = _certificates.same_as_trained(subject)
     if refused:
         yield _certificates.no_prior()
@@ -60,6 +82,35 @@ def findings(subject, budget, key):
     if start is None and subject.init is not None:
         start = subject.init(draw_key)
     yield _shuffled.finding(subject, budget, start, _gap.learned(subject, LEARNED), shuffle_key)
+
+
+def answer(findings) -> str:
+    found = by_name(findings)
+    leak, random = found.get(_copies.NAME), found.get(_shuffled.NAME)
+    if leak is not None and leak.mark == "problem":
+        return because("Cannot tell", leak.sentence, "Give test data that training has not seen.")
+    if random is not None and random.mark == "problem":
+        return because("No", random.sentence)
+    if (gap := first(findings, GAPS, "problem")) is not None:
+        return because("No", gap.sentence)
+    for names in (GAPS, (_columns.NAME,), (_calibration.NAME,)):
+        if (doubt := first(findings, names, "look")) is not None:
+            return because("Partly", doubt.sentence)
+    if (gap := first(findings, GAPS, "fine")) is not None:
+        return because("Yes", gap.sentence)
+    return "Cannot tell: there are no test data. Give test data, test=(x, y), that training has not seen."
+
+
+def actions(subject, findings):
+    remedies = {
+        _copies.NAME: _copies.remove,
+        _columns.NAME: _columns.drop,
+        _calibration.NAME: _calibration.cool,
+        **dict.fromkeys(GAPS, _stopping.stop),
+    }
+    if subject.classes is not None:  # of others the error may not be defined
+        remedies[_shuffled.NAME] = _shuffled.look_at_labels
+    yield from advise(subject, findings, EXPLAINS, remedies)
 
 
 def _of_classes(subject, classes, initial, budget, bound_key, cut_key, affordable):

@@ -1,4 +1,7 @@
-"""What did it find? The point at which training ended: slope, curvature, kind, margins."""
+"""Did it find a minimum? The point at which training ended: slope, curvature, kind, margins."""
+
+from functools import partial
+from typing import NamedTuple
 
 import altair as alt
 import equinox as eqx
@@ -11,14 +14,28 @@ from scipy import stats
 from corollary import landscape
 from corollary._engine.cpu_ready import cpu_ready
 from corollary.audit import _plan
+from corollary.audit._answer import because, by_name, first
+from corollary.audit._linear import linear
 from corollary.audit._order import curvature
 from corollary.audit._sample import interval, quadratic_forms
+from corollary.audit.action import advise
 from corollary.audit.finding import Finding, Premise, short
-from corollary.audit.sections import _statistics
+from corollary.audit.retrain import steps_of
+from corollary.audit.sections import _class_margins, _statistics
+from corollary.audit.sections._treatments import SAFE, knows_start, retraining, step_times, times
 from corollary.evidence import picture
-from corollary.network.losses import IGNORED
 
-TITLE = "What did it find?"
+TITLE = "Did it find a minimum?"
+EXPLAINS = {
+    # in inference mode the network is another one than was trained
+    "stored batch statistics": ("gradient norm", "least curvature", "median margin", "most frequent answer"),
+    # on a slope the curvature says little
+    "gradient norm": ("least curvature",),
+}
+# how far from a saddle training goes on, relative to the weights
+AWAY = 0.05
+#: what decides, in this order
+DECIDE = ("stored batch statistics", "least curvature", "sharpness against 2/η", "gradient norm", "median margin")
 
 
 def findings(subject, budget, key):
@@ -28,10 +45,59 @@ def findings(subject, budget, key):
     else:
         yield Finding("slope and curvature", "not applicable", long)
     if subject.classes is not None:
-        yield _margins(subject)
+        yield _class_margins.judge(*_class_margins.measure(subject))
     statistics = _statistics.finding(subject, budget, sample_key)
     if statistics is not None:
         yield statistics
+
+
+def answer(findings) -> str:
+    found = by_name(findings)
+    for mark, word in (("problem", "No"), ("look", "Partly")):
+        if (decides := first(findings, DECIDE, mark)) is not None:
+            return because(word, decides.sentence)
+    if (least := found.get("least curvature")) is None:
+        return because("Cannot tell", findings[0].sentence)
+    return because("Yes", least.sentence, *(found[n].sentence for n in ("gradient norm",) if n in found))
+
+
+def actions(subject, findings):
+    remedies = {
+        "sharpness against 2/η": _shorter,
+        "least curvature": _away,
+        "gradient norm": _on,
+        _statistics.NAME: _statistics.recompute,
+    }
+    yield from advise(subject, findings, EXPLAINS, remedies)
+
+
+def _shorter(subject, finding):
+    if not knows_start(subject):
+        return None
+    factor = 2 * SAFE / (finding.value * subject.learning_rate)
+    return retraining(subject, times(factor, "the step"), finding.name, partial(step_times, factor=factor))
+
+
+def _away(subject, finding):
+    """Off the saddle: on from a random point nearby."""
+    return retraining(subject, f"train on from a point {AWAY:.0%} of the weights away", finding.name, _nearby)
+
+
+def _nearby(subject):
+    keys = iter(jax.random.split(jax.random.key(0), len(jax.tree.leaves(subject.params))))
+
+    def leaf(a):
+        # weights that are all zero have no size of their own
+        size = float(jnp.sqrt(jnp.mean(a**2))) or 1.0
+        return a + AWAY * size * jax.random.normal(next(keys), a.shape, a.dtype)
+
+    return subject.replaced(initial_params=jax.tree.map(leaf, subject.params))
+
+
+def _on(subject, finding):
+    """More of the same training, from where it ended."""
+    what = f"train on for {steps_of(subject)} steps"
+    return retraining(subject, what, finding.name, lambda s: s.replaced(initial_params=s.params))
 
 
 def _derivatives(subject, budget, sample_key, top_key, trace_key, density_key):
@@ -49,9 +115,10 @@ def _derivatives(subject, budget, sample_key, top_key, trace_key, density_key):
         for v in ends.vectors
     ]
 
-    yield _slope(subject, data, seen, budget)
+    yield judge_slope(measure_slope(subject, data, budget), subject.batch_size, seen)
     yield _sharpness(subject, largest, _bounds(forms[0], total, ends.residuals[0]), seen)
-    yield _least(subject, least, largest, _bounds(forms[-1], total, ends.residuals[-1]), ends, data, seen)
+    bounds = _bounds(forms[-1], total, ends.residuals[-1])
+    yield judge_least(measure_least(subject, data, ends, bounds), seen)
     yield _spectrum(operator, density_key, largest, least, seen, plan.steps)
     yield _trace(operator, trace_key, seen, plan)
 
@@ -63,19 +130,33 @@ def _bounds(forms, total, residual):
     return low - error, high + error
 
 
-def _slope(subject, data, seen, budget):
-    """The gradient against the noise with which the data know it: a slope below that is none that they can see."""
+class Slope(NamedTuple):
+    """The norm of the mean gradient of n examples, and the variance of a single one's."""
+
+    norm: float
+    variance: float
+    n: int
+
+
+def measure_slope(subject, data, budget) -> Slope | None:
+    """The gradient, and how well the data know it; None for one example."""
     n = _plan.looked_at(subject, data)[0]
     if n < 2:
-        return Finding("gradient norm", "not applicable", "One example has no spread: give more training data.")
+        return None
     batch_size = _plan.gradients_at_once(subject, budget)
     found = landscape.gradient_noise(
         subject.network, subject.loss, data, batch_size=batch_size, trainable=subject.trainable
     )
-    norm, variance = float(found.gradient_norm), float(found.trace)
+    return Slope(float(found.gradient_norm), float(found.trace), n)
+
+
+def judge_slope(found: Slope | None, batch: int | None, seen) -> Finding:
+    """The gradient against the noise with which the data know it: a slope below that is none that they can see."""
+    if found is None:
+        return Finding("gradient norm", "not applicable", "One example has no spread: give more training data.")
+    norm, variance, n = found
     # E|mean of n gradients - its expectation|^2
     noise = float(np.sqrt(variance / n))
-    batch = subject.batch_size
     still = norm <= 2 * noise
     settled = batch is not None and norm <= np.sqrt(variance / batch)
     if still:
@@ -123,7 +204,7 @@ def _sharpness(subject, largest, bounds, seen):
             premises=(seen,),
             **facts,
         )
-    ratio = largest * eta / 2
+    ratio, straight = largest * eta / 2, linear(subject)
     full = subject.batch_size is None or subject.batch_size >= n
     premises = (
         seen,
@@ -135,6 +216,10 @@ def _sharpness(subject, largest, bounds, seen):
     )
     if ratio > 1.5:
         mark, text = "problem", "A step of gradient descent from here overshoots: the step is too long for this point."
+    elif ratio > 1 and straight and subject.loss_name == "squared" and full:
+        mark, text = "problem", "The loss is a quadratic, so that it grows with every step without end."
+    elif ratio > 0.9 and straight:
+        mark, text = "look", "That is as long as a step may be: a linear model has no flatter place to go to."
     elif ratio > 0.9:
         mark, text = "look", "This is the edge of stability: a shorter step would find a sharper point."
     else:
@@ -143,14 +228,32 @@ def _sharpness(subject, largest, bounds, seen):
     return Finding("sharpness against 2/η", mark, sentence, largest, premises=premises, **facts)
 
 
-def _least(subject, least, largest, bounds, ends, data, seen):
+class Least(NamedTuple):
+    """The least curvature with its bounds, the largest one, and the loss along the direction of the least."""
+
+    least: float
+    bounds: tuple[float, float]
+    largest: float
+    steps: np.ndarray
+    values: np.ndarray
+    converged: bool
+    products: int
+
+
+def measure_least(subject, data, ends, bounds) -> Least:
     vector = jnp.asarray(np.asarray(ends.vectors)[-1])
     size = float(np.sqrt(sum(float(np.sum(np.asarray(p, float) ** 2)) for p in jax.tree.leaves(subject.params))))
     steps = np.linspace(-0.05, 0.05, 41) * max(size, 1e-12)
     values = np.asarray(_along(subject.objective, subject.params, data, vector, jnp.asarray(steps, subject.dtype)))
+    extremes = float(ends.values[-1]), bounds, float(ends.values[0])
+    return Least(*extremes, steps, values, bool(ends.converged), int(ends.products))
+
+
+def judge_least(found: Least, seen) -> Finding:
+    steps, values = found.steps, found.values
     falls = float(values[20] - values.min())
-    relative = -least / max(largest, 1e-30)
-    down = bounds[1] < 0
+    relative = -found.least / max(found.largest, 1e-30)
+    down = found.bounds[1] < 0
     if not down:
         mark = "fine"
         sentence = "No direction of negative curvature was found: as far as second derivatives tell, this is a minimum."
@@ -178,12 +281,12 @@ def _least(subject, least, largest, bounds, ends, data, seen):
         "least curvature",
         mark,
         sentence,
-        least,
-        bounds,
+        found.least,
+        found.bounds,
         theorem="A point with vanishing gradient and a direction of negative curvature is a strict saddle, from which "
         "noise escapes; without one it is second-order stationary.",
         claim="landscape.escape.finds_second_order_point",
-        premises=(seen, Premise("Lanczos has converged", bool(ends.converged), f"{int(ends.products)} products")),
+        premises=(seen, Premise("Lanczos has converged", found.converged, f"{found.products} products")),
         figure=picture("loss along the direction of least curvature", chart.properties(width=320, height=180)),
     )
 
@@ -256,47 +359,4 @@ def _trace(operator, key, seen, plan):
         theorem="The expectation of zᵀHz over random signs z is the trace of H.",
         claim="landscape.operator_curvature.spectrum_from_products",
         premises=(seen, Premise("an estimate from random directions", None, f"{plan.probes} products")),
-    )
-
-
-def _margins(subject):
-    labels, axis = np.asarray(subject.labels("train")).reshape(-1), subject.class_axis
-    out = np.asarray(subject.outputs("train"))
-    out = out.astype(np.result_type(out.dtype, np.float32))
-    if axis is None:
-        margins = (out.reshape(-1) - subject.threshold) * np.where(labels == 1, 1, -1)
-    else:
-        known = labels != IGNORED
-        out, labels = np.moveaxis(out, axis, -1).reshape(len(labels), -1)[known], labels[known]
-        own = out[np.arange(len(labels)), labels]
-        out[np.arange(len(labels)), labels] = -np.inf
-        margins = own - out.max(1)
-    what = "examples" if len(margins) == len(subject.outputs("train")) else "places"
-    wrong = float(np.mean(margins <= 0))
-    middle = float(np.median(margins))
-    counts, edges = np.histogram(margins, 40)
-    rows = [
-        {"margin": float(a), "end": float(b), "examples": int(c)}
-        for a, b, c in zip(edges[:-1], edges[1:], counts, strict=True)
-    ]
-    chart = (
-        alt.Chart(alt.Data(values=rows))
-        .mark_bar()
-        .encode(
-            x=alt.X("margin:Q", title="output of the true class above the next"),
-            x2="end:Q",
-            y=alt.Y("examples:Q", title=what),
-            y2=alt.datum(0),
-        )
-    )
-    return Finding(
-        "median margin",
-        "fine" if wrong < 0.5 else "look",
-        f"Half of the training {what} have their true class ahead by {short(middle)} or more; "
-        f"{short(100 * wrong)} % are on the wrong side.",
-        middle,
-        exact=True,
-        theorem="An example is classified rightly when its margin is positive, and its loss falls with the margin.",
-        claim="foundations.likelihood.logistic_loss_of_the_margin",
-        figure=picture("margins of the training examples", chart.properties(width=320, height=180)),
     )

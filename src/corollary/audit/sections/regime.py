@@ -1,4 +1,4 @@
-"""Which regime? The tangent kernel before and after training: lazy, feature-learning, or between."""
+"""Did it learn features? The tangent kernel before and after training: lazy, feature-learning, or between."""
 
 import altair as alt
 import jax
@@ -6,13 +6,24 @@ import numpy as np
 
 from corollary import kernels
 from corollary.audit import _plan
+from corollary.audit._answer import because, by_name, first
 from corollary.audit._tangent import aims, known, measure, whole
+from corollary.audit.action import advise
 from corollary.audit.finding import Finding, Premise, short
+from corollary.audit.retrain import steps_of
 from corollary.audit.sections import _regime_predictions as predictions
+from corollary.audit.sections._treatments import knows_start, retraining, suited
 from corollary.evidence import picture
 from corollary.network.losses import IGNORED
 
-TITLE = "Which regime?"
+TITLE = "Did it learn features?"
+EXPLAINS = {
+    "most frequent answer": ("variation of the tangent kernel", "median margin", "gradient norm"),
+    "variation of the outputs": ("variation of the tangent kernel", "gradient norm"),
+    "distance travelled": ("regime", "gradient norm", "median margin", "most frequent answer"),
+}
+#: how the sentence of a regime begins, and the answer
+REGIMES = {"Feature-learning": "Yes", "Between": "Partly", "Lazy": "No"}
 
 # Drift and linearisation's error are relative, 0 for a kernel that never moves. Below a tenth the start explains 99 %
 # of the squared change; above a half the part that it does not explain is of the size of the part that it does.
@@ -52,6 +63,30 @@ def findings(subject, budget, key):
     yield _labels(found, seen)
     yield _spectrum(found, n, seen)
     yield from predictions.findings(subject, found, seen, NO_START)
+
+
+def answer(findings) -> str:
+    constant = first(findings, ("most frequent answer", "variation of the outputs"), "problem")
+    if constant is not None:
+        return because("No", constant.sentence)
+    regime = by_name(findings)["regime"]
+    words = [word for start, word in REGIMES.items() if regime.sentence.startswith(start)]
+    if not words:
+        return because("Cannot tell", regime.sentence)
+    kind, _, rest = regime.sentence.partition(": ")
+    return because(f"{words[0]}, {kind[0].lower()}{kind[1:]}", rest)
+
+
+def actions(subject, findings):
+    if knows_start(subject):
+        constant = dict.fromkeys(("most frequent answer", "variation of the outputs", "distance travelled"), _again)
+        yield from advise(subject, findings, EXPLAINS, constant)
+
+
+def _again(subject, finding):
+    """A training from its start, for a network that has forgotten it or never had one."""
+    what = f"train it again from its start, for {steps_of(subject)} steps"
+    return retraining(subject, what, finding.name, suited)
 
 
 def _regime(subject, found, seen):

@@ -4,15 +4,111 @@ The findings are made in `_signals` (what the layers do), `_units` (what they lo
 and of the first outputs) and `_first_steps` (the largest stable step and what the tangent kernel predicts).
 """
 
+from functools import partial
+
 import jax
 
 from corollary.audit import _plan
+from corollary.audit._answer import because, by_name
+from corollary.audit._answer import first as first_marked
 from corollary.audit._sample import some
+from corollary.audit.action import advise
 from corollary.audit.finding import Finding
 from corollary.audit.sections import _first_steps, _inputs, _signals, _units
 from corollary.audit.sections._start import losses_at, start_of
+from corollary.audit.sections._treatments import (
+    SAFE,
+    drawn_anew,
+    knows_start,
+    retraining,
+    standardised,
+    step_times,
+    times,
+)
 
 TITLE = "Will it train?"
+STEP, *_ = _first_steps.NAMES
+SLOW = ("steps to fit", "residual left after a million steps")
+#: what is seen at the end of a training that could not get anywhere
+NOWHERE = (
+    "regime",
+    "gradient norm",
+    "least curvature",
+    "median margin",
+    "most frequent answer",
+    "variation of the tangent kernel",
+    "labels against shuffled ones",
+)
+#: what another start cures
+START = (
+    "examples without a finite loss",
+    "dead units",
+    "signal by layer",
+    "gradient by layer",
+    "saturated units",
+    "rank of the layers",
+    "confidence of the softmax",
+)
+#: what decides, in this order; the scale of the inputs is a cause of these, and no answer
+DECIDE = (
+    "examples without a finite loss",
+    "condition of the tangent kernel",
+    STEP,
+    "dead units",
+    "signal by layer",
+    "gradient by layer",
+    "saturated units",
+    "rank of the layers",
+    "confidence of the softmax",
+    *SLOW,
+    "units dead after training",
+    "depth that can be reached",
+)
+EXPLAINS = {
+    "scale of the inputs": (
+        "examples without a finite loss",
+        "saturated units",
+        "confidence of the softmax",
+        "rank of the layers",
+        "largest stable step",
+        "units dead after training",
+        "largest norm of a layer against the others",
+        *SLOW,
+        *NOWHERE,
+    ),
+    "dead units": (
+        "units dead after training",
+        "signal by layer",
+        "gradient by layer",
+        "rank of the layers",
+        "condition of the tangent kernel",
+        *NOWHERE,
+    ),
+    "signal by layer": (
+        "units dead after training",
+        "gradient by layer",
+        "depth that can be reached",
+        "saturated units",
+        "confidence of the softmax",
+        "examples without a finite loss",
+        "largest stable step",
+        *SLOW,
+        *NOWHERE,
+    ),
+    "saturated units": ("gradient by layer",),
+    "gradient by layer": ("depth that can be reached", *SLOW),
+    "confidence of the softmax": (*SLOW, *NOWHERE),
+    "condition of the tangent kernel": NOWHERE,
+    **dict.fromkeys(SLOW, NOWHERE),
+    # signals that are parallel leave half of the units off
+    "rank of the layers": (
+        "dead units",
+        "units dead after training",
+        *NOWHERE,
+    ),
+    # the step at the start is the step at the end
+    "largest stable step": ("sharpness against 2/η", "units dead after training", *NOWHERE),
+}
 
 
 def findings(subject, budget, key):
@@ -24,7 +120,7 @@ def findings(subject, budget, key):
     broken = _inputs.broken_start(losses, start)
     if broken is not None:
         # nothing that follows would be a number
-        yield _inputs.scale(subject, data, None, start, total)
+        yield _inputs.judge_scale(_inputs.measure_scale(data), None, start, total)
         yield broken
         return
     long = _plan.too_long(subject, budget)
@@ -36,19 +132,76 @@ def findings(subject, budget, key):
         missing = long
     except ValueError as error:
         measured, missing = None, f"The layers of this network could not be measured: {error}"
-    yield _inputs.scale(subject, data, None if measured is None else measured.first, start, total)
+    first = None if measured is None else measured.first
+    yield _inputs.judge_scale(_inputs.measure_scale(data), first, start, total)
     if measured is None:
         yield Finding("signals of the layers", "not applicable", missing)
     else:
         yield from _signals.findings(measured)
         yield from _units.findings(measured)
     if subject.loss_name == "cross_entropy":
-        yield _inputs.confidence(subject, outputs, losses, start)
+        yield _inputs.judge_confidence(_inputs.measure_confidence(subject, outputs, losses), start)
     if start.kind == "trained":
         yield from _first_steps.without_start()
         return
     if long is not None:
         yield from _first_steps.left_out(long, _first_steps.NAMES)
         return
-    yield _first_steps.stable_step(subject, start, losses, budget, sample_key, top_key)
-    yield from _first_steps.kernel(subject, start, outputs, budget, kernel_key)
+    step = _first_steps.measure_step(subject, start, losses, budget, sample_key, top_key)
+    yield _first_steps.judge_step(subject, start, step)
+    yield from _first_steps.kernel(subject, start, outputs, losses, budget, kernel_key)
+
+
+def answer(findings) -> str:
+    found = by_name(findings)
+    for mark, word in (("problem", "No"), ("look", "Partly")):
+        if (decides := first_marked(findings, DECIDE, mark)) is not None:
+            return because(word, decides.sentence)
+    step, scale = found.get(STEP), found["scale of the inputs"]
+    if step is None or step.mark == "not applicable":
+        return because("Cannot tell", *_unknown(step))
+    if scale.mark in ("look", "problem"):
+        return because("Partly", step.sentence, f"But the inputs make it slow: {scale.sentence}")
+    return because("Yes", step.sentence)
+
+
+def _unknown(step):
+    reason = "The start could not be measured." if step is None else step.sentence
+    if step is not None and reason == _first_steps.NO_START:
+        return reason, "Give initial=, the network that training started from, or init=, which draws one."
+    return (reason,)
+
+
+def actions(subject, findings):
+    if not knows_start(subject):
+        return
+    longest = by_name(findings).get(STEP)
+    remedies = {
+        STEP: _shorter,
+        "scale of the inputs": _scaled,
+        **dict.fromkeys(SLOW, partial(_longer, None if longest is None else longest.value)),
+        **dict.fromkeys(START, _started),
+    }
+    yield from advise(subject, findings, EXPLAINS, remedies)
+
+
+def _shorter(subject, finding):
+    factor = SAFE * finding.value / subject.learning_rate
+    return retraining(subject, times(factor, "the step"), finding.name, partial(step_times, factor=factor))
+
+
+def _longer(longest, subject, finding):
+    """A longer step, where there is room for one."""
+    if longest is None or subject.learning_rate is None or subject.learning_rate >= SAFE * longest / 2:
+        return None
+    factor = SAFE * longest / subject.learning_rate
+    return retraining(subject, times(factor, "the step"), finding.name, partial(step_times, factor=factor))
+
+
+def _scaled(subject, finding):
+    return retraining(subject, "standardise the inputs", finding.name, standardised)
+
+
+def _started(subject, finding):
+    what = "draw the first weights with variance 2/fan-in, by He's rule, and biases of 0"
+    return retraining(subject, what, finding.name, drawn_anew)

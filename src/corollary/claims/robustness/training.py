@@ -190,12 +190,12 @@ def accuracy_against_robustness(key, *, weak: Size = 100, n: Size = 4000):
 def trained_on_digits(key, *, steps: Count = 200):
     r"""Adversarial training moves the boundary away: fewer digits can be changed, by the attack that it trained with.
 
-    Networks with 32 units on 900 digits of 8 by 8 pixels, trained as usual and on 5 steps of projected ascent with
-    $\|\delta\|_\infty\le0.15$; 300 other digits under 30 steps of ascent. The share that withstands is larger by more
-    than 0.2 after adversarial training, and without attack the accuracy is no larger. Robustness is that against the
-    attack trained with: under twice its radius, and under a Euclidean attack of radius 1.5, the network withstands less
-    often, by 0.1 or more. The text's examples, attacks that succeed on "40 %" and accuracies that fall from "95 % to 80
-    %", are not checked.
+    Networks with 64 units on 900 digits of 8 by 8 pixels, trained as usual and on 5 steps of projected ascent with
+    $\|\delta\|_\infty\le0.15$; 300 other digits under 30 steps of ascent. The share that withstands is larger after
+    adversarial training by more than chance explains, and without attack the accuracy is no larger. Robustness is
+    that against the attack trained with: under twice its radius, and under a Euclidean attack of radius 1.5, the
+    network withstands less often, by 0.1 or more. The text's examples, attacks that succeed on "40 %" and accuracies
+    that fall from "95 % to 80 %", are not checked.
     """
     x, y = digits()
     order_key, net_key = jax.random.split(key)
@@ -205,7 +205,7 @@ def trained_on_digits(key, *, steps: Count = 200):
     @jax.jit
     def measure(key, x, y):
         ball = Ball(np.inf, 0.15, 0.0, 1.0)
-        begin = MLP((64, 32, 10), relu, key=key, initialisation=jax.nn.initializers.he_normal())
+        begin = MLP((64, 64, 10), relu, key=key, initialisation=jax.nn.initializers.he_normal())
         data, test = (x[:900], y[:900]), (x[900:1200], y[900:1200])
         attacks = (ball, Ball(np.inf, 0.3, 0.0, 1.0), Ball(2, 1.5, 0.0, 1.0))
         out = []
@@ -216,7 +216,9 @@ def trained_on_digits(key, *, steps: Count = 200):
         return jnp.array(out)
 
     clean, own, double, other = np.asarray(measure(net_key, x, y)).T
-    yield at_least("digits that withstand after adversarial training, beyond the others by 0.2", own[1], own[0] + 0.2)
+    # the difference of two shares of 300 has a standard error of at most √(2/4/300); beyond 3.3 lies one in 2,000
+    chance = 3.3 * np.sqrt(0.5 / 300)
+    yield at_least("digits that withstand after adversarial training", own[1], own[0] + chance)
     yield at_most("digits that withstand twice the radius", double[1], own[1] - 0.1)
     yield at_most("digits that withstand the Euclidean attack", other[1], own[1] - 0.1)
     yield at_most("accuracy without attack, against training as usual", clean[1], clean[0])

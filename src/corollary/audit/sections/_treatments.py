@@ -1,0 +1,114 @@
+"""What is changed about a subject before it is trained again: its start, its step, the scale of its inputs."""
+
+import math
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from corollary.audit._budget import BUDGETS
+from corollary.audit.action import QUANTITIES, Action
+from corollary.audit.finding import short
+from corollary.audit.retrain import promised, retrained
+from corollary.audit.sections import _first_steps
+from corollary.audit.sections._start import losses_at, start_of
+
+#: of the largest stable step: halfway, where every direction shrinks
+SAFE = 0.5
+# a step between these shares of the largest stable one is left as it is
+LEAST, MOST = 0.02, 1.0
+KEY = 0
+
+
+def trained_after(treatment, subject, *, key):
+    """The `apply` of an action: the subject treated and trained again."""
+    return retrained(treatment(subject), key=key)
+
+
+def retraining(subject, what: str, treats: str, treatment, quantity: str = "training loss") -> Action:
+    """An action that treats and trains again; its effect is that of a few such trainings.
+
+    Where the treatment changes the step, `what` says so at its end.
+    """
+    treated = treatment(subject)
+    effect = promised(treated, quantity, QUANTITIES[quantity](subject), key=jax.random.key(KEY))
+    if "the step" not in what and treated.learning_rate != subject.learning_rate:
+        what += f", and take a step of {short(treated.learning_rate)}"
+    return Action(what, treats, effect, "short run", partial(trained_after, treatment))
+
+
+def knows_start(subject) -> bool:
+    """Whether training can begin again."""
+    return subject.initial_params is not None or subject.init is not None
+
+
+def times(factor: float, what: str) -> str:
+    """ "divide the step by 12", "multiply the step by 3"."""
+    return f"divide {what} by {short(1 / factor)}" if factor < 1 else f"multiply {what} by {short(factor)}"
+
+
+def step_times(subject, factor: float):
+    """The subject with another step."""
+    return subject.replaced(learning_rate=subject.learning_rate * factor)
+
+
+def stable_step(subject) -> float | None:
+    """The largest step that plain gradient descent bears where training starts; None where it is not known."""
+    start = start_of(subject, jax.random.key(KEY))
+    losses = losses_at(subject, start)[1]
+    if start.kind == "trained" or not np.isfinite(losses).all():
+        return None
+    keys = jax.random.split(jax.random.key(KEY))
+    found = _first_steps.measure_step(subject, start, losses, BUDGETS["quick"], *keys)
+    return None if isinstance(found, str) else 2 / found.sharpness
+
+
+def suited(subject):
+    """The subject with a step that suits its start, where the one it has is far from it."""
+    eta = subject.learning_rate
+    longest = None if eta is None else stable_step(subject)
+    if longest is None or LEAST <= eta / longest <= MOST:
+        return subject
+    return subject.replaced(learning_rate=SAFE * longest)
+
+
+def standardised(subject):
+    """Inputs of mean 0 and variance 1 by the training data: columns of tables, images and sequences as a whole."""
+
+    def moments(a):
+        if not jnp.issubdtype(a.dtype, np.floating):
+            return None
+        values = np.asarray(a, float)
+        axes = 0 if a.ndim <= 2 else None
+        spread = values.std(axis=axes)
+        return values.mean(axis=axes), np.where(spread > 0, spread, 1.0)
+
+    known = [moments(a) for a in jax.tree.leaves(subject.train[0])]
+
+    def scaled(x):
+        leaves, form = jax.tree.flatten(x)
+        done = [
+            a if m is None else ((np.asarray(a, float) - m[0]) / m[1]).astype(a.dtype)
+            for a, m in zip(leaves, known, strict=True)
+        ]
+        return form.unflatten(map(jnp.asarray, done))
+
+    data = {split: (scaled(subject.data(split)[0]), subject.data(split)[1]) for split in subject.splits}
+    return suited(subject.replaced(**data))
+
+
+def drawn_anew(subject):
+    """A start by He's rule, with the larger of fan-in and fan-out; biases below 0 are put to 0."""
+    keys = iter(jax.random.split(jax.random.key(KEY), len(jax.tree.leaves(subject.params))))
+    old = start_of(subject, jax.random.key(KEY)).params
+
+    def leaf(a):
+        key = next(keys)
+        if a.ndim < 2:
+            return jnp.zeros_like(a) if bool(jnp.any(a < 0)) else a
+        rest = math.prod(a.shape[2:])  # of kernels of convolutions
+        fan = max(a.shape[:2]) * rest  # which of both is fan-in is not known
+        return math.sqrt(2 / fan) * jax.random.normal(key, a.shape, a.dtype)
+
+    return suited(subject.replaced(initial_params=jax.tree.map(leaf, old)))

@@ -1,0 +1,105 @@
+"""Why does it predict this? Which inputs and which training examples predictions are owed to, and what that is worth.
+
+The findings are made in `_importance` (inputs, over all examples), `_alike` (columns that say the same), `_maps`
+(inputs of single predictions), `_blamed` (training examples) and `_doubtful` (wrong labels, copies); the examples
+that are explained are chosen in `_explained`, the inputs told apart in `_players`, and what to do is in `_mends`.
+"""
+
+from typing import NamedTuple
+from weakref import WeakKeyDictionary
+
+import jax
+
+from corollary.audit._answer import because, by_name, first
+from corollary.audit.sections import _alike, _blamed, _doubtful, _importance, _maps, _mends
+from corollary.audit.sections._explained import explained
+
+TITLE = "Why does it predict this?"
+#: what decides, in this order
+DOUBTS = (
+    _importance.SHORTCUT,
+    _doubtful.COPIED,
+    _doubtful.LABELS,
+    _importance.IMPORTANT,
+    _alike.SAME,
+    _maps.MAPS,
+    _blamed.BELIEVED,
+)
+GAPS = ("gap between training and test error", "gap between training and test loss")
+EXPLAINS = {
+    _importance.SHORTCUT: (*GAPS, _importance.IMPORTANT, _doubtful.LABELS),
+    # what is wrong keeps training busy
+    _doubtful.LABELS: (*GAPS, _blamed.BELIEVED),
+    "what the best column alone leaves open": (_importance.IMPORTANT,),
+    "test examples found in the training data": (_doubtful.COPIED,),
+}
+
+
+class Numbers(NamedTuple):
+    """What the last look at a subject measured, for its actions."""
+
+    importance: _importance.Importances | str
+    alike: _alike.Alike | None
+    doubts: _doubtful.Doubts | str
+    copied: _doubtful.Copied | None
+
+
+_numbers: WeakKeyDictionary = WeakKeyDictionary()
+
+
+def findings(subject, budget, key):
+    input_key, mix_key, blame_key = jax.random.split(key, 3)
+    importance = _importance.measure_importance(subject, budget, input_key)
+    alike = _alike.measure_alike(subject)
+    yield _importance.judge_importance(importance, None if alike is None else alike.told)
+    yield _alike.judge_alike(alike)
+    yield _importance.judge_shortcut(importance)
+    examples = explained(subject)
+    maps = _maps.measure_maps(subject, budget, examples, mix_key)
+    yield _maps.judge_maps(subject, maps, examples)
+    yield _maps.judge_mixed(maps)
+    blamed = _blamed.measure_blamed(subject, budget, examples, blame_key)
+    yield _blamed.judge_believed(blamed)
+    yield _blamed.judge_points(blamed, examples)
+    doubts = _doubtful.measure_doubts(subject, blamed)
+    yield _doubtful.judge_doubts(doubts)
+    copied = _doubtful.measure_copied(subject)
+    yield _doubtful.judge_copied(copied, blamed)
+    _numbers[subject] = Numbers(importance, alike, doubts, copied)
+
+
+def answer(findings) -> str:
+    found = by_name(findings)
+    if (empty := first(findings, (_maps.MIXED,), "look")) is not None:
+        return because("No", empty.sentence, "Look at the importances of the inputs instead.")
+    for mark in ("problem", "look"):
+        if (doubt := first(findings, DOUBTS, mark)) is not None:
+            return because("Partly", doubt.sentence)
+    important, maps = found.get(_importance.IMPORTANT), found.get(_maps.MAPS)
+    if important is None or important.mark != "fine":
+        why = "nothing could be measured." if important is None else important.sentence
+        return because("Cannot tell", why, "Give data with several inputs.")
+    if maps is None or maps.mark != "fine":
+        return because("Yes", important.sentence)
+    mixed = found.get(_maps.MIXED)
+    sound = "Attributions add up" + (
+        ", and change with the weights." if mixed is not None and mixed.mark == "fine" else "."
+    )
+    return because("Yes", important.sentence, sound)
+
+
+def actions(subject, findings):
+    marked = {f.name for f in findings if f.mark in ("look", "problem")}
+    numbers = _numbers.get(subject)
+    if numbers is None:
+        return
+    if _importance.SHORTCUT in marked:
+        yield _mends.drop_shortcut(subject, numbers.importance)
+    if _doubtful.COPIED in marked:
+        yield _mends.take_out(subject, numbers.copied)
+    if _doubtful.LABELS in marked:
+        yield _mends.look_at_labels(subject, numbers.doubts)
+    if _alike.SAME in marked:
+        yield _mends.drop_copies(subject, numbers.alike)
+    if _blamed.BELIEVED in marked:
+        yield _mends.train_on(subject)

@@ -1,0 +1,85 @@
+"""Is it robust? What attacks leave of the accuracy, what is certain, and what changes without malice do.
+
+The findings are made in `_input_scale` (is this the scale it was made for?), `_under_attack` (of the distances that
+`_attacked` measures), `_margins` (certificates), `_smoothed_copy` (what votes would certify) and `_changes` (noise,
+shift, scale, missing inputs). Radii are in distances to the nearest example of another class (`_attackable`).
+"""
+
+import jax
+import numpy as np
+
+from corollary.audit._answer import because, by_name, first
+from corollary.audit.action import advise
+from corollary.audit.finding import Finding
+from corollary.audit.sections import (
+    _attackable,
+    _attacked,
+    _changes,
+    _hardening,
+    _input_scale,
+    _margins,
+    _smoothed_copy,
+)
+from corollary.audit.sections._under_attack import judge_attack, judge_hidden, judge_random
+
+TITLE = "Is it robust?"
+EXPLAINS = {
+    # at another scale it is another network
+    "inputs at another scale": (
+        "gradients that lead attacks astray",
+        "accuracy under attack",
+        "accuracy under random noise",
+        "noise, shift, scale and missing inputs",
+        "gap between training and test error",
+    ),
+    # what noise turns, an attack of the same size turns too
+    "accuracy under random noise": ("accuracy under attack", "noise, shift, scale and missing inputs"),
+}
+#: what decides, in this order
+DECIDE = (*EXPLAINS, "accuracy under attack", "noise, shift, scale and missing inputs")
+
+
+def findings(subject, budget, key):
+    sample_key, margin_key, attack_key, vote_key = jax.random.split(key, 4)
+    why = _attackable.refused(subject, budget)
+    victim = _attackable.attackable(subject, budget, sample_key) if why is None else why
+    if isinstance(victim, str):
+        yield Finding("accuracy under attack", "not applicable", victim)
+        return
+    yield _input_scale.judge(_input_scale.measure(subject, victim))
+    if (why := _attackable.no_better_than_a_guess(subject, victim)) is not None:
+        yield Finding("accuracy under attack", "not applicable", why)
+        return
+    margins = _margins.measure(subject, victim, budget, margin_key)
+    certified = np.zeros(len(victim.x)) if margins is None else margins.radius
+    found = _attacked.measure(subject, victim, certified, budget, attack_key)
+    yield judge_hidden(found)
+    copy = _smoothed_copy.measure(subject, victim, budget, vote_key)
+    yield judge_attack(victim, found, copy)
+    yield judge_random(found)
+    yield _margins.judge(margins, victim, found.nearest)
+    yield _smoothed_copy.judge(copy, found.certified, found.right)
+    yield _changes.judge(_changes.measure(subject, victim))
+
+
+def answer(findings) -> str:
+    for mark, word in (("problem", "No"), ("look", "Partly")):
+        if (decides := first(findings, DECIDE, mark)) is not None:
+            return because(word, decides.sentence)
+    found = by_name(findings)
+    attack = found.get("accuracy under attack")
+    if attack is None or attack.mark == "not applicable":
+        return because("Cannot tell", "Nothing could be attacked." if attack is None else attack.sentence)
+    if (hidden := found["gradients that lead attacks astray"]).mark in ("look", "problem"):
+        return because("Partly", hidden.sentence, attack.sentence)
+    return because("Yes", attack.sentence)
+
+
+def actions(subject, findings):
+    remedies = {
+        "inputs at another scale": _hardening.to_scale,
+        "accuracy under random noise": _hardening.against_attacks,
+        "accuracy under attack": _hardening.against_attacks,
+        "gradients that lead attacks astray": _hardening.without_gradients,
+    }
+    yield from advise(subject, findings, EXPLAINS, remedies)

@@ -1,0 +1,79 @@
+"""What every section has: one contract, held over all modules in audit/sections."""
+
+import ast
+import inspect
+import pkgutil
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+from corollary.audit import Finding, sections
+from corollary.audit._budget import SECTIONS
+from corollary.audit.finding import ANSWERS, causes
+
+FILES = sorted(Path(sections.__file__).parent.glob("*.py"))
+NAMES = [m.name for m in pkgutil.iter_modules(sections.__path__) if not m.name.startswith("_")]
+
+
+def section(name):
+    return import_module(f"corollary.audit.sections.{name}")
+
+
+def strings_of(tree):
+    """The strings of a file, without those of its `EXPLAINS` and its docstrings."""
+    for node in tree.body:
+        targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
+        if not any(isinstance(t, ast.Name) and t.id == "EXPLAINS" for t in targets):
+            yield from (n.value for n in ast.walk(node) if isinstance(n, ast.Constant) and isinstance(n.value, str))
+
+
+STRINGS = {text for file in FILES for text in strings_of(ast.parse(file.read_text(encoding="utf-8")))}
+
+
+def test_every_section_is_a_part_of_the_audit():
+    assert set(SECTIONS) <= set(NAMES)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_contract(name):
+    module = section(name)
+    assert module.TITLE.endswith("?")
+    assert list(inspect.signature(module.findings).parameters) == ["subject", "budget", "key"]
+    assert list(inspect.signature(module.answer).parameters) == ["findings"]
+    assert list(inspect.signature(module.actions).parameters) == ["subject", "findings"]
+    for cause, follows in module.EXPLAINS.items():
+        assert isinstance(follows, tuple)
+        assert cause not in follows
+        assert {cause, *follows} <= STRINGS, "a finding of this name is made nowhere"
+
+
+def test_titles_differ():
+    titles = [section(name).TITLE for name in NAMES]
+    assert len(set(titles)) == len(titles)
+
+
+def finding(name, mark="problem"):
+    return Finding(name, mark, f"{name}.", 1.0, exact=True)
+
+
+def test_findings_stand_under_their_causes():
+    explains = {"a": ("b", "d"), "b": ("c",), "x": ("c",)}
+    found = causes([finding("c"), finding("b", "look"), finding("a", "look"), finding("d", "fine")], explains)
+    assert [(c.finding.name, [f.name for f in c.follows], c.mark) for c in found] == [("a", ["b", "c"], "problem")]
+    # without a mark of its own a cause explains nothing
+    apart = causes([finding("c"), finding("a", "fine"), finding("x", "look")], explains)
+    assert [(c.finding.name, [f.name for f in c.follows]) for c in apart] == [("x", ["c"])]
+    # of a circle the worst is the cause, also of what follows from another of it; problems come before looks
+    circle = {"p": ("q", "r"), "q": ("p",)}
+    round_ = causes([finding("z", "look"), finding("r"), finding("p", "look"), finding("q")], circle)
+    assert [(c.finding.name, [f.name for f in c.follows]) for c in round_] == [("q", ["p", "r"]), ("z", [])]
+    assert causes([finding("a", "not applicable")] * 0, explains) == ()
+
+
+def test_an_answer_begins_with_one_of_four_words():
+    from corollary.audit import Section
+
+    with pytest.raises(ValueError, match="must begin with Yes, No, Partly, Cannot tell"):
+        Section("a", answer="Perhaps.")
+    assert all(Section("a", answer=f"{word}.").answer for word in ANSWERS)
