@@ -61,6 +61,7 @@ def test_every_kind_of_subject_in_the_documents_is_taken():
     import jax
     import jax.numpy as jnp
     import numpy as np
+    import optax
 
     from corollary import Network, Subject
 
@@ -71,6 +72,7 @@ def test_every_kind_of_subject_in_the_documents_is_taken():
         "Subject": Subject,
         "Network": Network,
         "jnp": jnp,
+        "optax": optax,
         "x": x,
         "y": np.arange(8) % 3,
         "x_test": x[:4],

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from corollary.audit.finding import MARKS, Cause, Finding, causes, short
-
-if TYPE_CHECKING:
-    from corollary.audit.subject import Subject
+from corollary.audit.subject import Subject
 
 HOW_KNOWN = ("theorem", "short run", "population")
 #: The most that a report advises.

@@ -1,5 +1,7 @@
 """The scale of the inputs, and of the outputs before anything was learned."""
 
+from typing import NamedTuple
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -24,34 +26,49 @@ SCORING = dict(
 )
 
 
-def scale(subject, data, first, start, total) -> Finding:
-    """Mean square and largest column of the inputs; `first` is the signal of the first layer, None if not known."""
+class Scale(NamedTuple):
+    """The mean square of the inputs and of each example, and the largest column against the median one."""
+
+    size: float
+    each: np.ndarray
+    widest: float
+    column: int
+
+
+def measure_scale(data) -> Scale | None:
+    """The sizes of the inputs; None for whole numbers, such as words."""
     x = numbers_of(data[0], 2**25)
     if x is None:
-        return Finding(
-            "scale of the inputs", "not applicable", "The inputs are whole numbers, such as words: they have no scale."
-        )
+        return None
     each = np.mean(x**2, axis=1)
-    size = float(each.mean())
     # columns have a meaning of their own in tables, not in images and sequences
     table = all(a.ndim <= 2 for a in jax.tree.leaves(data[0]))
     columns = np.sqrt(np.mean(x**2, axis=0)) if table else np.ones(1)
     kept = columns[columns > 0]
     widest = float(kept.max() / np.median(kept)) if kept.size else 1.0
-    mark, text = _verdict(size, widest, int(columns.argmax()))
+    return Scale(float(each.mean()), each, widest, int(columns.argmax()))
+
+
+def judge_scale(found: Scale | None, first: float | None, start, total: int) -> Finding:
+    """The scale of the inputs; `first` is the signal of the first layer, None if not known."""
+    name = "scale of the inputs"
+    if found is None:
+        return Finding(name, "not applicable", "The inputs are whole numbers, such as words: they have no scale.")
+    size, widest = found.size, found.widest
+    mark, text = _verdict(size, widest, found.column)
     # a network that scales its inputs itself is not hurt by their size
     scaled = first is not None and 1 / LOOK <= first <= LOOK
     if mark != "fine" and scaled:
         mark, text = "fine" if widest < COLUMN_LOOK else "look", f"{text} The first layer's own scale is unharmed."
     if mark == "problem" and start.kind == "trained":
         mark = "look"  # training may have made up for it
-    partly = len(x) < total
+    partly = len(found.each) < total
     return Finding(
-        "scale of the inputs",
+        name,
         mark,
         f"The mean square of the inputs is {short(size)}. {text}",
         size,
-        interval(each, total) if partly else None,
+        interval(found.each, total) if partly else None,
         exact=not partly,
         premises=(
             Premise("inputs of mean square near 1", 1 / LOOK <= size <= LOOK, short(size)),
@@ -97,14 +114,27 @@ def broken_start(losses, start) -> Finding | None:
     )
 
 
-def confidence(subject, outputs, losses, start) -> Finding:
-    """How sure the network is before it has learned, and whether with reason."""
+class Confidence(NamedTuple):
+    """The share of places where some class has nearly all probability, the mean loss, that of a blind guess."""
+
+    share: float
+    loss: float
+    guess: float
+    what: str
+
+
+def measure_confidence(subject, outputs, losses) -> Confidence:
     out, axis = jnp.asarray(outputs, jnp.float32), subject.class_axis
     # the largest probability, at every place that has a class
     top = jax.nn.sigmoid(jnp.abs(out.reshape(-1))) if axis is None else jax.nn.softmax(out, axis).max(axis)
     sure = np.asarray(top)[np.asarray(subject.labels("train")) != IGNORED] > SURE
-    share, loss, guess = float(sure.mean()), float(np.mean(losses)), float(np.log(subject.classes))
     what = "examples" if sure.ndim == 1 and sure.size == len(losses) else "places"
+    return Confidence(float(sure.mean()), float(np.mean(losses)), float(np.log(subject.classes)), what)
+
+
+def judge_confidence(found: Confidence, start) -> Finding:
+    """How sure the network is before it has learned, and whether with reason."""
+    share, loss, guess, what = found
     early = start.kind != "trained"
     # worse than not to look at the input at all, and sure of it: the outputs have to come down before anything is
     # learned. Twice the loss of a guess is what logits of mean square 2 log C, far beyond a usual start, cost.

@@ -55,10 +55,10 @@ def finding(subject, budget, start, fitted: bool, key) -> Finding:
         why = f"Training with Adam and a step of {STEP} does not stay finite, so that it says nothing here."
         return Finding(NAME, "not applicable", why, **FACTS)
     fits = None if vote is None else _fits(np.asarray(subject.labels("train"))[rows], orders, np.asarray(votes))
-    return _judged(subject, losses, fits, fitted, steps, n)
+    return judge(subject, losses, fits, fitted, steps, n)
 
 
-def _judged(subject, losses, fits, fitted, steps, n) -> Finding:
+def judge(subject, losses, fits, fitted, steps, n) -> Finding:
     given, others = losses[0], losses[1:]
     spread = others.std(ddof=1) * np.sqrt(1 + 1 / len(others))
     ahead = others.mean() - given

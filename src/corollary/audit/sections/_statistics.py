@@ -1,5 +1,7 @@
 """Stored batch statistics against those of the training data: do both modes of the network agree?"""
 
+from typing import NamedTuple
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -27,11 +29,27 @@ def finding(subject, budget, key) -> Finding | None:
         return None
     if network.recomputed is None:
         return _not_told() if _stores(network) else None
+    found = measure(subject, budget, key)
+    return Finding(NAME, "not applicable", found) if isinstance(found, str) else judge(found, subject.count())
+
+
+class Statistics(NamedTuple):
+    """How far the outputs of both modes are apart, relative to their spread; by batches of `size` of n examples."""
+
+    value: float
+    interval: tuple[float, float]
+    size: int
+    n: int
+
+
+def measure(subject, budget, key) -> Statistics | str:
+    """The distance between the modes, or a sentence on why it could not be measured."""
+    network = subject.network
     data = some(subject.train, _plan.examples_for(subject, budget, 4), key)
     n, total = _plan.looked_at(subject, data)
     size = min(n // 2, BATCH, _plan.batch_of(subject, budget, n))
     if size < 2:
-        return Finding(NAME, "not applicable", "Batch statistics need at least four examples that fit into memory.")
+        return "Batch statistics need at least four examples that fit into memory."
     # two ways of dealing the examples into batches: what they differ by is chance
     rows = np.stack([np.asarray(jax.random.permutation(k, n)[: n // size * size]) for k in jax.random.split(key)])
     first, second = (_in_batches(network, data[0], r, size, n) for r in rows)
@@ -40,11 +58,16 @@ def finding(subject, budget, key) -> Finding | None:
     first, second, stored = first[seen], second[seen], stored[seen]
     spread = float(np.sqrt(((first - first.mean(0)) ** 2).sum(1).mean())) if len(first) else 0.0
     if spread == 0:
-        return Finding(NAME, "not applicable", "By the statistics of its batch the network gives one output for all.")
+        return "By the statistics of its batch the network gives one output for all."
     # the expectation of the squared distance is that of the means, and the chance of one way of dealing
     squares = ((first - stored) ** 2).sum(1) - ((first - second) ** 2).sum(1) / 2
     value, (low, high) = squares.mean(), interval(squares, total)
     value, low, high = (float(np.sqrt(max(v, 0.0)) / spread) for v in (value, low, high))
+    return Statistics(value, (low, high), size, n)
+
+
+def judge(found: Statistics, total: int) -> Finding:
+    value, (low, _), size, n = found
     # an example is a part of its own batch, and moves its statistics by 1/size
     mark = "problem" if low > PROBLEM else "look" if low > LOOK + 2 / size else "fine"
     text = (
@@ -59,7 +82,7 @@ def finding(subject, budget, key) -> Finding | None:
         f"In training mode, by the statistics of batches of {size}, the outputs differ from those in inference mode by "
         f"{short(value)} of what they vary by. {text}",
         value,
-        (low, high),
+        found.interval,
         theorem="Normalised by the statistics of its batch every feature has mean 0 and variance v/(v+δ), whatever the "
         "weights before it; by other statistics it has not.",
         claim="nets.normalisation.batch_and_layer.batch_normalisation",

@@ -1,6 +1,7 @@
 """Did it find a minimum? The point at which training ended: slope, curvature, kind, margins."""
 
 from functools import partial
+from typing import NamedTuple
 
 import altair as alt
 import equinox as eqx
@@ -20,10 +21,9 @@ from corollary.audit._sample import interval, quadratic_forms
 from corollary.audit.action import advise
 from corollary.audit.finding import Finding, Premise, short
 from corollary.audit.retrain import steps_of
-from corollary.audit.sections import _statistics
+from corollary.audit.sections import _class_margins, _statistics
 from corollary.audit.sections._treatments import SAFE, knows_start, retraining, step_times, times
 from corollary.evidence import picture
-from corollary.network.losses import IGNORED
 
 TITLE = "Did it find a minimum?"
 EXPLAINS = {
@@ -45,7 +45,7 @@ def findings(subject, budget, key):
     else:
         yield Finding("slope and curvature", "not applicable", long)
     if subject.classes is not None:
-        yield _margins(subject)
+        yield _class_margins.judge(*_class_margins.measure(subject))
     statistics = _statistics.finding(subject, budget, sample_key)
     if statistics is not None:
         yield statistics
@@ -115,9 +115,10 @@ def _derivatives(subject, budget, sample_key, top_key, trace_key, density_key):
         for v in ends.vectors
     ]
 
-    yield _slope(subject, data, seen, budget)
+    yield judge_slope(measure_slope(subject, data, budget), subject.batch_size, seen)
     yield _sharpness(subject, largest, _bounds(forms[0], total, ends.residuals[0]), seen)
-    yield _least(subject, least, largest, _bounds(forms[-1], total, ends.residuals[-1]), ends, data, seen)
+    bounds = _bounds(forms[-1], total, ends.residuals[-1])
+    yield judge_least(measure_least(subject, data, ends, bounds), seen)
     yield _spectrum(operator, density_key, largest, least, seen, plan.steps)
     yield _trace(operator, trace_key, seen, plan)
 
@@ -129,19 +130,33 @@ def _bounds(forms, total, residual):
     return low - error, high + error
 
 
-def _slope(subject, data, seen, budget):
-    """The gradient against the noise with which the data know it: a slope below that is none that they can see."""
+class Slope(NamedTuple):
+    """The norm of the mean gradient of n examples, and the variance of a single one's."""
+
+    norm: float
+    variance: float
+    n: int
+
+
+def measure_slope(subject, data, budget) -> Slope | None:
+    """The gradient, and how well the data know it; None for one example."""
     n = _plan.looked_at(subject, data)[0]
     if n < 2:
-        return Finding("gradient norm", "not applicable", "One example has no spread: give more training data.")
+        return None
     batch_size = _plan.gradients_at_once(subject, budget)
     found = landscape.gradient_noise(
         subject.network, subject.loss, data, batch_size=batch_size, trainable=subject.trainable
     )
-    norm, variance = float(found.gradient_norm), float(found.trace)
+    return Slope(float(found.gradient_norm), float(found.trace), n)
+
+
+def judge_slope(found: Slope | None, batch: int | None, seen) -> Finding:
+    """The gradient against the noise with which the data know it: a slope below that is none that they can see."""
+    if found is None:
+        return Finding("gradient norm", "not applicable", "One example has no spread: give more training data.")
+    norm, variance, n = found
     # E|mean of n gradients - its expectation|^2
     noise = float(np.sqrt(variance / n))
-    batch = subject.batch_size
     still = norm <= 2 * noise
     settled = batch is not None and norm <= np.sqrt(variance / batch)
     if still:
@@ -213,14 +228,32 @@ def _sharpness(subject, largest, bounds, seen):
     return Finding("sharpness against 2/η", mark, sentence, largest, premises=premises, **facts)
 
 
-def _least(subject, least, largest, bounds, ends, data, seen):
+class Least(NamedTuple):
+    """The least curvature with its bounds, the largest one, and the loss along the direction of the least."""
+
+    least: float
+    bounds: tuple[float, float]
+    largest: float
+    steps: np.ndarray
+    values: np.ndarray
+    converged: bool
+    products: int
+
+
+def measure_least(subject, data, ends, bounds) -> Least:
     vector = jnp.asarray(np.asarray(ends.vectors)[-1])
     size = float(np.sqrt(sum(float(np.sum(np.asarray(p, float) ** 2)) for p in jax.tree.leaves(subject.params))))
     steps = np.linspace(-0.05, 0.05, 41) * max(size, 1e-12)
     values = np.asarray(_along(subject.objective, subject.params, data, vector, jnp.asarray(steps, subject.dtype)))
+    extremes = float(ends.values[-1]), bounds, float(ends.values[0])
+    return Least(*extremes, steps, values, bool(ends.converged), int(ends.products))
+
+
+def judge_least(found: Least, seen) -> Finding:
+    steps, values = found.steps, found.values
     falls = float(values[20] - values.min())
-    relative = -least / max(largest, 1e-30)
-    down = bounds[1] < 0
+    relative = -found.least / max(found.largest, 1e-30)
+    down = found.bounds[1] < 0
     if not down:
         mark = "fine"
         sentence = "No direction of negative curvature was found: as far as second derivatives tell, this is a minimum."
@@ -248,12 +281,12 @@ def _least(subject, least, largest, bounds, ends, data, seen):
         "least curvature",
         mark,
         sentence,
-        least,
-        bounds,
+        found.least,
+        found.bounds,
         theorem="A point with vanishing gradient and a direction of negative curvature is a strict saddle, from which "
         "noise escapes; without one it is second-order stationary.",
         claim="landscape.escape.finds_second_order_point",
-        premises=(seen, Premise("Lanczos has converged", bool(ends.converged), f"{int(ends.products)} products")),
+        premises=(seen, Premise("Lanczos has converged", found.converged, f"{found.products} products")),
         figure=picture("loss along the direction of least curvature", chart.properties(width=320, height=180)),
     )
 
@@ -326,47 +359,4 @@ def _trace(operator, key, seen, plan):
         theorem="The expectation of zᵀHz over random signs z is the trace of H.",
         claim="landscape.operator_curvature.spectrum_from_products",
         premises=(seen, Premise("an estimate from random directions", None, f"{plan.probes} products")),
-    )
-
-
-def _margins(subject):
-    labels, axis = np.asarray(subject.labels("train")).reshape(-1), subject.class_axis
-    out = np.asarray(subject.outputs("train"))
-    out = out.astype(np.result_type(out.dtype, np.float32))
-    if axis is None:
-        margins = (out.reshape(-1) - subject.threshold) * np.where(labels == 1, 1, -1)
-    else:
-        known = labels != IGNORED
-        out, labels = np.moveaxis(out, axis, -1).reshape(len(labels), -1)[known], labels[known]
-        own = out[np.arange(len(labels)), labels]
-        out[np.arange(len(labels)), labels] = -np.inf
-        margins = own - out.max(1)
-    what = "examples" if len(margins) == len(subject.outputs("train")) else "places"
-    wrong = float(np.mean(margins <= 0))
-    middle = float(np.median(margins))
-    counts, edges = np.histogram(margins, 40)
-    rows = [
-        {"margin": float(a), "end": float(b), "examples": int(c)}
-        for a, b, c in zip(edges[:-1], edges[1:], counts, strict=True)
-    ]
-    chart = (
-        alt.Chart(alt.Data(values=rows))
-        .mark_bar()
-        .encode(
-            x=alt.X("margin:Q", title="output of the true class above the next"),
-            x2="end:Q",
-            y=alt.Y("examples:Q", title=what),
-            y2=alt.datum(0),
-        )
-    )
-    return Finding(
-        "median margin",
-        "fine" if wrong < 0.5 else "look",
-        f"Half of the training {what} have their true class ahead by {short(middle)} or more; "
-        f"{short(100 * wrong)} % are on the wrong side.",
-        middle,
-        exact=True,
-        theorem="An example is classified rightly when its margin is positive, and its loss falls with the margin.",
-        claim="foundations.likelihood.logistic_loss_of_the_margin",
-        figure=picture("margins of the training examples", chart.properties(width=320, height=180)),
     )

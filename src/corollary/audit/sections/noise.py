@@ -1,5 +1,7 @@
 """Does the batch suit the noise? Its noise scale, the spectrum of its covariance, and what SGD can promise with it."""
 
+from typing import NamedTuple
+
 import altair as alt
 import equinox as eqx
 import jax
@@ -41,9 +43,10 @@ def findings(subject, budget, key):
         subject.network, subject.loss, data, batch_size=batch_size, trainable=subject.trainable
     )
     seen = Premise("measured on all training data", n == total, f"{n} of {total} examples")
-    yield _scale(subject, noise, seen)
-    yield _spread(subject, data, budget, part_key, seen)
-    yield _promise(subject, noise, _plan.curvature(subject, budget, sample_key), top_key, seen)
+    yield judge_scale(noise, subject.batch_size, seen)
+    yield judge_spread(measure_spread(subject, data, budget, part_key), subject.size, seen)
+    plan = _plan.curvature(subject, budget, sample_key)
+    yield judge_promise(subject, measure_promise(subject, noise, plan, top_key), seen)
 
 
 def answer(findings) -> str:
@@ -64,9 +67,9 @@ def _other_batch(subject, finding):
     return retraining(subject, what, finding.name, lambda s: s.replaced(batch_size=size))
 
 
-def _scale(subject, noise, seen):
+def judge_scale(noise, batch: int | None, seen) -> Finding:
+    """The noise scale, numbers of `landscape.gradient_noise`, against the batch."""
     scale, (low, high) = float(noise.noise_scale), map(float, noise.interval)
-    batch = subject.batch_size
     facts = dict(
         theorem="The mean gradient of a batch of B examples, drawn at random, has the variance tr Σ / B; at B equal to "
         "the noise scale tr Σ / |G|² noise and gradient are equally large.",
@@ -101,8 +104,15 @@ def _scale(subject, noise, seen):
     return Finding("noise scale", mark, text, scale, (low, high), unit="examples", **facts)
 
 
-def _spread(subject, data, budget, key, seen):
-    """How many directions the noise has: eigenvalues of its covariance on as many examples as can be held."""
+class Spread(NamedTuple):
+    """The largest eigenvalues of the covariance of `count` gradients, as shares of its trace."""
+
+    shares: np.ndarray
+    count: int
+
+
+def measure_spread(subject, data, budget, key) -> Spread | None:
+    """How many directions the noise has, on as many examples as can be held; None if all gradients are equal."""
     room, n = _plan.vectors(subject, budget), _plan.looked_at(subject, data)[0]
     # a thirty-second part of the memory where that is eight gradients or more, half of it at the most
     count = min(n, max(room // 32, min(8, max(4, room // 2))))
@@ -112,9 +122,15 @@ def _spread(subject, data, budget, key, seen):
     # the covariance has the eigenvalues of the inner products of the deviations
     products = np.asarray(_products(subject.objective, subject.params, part, batch_size), float) / count
     trace, values = float(np.trace(products)), np.maximum(np.linalg.eigvalsh(products)[::-1][:k], 0)
-    if trace <= 0:
-        return Finding("share of the noise in its largest direction", "not applicable", "All gradients are equal.")
-    shares = values / trace
+    return Spread(values / trace, count) if trace > 0 else None
+
+
+def judge_spread(found: Spread | None, size: int, seen) -> Finding:
+    name = "share of the noise in its largest direction"
+    if found is None:
+        return Finding(name, "not applicable", "All gradients are equal.")
+    shares, count = found
+    k = len(shares)
     rows = [{"direction": i + 1, "share": float(s)} for i, s in enumerate(shares)]
     chart = (
         alt.Chart(alt.Data(values=rows))
@@ -128,12 +144,12 @@ def _spread(subject, data, budget, key, seen):
     # the largest of n deviations alone would have 1/n: chance makes the estimate too large by about that
     chance = 1.96 * np.sqrt(2 / count) * first + 1 / count
     return Finding(
-        "share of the noise in its largest direction",
+        name,
         "fine",
         f"{short(100 * first)} % of the variance of a gradient lies along one direction, "
-        f"{short(100 * shares.sum())} % in {k} of {subject.size}: the noise is far from equal in all directions."
-        if shares.sum() > 10 * k / subject.size
-        else f"The {k} noisiest directions of {subject.size} hold {short(100 * shares.sum())} % of the variance.",
+        f"{short(100 * shares.sum())} % in {k} of {size}: the noise is far from equal in all directions."
+        if shares.sum() > 10 * k / size
+        else f"The {k} noisiest directions of {size} hold {short(100 * shares.sum())} % of the variance.",
         first,
         (max(0.0, first - chance), min(1.0, first + chance)),
         theorem="SGD's noise is that of a diffusion with the covariance Σ of the per-example gradients.",
@@ -155,7 +171,30 @@ def _products(objective, params, data, batch_size):
     return jnp.matmul(rows, rows.T, precision=jax.lax.Precision.HIGHEST)
 
 
-def _promise(subject, noise, plan, key, seen):
+class Change(NamedTuple):
+    """The bound on the change of the loss in one step, its error, the longest step that lowers it, the curvature."""
+
+    change: float
+    error: float
+    longest: float
+    sharpness: float
+
+
+def measure_promise(subject, noise, plan, key) -> Change | None:
+    """What a step of SGD promises; None where step or batch are not known."""
+    eta, batch = subject.learning_rate, subject.batch_size
+    if eta is None or batch is None:
+        return None
+    operator = curvature(subject, subject.params, plan)
+    top = operator.top(1, products=min(60, plan.products), basis=plan.basis, tolerance=1e-3, key=key)
+    sharp = max(float(top.values[0]), 1e-12)
+    promised = landscape.sgd_promise(noise, sharp, subject.mean_loss(), step=eta, batch_size=batch, steps=1)
+    second = float(noise.gradient_norm) ** 2 + float(noise.batch_variance(batch))
+    error = float(top.residuals[0]) * eta**2 / 2 * second
+    return Change(float(promised.change), error, float(promised.decreasing_step), sharp)
+
+
+def judge_promise(subject, found: Change | None, seen) -> Finding:
     eta, batch = subject.learning_rate, subject.batch_size
     name = "expected change of the loss in one step"
     facts = dict(
@@ -163,16 +202,10 @@ def _promise(subject, noise, plan, key, seen):
         "-η|G|² + Lη²/2 (|G|² + tr Σ / B).",
         claim="optimization.sgd_step.expected_change",
     )
-    if eta is None or batch is None:
+    if found is None:
         missing = " and ".join(w for w, v in (("learning rate", eta), ("batch size", batch)) if v is None)
         return Finding(name, "not applicable", f"The {missing} of the training was not given.", **facts)
-    operator = curvature(subject, subject.params, plan)
-    top = operator.top(1, products=min(60, plan.products), basis=plan.basis, tolerance=1e-3, key=key)
-    sharp = max(float(top.values[0]), 1e-12)
-    promised = landscape.sgd_promise(noise, sharp, subject.mean_loss(), step=eta, batch_size=batch, steps=1)
-    change, longest = float(promised.change), float(promised.decreasing_step)
-    second = float(noise.gradient_norm) ** 2 + float(noise.batch_variance(batch))
-    error = float(top.residuals[0]) * eta**2 / 2 * second
+    change, error, longest, sharp = found
     noisy = change > 0
     text = (
         f"With step {short(eta)} and batch {batch} the bound lets the loss rise by {short(change)} per step: noise and "

@@ -9,7 +9,8 @@ from functools import partial
 import jax
 
 from corollary.audit import _plan
-from corollary.audit._answer import because, by_name, first
+from corollary.audit._answer import because, by_name
+from corollary.audit._answer import first as first_marked
 from corollary.audit._sample import some
 from corollary.audit.action import advise
 from corollary.audit.finding import Finding
@@ -119,7 +120,7 @@ def findings(subject, budget, key):
     broken = _inputs.broken_start(losses, start)
     if broken is not None:
         # nothing that follows would be a number
-        yield _inputs.scale(subject, data, None, start, total)
+        yield _inputs.judge_scale(_inputs.measure_scale(data), None, start, total)
         yield broken
         return
     long = _plan.too_long(subject, budget)
@@ -131,14 +132,15 @@ def findings(subject, budget, key):
         missing = long
     except ValueError as error:
         measured, missing = None, f"The layers of this network could not be measured: {error}"
-    yield _inputs.scale(subject, data, None if measured is None else measured.first, start, total)
+    first = None if measured is None else measured.first
+    yield _inputs.judge_scale(_inputs.measure_scale(data), first, start, total)
     if measured is None:
         yield Finding("signals of the layers", "not applicable", missing)
     else:
         yield from _signals.findings(measured)
         yield from _units.findings(measured)
     if subject.loss_name == "cross_entropy":
-        yield _inputs.confidence(subject, outputs, losses, start)
+        yield _inputs.judge_confidence(_inputs.measure_confidence(subject, outputs, losses), start)
     if start.kind == "trained":
         yield from _first_steps.without_start()
         return
@@ -153,7 +155,7 @@ def findings(subject, budget, key):
 def answer(findings) -> str:
     found = by_name(findings)
     for mark, word in (("problem", "No"), ("look", "Partly")):
-        if (decides := first(findings, DECIDE, mark)) is not None:
+        if (decides := first_marked(findings, DECIDE, mark)) is not None:
             return because(word, decides.sentence)
     step, scale = found.get(STEP), found["scale of the inputs"]
     if step is None or step.mark == "not applicable":
