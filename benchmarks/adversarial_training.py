@@ -4,8 +4,8 @@
     python benchmarks/adversarial_training.py natural FGSM # some of the networks
     python benchmarks/adversarial_training.py --small      # two cores, minutes: radius .1, few images, a short training
 
-A convolutional network is trained three times, the radius growing in three stages: at the last one from the start it
-would settle for one class. The table has the accuracy without attack, under the sign step, under projected ascent of
+A convolutional network is trained three times, the radius growing in three stages: with the last one from the start it
+may settle for one class. The table has the accuracy without attack, under the sign step, under projected ascent of
 100 steps with 20 restarts in the largest norm, and under one of radius 2 in the Euclidean norm. The bars: trained on
 projected ascent at least .98 without attack and .86 under it, in less than 5 minutes of training; a natural network
 below .02 under it. Trained on sign steps a network withstands these and not the ascent (T18.09).

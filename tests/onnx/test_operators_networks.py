@@ -1,5 +1,6 @@
 """The operators of networks beside onnxruntime, in what ONNX's own tests leave out: old versions, and all at once."""
 
+import jax
 import numpy as np
 import onnxruntime
 import pytest
@@ -182,7 +183,9 @@ def test_as_onnxruntime_computes_it(name):
     inputs = [SCALES[a] if isinstance(a, str) else a for a in inputs]
     made, given = model(op, version, inputs, attributes, *outputs)
     session = onnxruntime.InferenceSession(made.SerializeToString(), providers=["CPUExecutionProvider"])
-    for ours, theirs in zip(run(made, given), session.run(None, given), strict=True):
+    sized = any(a is scale for a in inputs for scale in SCALES.values())  # the shape of the output follows from values
+    found = run(made, given) if sized else jax.jit(lambda given: run(made, given))(given)
+    for ours, theirs in zip(found, session.run(None, given), strict=True):
         np.testing.assert_allclose(ours, theirs, rtol=1e-4, atol=1e-5)
 
 

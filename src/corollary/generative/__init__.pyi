@@ -1,6 +1,9 @@
 from .elbo import elbo as elbo
 from .elbo import importance_bound as importance_bound
 from .elbo import variational_gap as variational_gap
+from .em import FittedMixture as FittedMixture
+from .em import em as em
+from .em import variational_em as variational_em
 from .estimators import estimator_variance as estimator_variance
 from .estimators import reparametrised_gradient as reparametrised_gradient
 from .estimators import score_gradient as score_gradient
@@ -8,6 +11,9 @@ from .latent import LatentModel as LatentModel
 from .latent import LinearGaussian as LinearGaussian
 from .laws import DiagonalGaussian as DiagonalGaussian
 from .laws import gaussian_rule as gaussian_rule
+from .likelihood import fit_isotropic as fit_isotropic
+from .likelihood import held_out_gap as held_out_gap
+from .likelihood import mean_log_likelihood as mean_log_likelihood
 from .mixture import GaussianMixture as GaussianMixture
 from .mixture import mixture_from_quantiles as mixture_from_quantiles
 from .projection import Projection as Projection

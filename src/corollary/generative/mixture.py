@@ -65,7 +65,8 @@ class GaussianMixture(eqx.Module):
         """Independent samples, of shape (count, d)."""
         h_key, x_key = jax.random.split(key)
         h = jax.random.categorical(h_key, jnp.log(self.weights), shape=(whole("count", count),))
-        return jax.vmap(lambda h, key: self.decode(h, key=key))(h, jax.random.split(x_key, len(h)))
+        noise = jax.random.normal(x_key, (len(h), self.means.shape[1]), self.means.dtype)
+        return self.means[h] + jnp.einsum("nij,nj->ni", lax.map(jnp.linalg.cholesky, self.covariances)[h], noise)
 
     def encode(self, x: Float[ArrayLike, "_"], *, key: PRNGKeyArray) -> Array:
         r"""A component $h\sim p(h|x)$; decoded it is one sweep of Gibbs' sampler, of the law of $x$ again."""

@@ -114,7 +114,7 @@ def _flowing(k, k2, beta) -> TDStability:
 
 
 def _basis(k, k2):
-    """Orthonormal columns outside of which both matrices vanish up to rounding, when applied from the left.
+    """Orthonormal columns; across them both matrices vanish up to rounding, when applied from the left.
 
     Then the eigenvalues of the matrices between these columns are those of the matrices, less zeros, which rounding
     would move: by its square root where learning is about to break. A random combination of rows is orthogonalised,

@@ -14,7 +14,8 @@ from corollary.evidence import picture
 NAME = "noise, shift, scale and missing inputs"
 # noise of a quarter of what each input varies by, and a tenth of the inputs missing
 NOISE, MISSING = 0.25, 0.1
-# of the right answers that a change costs: networks on digits lose up to a fifth to the worst of these changes
+# of the right answers that the worst change costs: networks on digits lose a twentieth, small ones on few inputs up to
+# a quarter
 LOOK, PROBLEM = 0.4, 0.7
 FACTS = dict(
     theorem="An error rate is that under the law that the examples were drawn from; under another law it can be any.",

@@ -47,9 +47,9 @@ def judge_hidden(found: Attacked) -> Finding:
     share, (low, high) = _share(found.beaten)
     dead = float(np.mean(found.dead[found.right]))
     said = (
-        f"For {_percent(share)} of the examples that it is right on, attacks that only ask for outputs (by difference "
-        "quotients, at random, on the straight way to another example) find a nearer input of another class than "
-        f"gradients do; the slope is zero or not finite at {_percent(dead)} of them. "
+        f"Attacks that only ask for outputs find a nearer input of another class than gradients do for "
+        f"{_percent(share)} of the examples that it is right on; at {_percent(dead)} of them the slope is zero or not "
+        "finite. "
     )
     mark, end = "fine", "Gradients lead attacks where they should."
     if found.hidden:
@@ -59,7 +59,7 @@ def judge_hidden(found: Attacked) -> Finding:
         mark = "look"
         end = "There is no slope to follow, and no question finds another class: around its data it is constant."
     asked = f"{found.asked} of {len(found.right)} examples"
-    quotients = Premise("asked by difference quotients", found.asked > 0, asked)
+    quotients = Premise("asked by difference quotients, at random and on the straight way", found.asked > 0, asked)
     value, ends = 100 * share, (100 * low, 100 * high)
     return Finding(HIDES, mark, said + end, value, ends, unit="% of examples", premises=(quotients,), **BLIND)
 
@@ -74,11 +74,10 @@ def judge_attack(victim: Attackable, found: Attacked, copy: Copy | None) -> Find
     half = float(np.median(found.nearest[right]))
     mark = _mark(found.nearest, clean)
     text = (
-        f"It is right on {_percent(clean)} of {len(right)} {_SAID[victim.split]} examples. Moved by a tenth of the "
-        f"distance to the nearest example of another class (which is {short(victim.unit)}; the inputs spread by "
-        f"{short(victim.spread)}), it stays right on at most {_percent(left)}, which attacks leave, and on at least "
-        f"{_percent(sure)} for certain. Half of its right answers are turned within {short(half)} of that distance; "
-        "half of it is what any classifier can bear. "
+        f"Attacks of a tenth of the distance to the nearest example of another class leave at most {_percent(left)} of "
+        f"{len(right)} {_SAID[victim.split]} examples right, of {_percent(clean)} without them; {_percent(sure)} are "
+        f"certain. They turn half of its right answers within {short(half)} of that distance, where 0.5 is all that "
+        "any classifier can bear. "
     )
     text += {
         "fine": "It bears what is small against the data.",
@@ -97,6 +96,11 @@ def judge_attack(victim: Attackable, found: Attacked, copy: Copy | None) -> Find
         left,
         (low, high),
         premises=(
+            Premise(
+                "one distance for all examples",
+                None,
+                f"its median, {short(victim.unit)}; spread {short(victim.spread)}",
+            ),
             Premise("attacks on all examples", len(right) == victim.total, f"{len(right)} of {victim.total}"),
             Premise("inputs of one scale, in the box of the data", None, box),
         ),

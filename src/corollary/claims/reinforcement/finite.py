@@ -37,8 +37,8 @@ def one_solution(key, *, problems: Size = 20, states: Few = 5, actions: Few = 3,
         def one(key):
             mdp = _random(key, states, actions, beta)
             swept, improved = mdp.q_iteration(), mdp.policy_iteration()
-            values = jax.lax.map(mdp.evaluate, every, batch_size=64)
-            mixed = jax.lax.map(mdp.evaluate, laws, batch_size=64)
+            values = jax.lax.map(mdp.evaluate, every)
+            mixed = jax.lax.map(mdp.evaluate, laws)
             u, w = 5 * jax.random.normal(pair_key, (2, states, actions))
             ratio = jnp.abs(mdp.bellman(u) - mdp.bellman(w)).max() / jnp.abs(u - w).max()
             # states 0 and 1 reward opposite actions, by more than all that the others can give
@@ -100,7 +100,9 @@ def no_discount_as_printed(key, *, states: Few = 4, actions: Few = 2, beta: Prob
     discounted, undiscounted = measure(key)
     yield equal("change in a late sweep", discounted[2:], [0.0, 0.0], atol=1e-10)
     yield at_least("change in a sweep without discount", undiscounted, 1.0, x=counts, along="sweeps")
-    yield printed(equal("change in a sweep without discount, as printed", undiscounted, [0.0] * 4, atol=1e-3, x=counts))
+    yield printed(
+        equal("change in a sweep without discount", undiscounted, [0.0] * 4, atol=1e-3, x=counts, along="sweeps")
+    )
 
 
 @claim(rows=("M21.18",))

@@ -63,6 +63,7 @@ class Run(NamedTuple):
     pairing: jax.Array  # <sin(c) tanh(w_1), mu> at these times
     against_bound: jax.Array  # the largest outer weight over its bound, over units and steps
     largest: jax.Array  # the largest square of a value at these times
+    missed: jax.Array  # the largest |Δ| over all steps
     speed: jax.Array  # the largest |Δ| times the largest entry of the kernel, over all steps
 
 
@@ -116,6 +117,7 @@ def survey(key, stay, gamma, repetitions: int = REPETITIONS):
             pairing[steps],
             jnp.max(jnp.where(jnp.arange(top + 1) <= width, ratio, 0)),
             jnp.max(values[steps] ** 2, 1),
+            jnp.max(jnp.where(within[:, 0], jnp.abs(miss), 0)),
             jnp.max(jnp.where(within[:, 0], jnp.abs(miss) * jnp.max(jnp.abs(kernels[:-1]), (1, 2)), 0)),
         )
 
@@ -164,23 +166,30 @@ def prelimit_expansions(key):
 def regularity(key):
     r"""Along Q-learning weights move by N to the power -1/2 and values by the order of the time, at all widths.
 
-    $\gamma=\frac12$, rate $\eta/N$: for $0\le t-s\le\delta$ the mean of $|C_t-C_s|$ is at most
-    $\frac{C_o}{\sqrt N}\delta+C_oN^{-3/2}$, so that pairings $\langle f,\mu\rangle$ move by as much, and the mean of
-    $|h_t-h_s|$ at most $C_o\delta+\frac{C_o}N$; on every path with $C_o=\eta\max_k|\Delta_k|\max|K|$.
-    Together with bounded moments this keeps the processes in a compact set, which is what M needs of them. For
-    $\gamma=1$ outer weights move at all widths alike. (M prints the discount as $\gamma$ in (21.33) and (21.34).)
+    $\gamma=\frac12$, rate $\eta/N$, $|\sigma|\le1$: for $0\le t-s\le\delta$, $|C_t-C_s|\le\frac{C_o}{\sqrt N}\delta+
+    C_oN^{-3/2}$ on every path with $C_o=\eta\max_k|\Delta_k|$, so that pairings $\langle f,\mu\rangle$ move by as much,
+    and $|h_t-h_s|\le C_o\delta+\frac{C_o}N$ with $C_o=\eta\max_k|\Delta_k|\max|K|$; M has the means of both. Together
+    with bounded moments this keeps the processes in a compact set. For $\gamma=1$ outer weights move at all widths
+    alike. (M prints the discount as $\gamma$ in (21.33) and (21.34).)
     """
     runs, mean_field = survey(key, 0.0, 0.5), survey(key, 0.0, 1.0)
-    outer = jnp.abs(runs.outer[:, :, -1] - runs.outer[:, :, 0])
-    yield rate("movement of an outer weight", WIDTHS, _mean(outer), -0.5, **FITS)
+    times = np.arange(9) / 8 + 1 / WIDTHS[:, None, None]
+
+    def outer(runs):
+        """How far the outer weights have moved, and how far they may: |σ| is at most 1."""
+        moved = jnp.max(jnp.abs(runs.outer - runs.outer[:, :, :1]), 3)
+        return moved, ETA * runs.missed[..., None] * times / np.sqrt(WIDTHS)[:, None, None]
+
+    yield at_most("movement of an outer weight against the time", *outer(runs))
+    moved = jnp.abs(runs.outer[:, :, -1] - runs.outer[:, :, 0])
+    yield rate("movement of an outer weight", WIDTHS, _mean(moved), -0.5, **FITS)
     pairing = jnp.abs(runs.pairing[:, :, -1] - runs.pairing[:, :, 0])
     yield rate("movement of a pairing", WIDTHS, _mean(pairing), -0.5, side="at most", **FITS)
     moved = jnp.abs(runs.values - runs.values[:, :, :1])
     yield rate("movement of a value in all of the time", WIDTHS, _mean(moved[:, :, -1]), 0.0, side="at most", **FITS)
-    reach = ETA * runs.speed[..., None] * (np.arange(9) / 8 + 1 / WIDTHS[:, None, None])
+    reach = ETA * runs.speed[..., None] * times
     yield at_most("movement of a value against the time", jnp.max(moved, 3), reach)
-    outer = jnp.abs(mean_field.outer[:, :, -1] - mean_field.outer[:, :, 0])
-    yield control("γ = 1/2: here 1", rate("movement of an outer weight", WIDTHS, _mean(outer), -0.5, **FITS))
+    yield control("γ = 1/2: here 1", at_most("movement of an outer weight against the time", *outer(mean_field)))
 
 
 @claim(rows=("M21.32", "M21.33"))

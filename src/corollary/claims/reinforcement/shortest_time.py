@@ -41,7 +41,7 @@ def least_time(key, *, states: Size = 200, actions: Size = 3, delta: Count = 2):
 
     @jax.jit
     def measure(key):
-        edges, begin, choose, usually = jax.random.split(key, 4)
+        edges, begin, choose = jax.random.split(key, 3)
         successors = _graph(edges, states, actions)
         problem = ShortestTime(successors, 0, cost=float(delta))
         start = jax.random.uniform(begin, (states,), maxval=3.0 * delta)
@@ -50,9 +50,8 @@ def least_time(key, *, states: Size = 200, actions: Size = 3, delta: Count = 2):
             return jax.lax.fori_loop(0, states, lambda _, v: problem.bellman(v), v)
 
         v = repeated(problem, start)
-        # mostly to the state before, so that many of them arrive
-        usual = jax.random.bernoulli(usually, 0.7, (8, states))
-        policies = jnp.where(usual, 0, jax.random.randint(choose, (8, states), 0, actions))
+        # each action has a chance, so that all of them arrive
+        policies = jax.random.dirichlet(choose, jnp.ones(actions), (8, states))
         # one more action: to stay, for nothing
         waiting = ShortestTime(jnp.concatenate([successors, jnp.arange(states)[:, None]], 1), 0)
         costs = jnp.concatenate([problem.cost, jnp.zeros((states, 1))], 1)
@@ -70,7 +69,7 @@ def least_time(key, *, states: Size = 200, actions: Size = 3, delta: Count = 2):
     yield equal("value after the sweeps", v, delta * distances, rtol=0, atol=0, along="state")
     # a linear solve of 200 unknowns
     yield equal("time of the greedy policy", greedy, v, rtol=1e-10)
-    yield at_least("times of policies", jnp.minimum(values, 1e9), jnp.broadcast_to(right, values.shape), rtol=1e-10)
+    yield at_least("mean times of random policies", values, jnp.broadcast_to(right, values.shape), rtol=1e-10)
     yield control(
         "every step takes time: here waiting does not",
         equal("value after the sweeps", idle, delta * distances, rtol=0, atol=0),

@@ -96,8 +96,9 @@ def mean_update(key, *, states: Few = 4, actions: Few = 3, beta: Probability = 0
 def tables_converge(key, *, states: Few = 5, actions: Few = 2, beta: Probability = 0.8, steps: Count = 200_000):
     r"""A table learns the solution of Bellman's equation along one run, for a discount above 2/3 too.
 
-    Uniform actions on an ergodic chain, steps $n^{-0.8}$ at the nth visit of a pair, rewards in [0, 1]: the largest
-    error falls over 200,000 steps to below 0.05. Steps $n^{-2}$, which have a finite sum, stop on the way.
+    Uniform actions on a chain that visits every pair thousands of times, steps $n^{-0.8}$ at the nth visit of a pair,
+    rewards in [0, 1]: the largest error falls over 200,000 steps to below 0.05. Steps $n^{-2}$,
+    which have a finite sum, stop on the way.
     """
 
     @jax.jit
@@ -111,20 +112,20 @@ def tables_converge(key, *, states: Few = 5, actions: Few = 2, beta: Probability
             return jnp.abs(learned.path - q).max((1, 2)), learned.visits
 
         (error, visits), (stopped, _) = errors(lambda n: n**-0.8), errors(lambda n: n**-2.0)
-        return error, visits, stopped, jnp.abs(q).max()
+        return error, visits, stopped
 
-    error, visits, stopped, first = measure(key)
-    # at 20,000 visits the step is 3.6e-4; a deviation of the targets below 1 leaves about √(3.6e-4/(2(1-β))) = 0.03
-    # at one standard deviation of the worst case, where targets are uniform between the extremes; they are not
-    yield at_least("visits of each pair", visits, 1.0)
+    error, visits, stopped = measure(key)
+    # after 10,000 visits of a pair exp(-(1 - β) Σ n^-0.8) = 2e-3 of the first error is left, at most 0.01, and noise of
+    # the last steps: targets that differ by less than 1 between next states have a deviation below 0.4, of which
+    # √(η/(2(1 - β))) = 0.04 stays, 0.016; ten pairs are within 2.5 of these
+    yield at_least("visits of each pair", visits, 1000.0)
     yield at_most("largest error at the end", error[-1], 0.05)
-    yield at_most("largest error at the end, of the first", error[-1] / first, 0.02)
     yield control("steps with an infinite sum: here 1/n²", at_most("largest error at the end", stopped[-1], 0.05))
 
 
 @claim(rows=("M21.22",))
 def exploration(key, *, actions: Size = 4, epsilon: Probability = 0.3, draws: Count = 20_000):
-    r"""Of those that explore now and then every action has a share, and the greedy one the rest.
+    r"""Exploring now and then gives every action a share, and the greedy one the rest.
 
     The greedy action is taken with probability $1-\epsilon+\epsilon/|A|$, every other one with $\epsilon/|A|$;
     $\epsilon=1$ is uniform, $\epsilon=0$ greedy.
