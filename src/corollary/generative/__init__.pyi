@@ -7,6 +7,11 @@ from .em import variational_em as variational_em
 from .estimators import estimator_variance as estimator_variance
 from .estimators import reparametrised_gradient as reparametrised_gradient
 from .estimators import score_gradient as score_gradient
+from .factors import Factors as Factors
+from .factors import PrincipalComponents as PrincipalComponents
+from .factors import nmf as nmf
+from .factors import pca as pca
+from .factors import sparse_code as sparse_code
 from .latent import LatentModel as LatentModel
 from .latent import LinearGaussian as LinearGaussian
 from .laws import DiagonalGaussian as DiagonalGaussian
@@ -18,6 +23,7 @@ from .mixture import GaussianMixture as GaussianMixture
 from .mixture import mixture_from_quantiles as mixture_from_quantiles
 from .projection import Projection as Projection
 from .projection import kl_projection as kl_projection
+from .topics import TopicModel as TopicModel
 from .vae import VAE as VAE
 from .vae import BernoulliDecoder as BernoulliDecoder
 from .vae import GaussianDecoder as GaussianDecoder

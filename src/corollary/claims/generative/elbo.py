@@ -74,7 +74,7 @@ def evidence_is_bound_and_gap(key, *, models: Size = 30, draws: Size = 2000):
         def logistic(theta):
             q = DiagonalGaussian(theta[:1], jnp.exp(0.5 * theta[1:]))
             # the posterior on a rule of its own, Gauss and Legendre's on both sides of the mean of q
-            t, w = (jnp.asarray(a) for a in gauss_legendre(100))
+            t, w = (jnp.asarray(a) for a in gauss_legendre(300))
             span = 12 * jnp.maximum(q.deviation[0], 1.0)
             z = jnp.concatenate([q.mean[0] - span * t, q.mean[0] + span * t])[:, None]
             w = span * jnp.concatenate([w, w])
@@ -82,7 +82,7 @@ def evidence_is_bound_and_gap(key, *, models: Size = 30, draws: Size = 2000):
             joint = jax.vmap(lambda z: binary.log_joint(x_binary, z))(z)
             posterior = joint - jax.scipy.special.logsumexp(joint, b=w)
             gap = w @ (jnp.exp(log_q) * (log_q - posterior))
-            return elbo(binary, q, x_binary, how="quadrature"), gap
+            return elbo(binary, q, x_binary, how="quadrature", nodes=400), gap
 
         mixture = _mixture(m_key)
         x = mixture.sample(draws, key=x_key)
