@@ -66,11 +66,11 @@ class TDStability(NamedTuple):
 def td_stability(network: NetworkLike, transitions: History, beta: Scalar, *, frozen: bool = False) -> TDStability:
     r"""Whether learning of values with this network, on these transitions and with the discount `beta`, is stable.
 
-    `network(x)` gives the values of all actions in a state. The next action is the best by these values. The
-    update that is looked at is the mean one, with steps small enough to follow it; noise of batches and memory of an
-    optimiser are left out. With `frozen` a target network stays fixed until the
-    network has fitted it completely, and then is replaced. Eigenvalues below rounding times the number of transitions
-    times the norm of the matrix count as zero: in float64 much smaller ones are seen.
+    `network(x)` gives the values of all actions in a state. The next action is the best by these values. The update
+    that is looked at is the mean one, with steps small enough to follow it; noise of batches and memory of an optimiser
+    are left out. With `frozen` a target network stays fixed until the network has fitted it completely, and then is
+    replaced. Rates below rounding times the number of transitions times the norm of the matrix count as zero: in
+    float64 much smaller ones are seen.
 
     >>> moves = History(x, jnp.zeros(4, int), jnp.ones(4), x[::-1], jnp.zeros(4, bool), jnp.zeros(4, bool))
     >>> bool(td_stability(network, moves, 0.0).stable)
@@ -147,12 +147,12 @@ def _search(a, b, beta, n):
 
     def spectrum(beta):
         values = jnp.linalg.eigvals(a - beta * b)
-        counts = jnp.abs(values) > neutral
+        counts = jnp.abs(values.real) > neutral
         return values, counts, jnp.max(jnp.where(counts, -values.real, -jnp.inf))
 
     def excess(beta):
         found = spectrum(beta)[2]
-        return jnp.where(jnp.isfinite(found), found, 0) - neutral  # nothing moves: nothing grows
+        return jnp.where(jnp.isfinite(found), found, -neutral)  # nothing moves: nothing grows
 
     values, counts, abscissa = spectrum(beta)
     steps = 2 * values.real / jnp.where(counts, jnp.abs(values) ** 2, 1)

@@ -155,6 +155,9 @@ def judge_believed(numbers: Blamed | str) -> Finding:
     if isinstance(numbers, str):
         return Finding(BELIEVED, "not applicable", numbers, **facts)
     left = numbers.unfinished
+    if left is None and numbers.measured is None:
+        why = "Nothing was retrained: that takes too long here, or does not stay finite; and without initial it is not "
+        return Finding(BELIEVED, "not applicable", f"{why}known whether training is finished under this loss.", **facts)
     rest = (
         "not known"
         if left is None
@@ -178,7 +181,7 @@ def judge_believed(numbers: Blamed | str) -> Finding:
         ),
     )
     if numbers.measured is None:
-        value, ends, unit = 100 * (0.0 if left is None else left), None, "% of the training left"
+        value, ends, unit = 100 * left, None, "% of the training left"
         text, figure = "Nothing was retrained: that takes too long here, or does not stay finite. ", None
     else:
         predicted = numbers.effects[numbers.removed]
@@ -190,8 +193,9 @@ def judge_believed(numbers: Blamed | str) -> Finding:
         figure = picture("influence against retraining", _scatter(predicted, numbers))
     if left is not None and left > LOOK:
         mark = "problem" if left > PROBLEM else "look"
+        rest = "more than" if left > 1 else f"{short(100 * left)} % of what"
         end = "Influence is unreliable here: this network was stopped far from a minimum, a step would still take "
-        end += f"{short(100 * left)} % of what training has taken off the loss. Train it further first."
+        end += f"{rest} training has taken off the loss. Train it further first."
     elif numbers.measured is not None and value < BORNE_OUT:
         mark, end = "look", "Influence is unreliable here: the retrainings do not bear it out."
     else:

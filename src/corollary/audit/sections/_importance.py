@@ -31,6 +31,8 @@ ALONE, OTHERS = 0.8, 3
 # An input carries a decision with a quarter of what all inputs cost when they are shuffled one by one; of that an input
 # that means the same in the test data costs as much there. Less than half of it, beyond both intervals, is a shortcut.
 CARRIES, KEPT = 0.25, 0.5
+# what all inputs bring must be so many times as large as the widest interval of one, or there is nothing to divide
+CERTAIN = 2.0
 SHOWN = 10
 METRICS = {True: "probability of the target", False: "negative loss"}
 TOO_MUCH = "This was left out: so many passes through this network take too long. --budget full measures it."
@@ -108,8 +110,9 @@ def judge_importance(numbers: Importances | str, alike: tuple[str, float] | None
     names, total = numbers.players.names, worth.shapley.sum()
     order = np.argsort(-worth.shapley)
     best = int(order[0])
-    if total <= 0:
-        text = f"On {split} data the {numbers.metric} is no larger than with the inputs of other examples."
+    noise = float(np.diff(worth.shapley_ends, axis=0).max()) / 2
+    if total <= CERTAIN * noise:
+        text = f"On {split} data the {numbers.metric} is hardly larger than with the inputs of other examples."
         return Finding(IMPORTANT, "look", text, 0.0, exact=True, unit="% of all inputs", **FACTS)
     share, ends = worth.shapley[best] / total, worth.shapley_ends[:, best] / total
     text = (

@@ -126,7 +126,7 @@ def judge_maps(subject, numbers: Maps | str, found: Explained) -> Finding:
     values = numbers.values[: found.worst]
     most = [players.names[i] for i in np.argsort(-np.abs(_by_player(values, players)).mean(0))[:3]]
     text = (
-        f"In the {found.worst} worst {shares} {numbers.what} is due most to {', '.join(most)}. The attributions add up "
+        f"In the {found.worst} worst {shares} {numbers.what} is due most to {'; '.join(most)}. The attributions add up "
         f"to within {short(100 * numbers.gap)} % of what they divide"
     )
     adds_up = numbers.gap <= ADDS_UP

@@ -23,7 +23,7 @@ def drop_shortcut(subject, numbers: Importances) -> Action:
     player, _ = shortcut_of(numbers)
     owned = jax.tree.map(lambda owner: np.asarray(owner) == player, numbers.players.owner)
     name = numbers.players.names[player]
-    verb = "mask" if name.startswith("rows") else "drop"
+    verb = "mask" if name.startswith("row") else "drop"
     return _trained_again(f"{verb} {name}", SHORTCUT, subject, partial(_blanked, owned=owned))
 
 

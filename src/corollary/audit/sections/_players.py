@@ -37,8 +37,11 @@ def players_of(x, most: int = MOST) -> Players:
     word = "place" if not jnp.issubdtype(x.dtype, np.floating) else "column" if len(shape) == 1 else "number"
     edges = np.unique(np.linspace(0, size, min(size, most) + 1).astype(int))
     owner = np.repeat(np.arange(len(edges) - 1), np.diff(edges)).reshape(shape)
-    names = [f"{word} {a}" if b == a + 1 else f"{word}s {a} to {b - 1}" for a, b in pairwise(edges)]
-    return Players(owner, tuple(names))
+    return Players(owner, tuple(_span(word, a, b - 1) for a, b in pairwise(edges)))
+
+
+def _span(word: str, first: int, last: int) -> str:
+    return f"{word} {first}" if first == last else f"{word}s {first} to {last}"
 
 
 def is_image(x) -> bool:
@@ -60,6 +63,6 @@ def _patches(shape, most: int) -> Players:
     for number in range(int(patches.max()) + 1):
         top, left = (size * place for place in divmod(number, columns))
         bottom, right = (min(a + size, side) - 1 for a, side in zip((top, left), sides, strict=True))
-        names.append(f"rows {top} to {bottom}, columns {left} to {right}")
+        names.append(f"{_span('row', top, bottom)}, {_span('column', left, right)}")
     owner = patches if len(shape) == 2 else patches[None] if first else patches[..., None]
     return Players(np.broadcast_to(owner, shape).copy(), tuple(names))

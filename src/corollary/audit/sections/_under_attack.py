@@ -15,7 +15,7 @@ from corollary.evidence import picture
 HIDES, ATTACK, RANDOM = "gradients that lead attacks astray", "accuracy under attack", "accuracy under random noise"
 # No classifier that knows both examples can go farther than half of their distance. Half of the right answers gone
 # within a tenth of that is a network that follows what no person sees; within a fifth one to look at. Networks trained
-# plainly on digits lose half at more than half of it (five seeds: 0.26 to 0.29 of the distance).
+# plainly on digits lose half at more than half of it (two seeds: 0.26 and 0.28 of the distance).
 PROBLEM, LOOK, HALF = 0.05, 0.1, 0.5
 # where more than half of the slopes are zero an attack has nothing to follow
 DEAD = 0.5
@@ -76,8 +76,8 @@ def judge_attack(victim: Attackable, found: Attacked, copy: Copy | None) -> Find
     text = (
         f"Attacks of a tenth of the distance to the nearest example of another class leave at most {_percent(left)} of "
         f"{len(right)} {_SAID[victim.split]} examples right, of {_percent(clean)} without them; {_percent(sure)} are "
-        f"certain. They turn half of its right answers within {short(half)} of that distance, where 0.5 is all that "
-        "any classifier can bear. "
+        f"certain. They turn half of its right answers within {short(half)} of that distance; no classifier gives two "
+        "such examples more than 0.5 each. "
     )
     text += {
         "fine": "It bears what is small against the data.",

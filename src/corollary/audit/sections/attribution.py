@@ -30,6 +30,12 @@ EXPLAINS = {
     _importance.SHORTCUT: (*GAPS, _importance.IMPORTANT, _doubtful.LABELS),
     # what is wrong keeps training busy
     _doubtful.LABELS: (*GAPS, _blamed.BELIEVED),
+    # what answers always the same, or has not begun to learn, has no reasons
+    "most frequent answer": (_importance.IMPORTANT, _blamed.BELIEVED),
+    "scale of the inputs": (_importance.IMPORTANT, _blamed.BELIEVED),
+    "confidence of the softmax": (_importance.IMPORTANT, _blamed.BELIEVED, _maps.MAPS),
+    "signal by layer": (_importance.IMPORTANT, _blamed.BELIEVED, _maps.MAPS),
+    "dead units": (_importance.IMPORTANT, _blamed.BELIEVED),
     "what the best column alone leaves open": (_importance.IMPORTANT,),
     "test examples found in the training data": (_doubtful.COPIED,),
 }

@@ -182,7 +182,7 @@ def regularity(key):
 
     yield at_most("movement of an outer weight against the time", *outer(runs))
     moved = jnp.abs(runs.outer[:, :, -1] - runs.outer[:, :, 0])
-    yield rate("movement of an outer weight", WIDTHS, _mean(moved), -0.5, **FITS)
+    yield rate("movement of an outer weight", WIDTHS, _mean(moved), -0.5, side="at most", **FITS)
     pairing = jnp.abs(runs.pairing[:, :, -1] - runs.pairing[:, :, 0])
     yield rate("movement of a pairing", WIDTHS, _mean(pairing), -0.5, side="at most", **FITS)
     moved = jnp.abs(runs.values - runs.values[:, :, :1])
