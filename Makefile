@@ -6,7 +6,7 @@ RUN := $(VENV)/bin/python -m
 JOBS ?= $(shell $(PYTHON) -c "import os; print(min(os.cpu_count() or 1, 8))")
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: audit verify test test-quick zoo lint format clean
+.PHONY: audit verify test test-quick zoo lint style types format clean
 
 # what `make verify` measures; CLAIMS='*' measures everything
 CLAIMS ?= linear.*
@@ -19,8 +19,10 @@ audit: $(VENV)/.installed
 verify: $(VENV)/.installed
 	$(RUN) corollary verify '$(CLAIMS)' --jobs $(JOBS)
 
-test: $(VENV)/.installed-dev lint
-	$(RUN) pytest -n $(JOBS) --dist worksteal -q $(TESTS)
+# the type checker has one thread and takes a minute: it runs beside the tests
+test: $(VENV)/.installed-dev style
+	@$(MAKE) --no-print-directory types & types=$$!; \
+	$(RUN) pytest -n $(JOBS) --dist worksteal -q $(TESTS); tests=$$?; wait $$types && exit $$tests
 
 # what an edit made stale: claims by the ledger, and the unit tests named after the files that differ from HEAD
 test-quick: $(VENV)/.installed-dev
@@ -31,9 +33,13 @@ test-quick: $(VENV)/.installed-dev
 zoo: $(VENV)/.installed-zoo
 	$(RUN) pytest -q -m zoo --durations 0 tests/zoo
 
-lint: $(VENV)/.installed-dev
+lint: style types
+
+style: $(VENV)/.installed-dev
 	$(RUN) ruff check .
 	$(RUN) ruff format --check .
+
+types: $(VENV)/.installed-dev
 	$(RUN) basedpyright --pythonpath $(VENV)/bin/python
 
 format: $(VENV)/.installed-dev
