@@ -95,7 +95,13 @@ def test_of_a_long_program_what_would_take_many_minutes_to_compile_is_left_out(m
     assert [s.failed for s in report.sections] == [None] * len(SECTIONS)
     left = {f.name for f in report.findings if f"a program of {one.cost.steps} steps" in f.sentence}
     first = {"signals of the layers", "largest stable step", "condition of the tangent kernel", "steps to fit"}
-    then = {"regime", "slope and curvature", "noise scale", "bounds, norms and shuffled labels", "accuracy under attack"}
+    then = {
+        "regime",
+        "slope and curvature",
+        "noise scale",
+        "bounds, norms and shuffled labels",
+        "accuracy under attack",
+    }
     last = {"attributions of the worst mistakes", "most harmful training example", "how far influence can be believed"}
     assert left == first | then | last | {"labels most likely wrong"}
     measured = {f.name for f in report.findings if f.value is not None}
