@@ -76,11 +76,11 @@ def one_species_or_two(key, *, n: Size = 500, copies: Size = 40, steps: Count = 
 
 @claim(rows=("T14.10",))
 def turns_that_raise_the_bound(key, *, n: Size = 120, steps: Count = 40):
-    r"""Raising the bound in turns is EM with exact posteriors, ends there by half steps, and lower with shared ones.
+    r"""Raising the bound in turns is EM with exact posteriors; half steps rest where EM does, shared ones lower.
 
     Alternately $q(h|x)$ and the mixture are improved. With the exact posterior the iterates are those of EM. With
-    steps of a half towards it the bound never falls and reaches the same likelihood. Where three neighbours share one
-    $q$ the bound never falls either, but stays below the likelihood of the mixture it ends at.
+    steps of a half towards it the bound never falls, and it ends where EM has nothing more to raise. Where three
+    neighbours share one $q$ the bound never falls either, but stays below the likelihood of the mixture it ends at.
     """
 
     @jax.jit
@@ -90,17 +90,18 @@ def turns_that_raise_the_bound(key, *, n: Size = 120, steps: Count = 40):
         exact, turns = em(begin, x, steps), variational_em(begin, x, steps)
         partial = variational_em(begin, x, 6 * steps, step=0.5)
         shared = variational_em(begin, x, steps, groups=groups)
-        last = [mean_log_likelihood(fit.mixture, x) for fit in (exact, partial, shared)]
+        further = em(partial.mixture, x, steps)
+        last = [mean_log_likelihood(fit.mixture, x) for fit in (exact, partial, further, shared)]
         return exact, turns, partial.bounds, shared.bounds, jnp.stack(last)
 
-    exact, turns, partial, shared, (best, reached, lower) = measure(key)
+    exact, turns, partial, shared, (best, reached, raised, lower) = measure(key)
     for name in ("weights", "means", "covariances"):
         ours, theirs = getattr(turns.mixture, name), getattr(exact.mixture, name)
         yield equal(f"exact turns against EM: {name}", ours, theirs, rtol=1e-10)
     yield equal("exact turns: bound against likelihood, by step", turns.bounds, exact.bounds[:-1], rtol=1e-10)
     yield monotone("partial turns: bound", partial, atol=1e-12)
     yield monotone("shared posteriors: bound", shared, atol=1e-12)
-    # EM's own convergence after 40 steps leaves a few 1e-3 of parameters, squared in the likelihood
-    yield at_least("partial turns: likelihood at the end", reached, best - 1e-4)
+    # a few 1e-3 of the parameters may be left after so many turns, squared in the likelihood; there can be several ends
+    yield at_most("partial turns: what EM still raises at the end", raised - reached, 1e-4)
     yield at_most("shared posteriors: bound against likelihood", shared[-1], lower)
     yield control("the family holds the posterior: here shared", equal("bound", shared[-1], best, rtol=0, atol=1e-2))
