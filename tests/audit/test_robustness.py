@@ -13,7 +13,7 @@ from made import made
 from corollary import Network, Subject
 from corollary.audit import _plan
 from corollary.audit._budget import BUDGETS, Budget
-from corollary.audit.finding import causes
+from corollary.audit.finding import Finding, causes
 from corollary.audit.sections import _attackable, _attacked, _changes, _hardening, _input_scale, robustness
 from corollary.robustness import QuantisedInput
 
@@ -286,3 +286,10 @@ def test_what_is_too_much_is_left_out_in_a_sentence():
     assert _attackable._effort(one, QUICK) == (8, 20, 256)
     less = Budget("quick", 2048, 256, 120, work=5 * 20 * 5 * 48 * forward)
     assert _attackable._effort(one, less) == (5, 8, 20)
+
+
+@pytest.mark.parametrize(("share", "word"), [(0.3, "Partly"), (0.9, "Yes")])
+def test_few_right_answers_are_no_yes(share, word):
+    hidden = Finding("gradients that lead attacks astray", "fine", "No.", 0.0, exact=True)
+    attack = Finding("accuracy under attack", "fine", "So.", share, (share - 0.05, share + 0.05))
+    assert robustness.answer((hidden, attack)).startswith(word)

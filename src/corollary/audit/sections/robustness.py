@@ -20,7 +20,7 @@ from corollary.audit.sections import (
     _margins,
     _smoothed_copy,
 )
-from corollary.audit.sections._under_attack import judge_attack, judge_hidden, judge_random
+from corollary.audit.sections._under_attack import HALF, judge_attack, judge_hidden, judge_random
 
 TITLE = "Is it robust?"
 EXPLAINS = {
@@ -72,7 +72,8 @@ def answer(findings) -> str:
         return because("Cannot tell", "Nothing could be attacked." if attack is None else attack.sentence)
     if (hidden := found["gradients that lead attacks astray"]).mark in ("look", "problem"):
         return because("Partly", hidden.sentence, attack.sentence)
-    return because("Yes", attack.sentence)
+    # the right answers may be robust, but of an input that was moved a little most answers are wrong
+    return because("Yes" if attack.interval[1] >= HALF else "Partly", attack.sentence)
 
 
 def actions(subject, findings):
