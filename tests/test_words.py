@@ -17,10 +17,14 @@ MEANT = {
         "an ONNX model, as its own package says": ["onnx.run"],
         "a law of the next token, learned or not": [
             "language.beam_search",
+            "language.cross_entropy_rate",
+            "language.excess_entropy",
             "language.exhaustive_search",
             "language.greedy_search",
+            "language.perplexity",
             "language.sample_sequence",
             "language.sequence_log_probability",
+            "language.stochastic_beam",
         ],
         "what Keras calls its own": ["Network.from_keras"],
         "a law with latent variables": [

@@ -1,3 +1,10 @@
+from .diffusion import DiffusionBound as DiffusionBound
+from .diffusion import DiffusionModel as DiffusionModel
+from .diffusion import MixtureDenoiser as MixtureDenoiser
+from .diffusion import Schedule as Schedule
+from .diffusion import diffusion_loss as diffusion_loss
+from .diffusion import noise_path as noise_path
+from .diffusion import noised as noised
 from .elbo import elbo as elbo
 from .elbo import importance_bound as importance_bound
 from .elbo import variational_gap as variational_gap
@@ -12,6 +19,14 @@ from .factors import PrincipalComponents as PrincipalComponents
 from .factors import nmf as nmf
 from .factors import pca as pca
 from .factors import sparse_code as sparse_code
+from .flows import AdditiveCoupling as AdditiveCoupling
+from .flows import AffineCoupling as AffineCoupling
+from .flows import Inverted as Inverted
+from .flows import Invertible1x1 as Invertible1x1
+from .flows import NormalisingFlow as NormalisingFlow
+from .flows import bits_per_dimension as bits_per_dimension
+from .flows import flow_loss as flow_loss
+from .flows import half_mask as half_mask
 from .latent import LatentModel as LatentModel
 from .latent import LinearGaussian as LinearGaussian
 from .laws import DiagonalGaussian as DiagonalGaussian

@@ -12,14 +12,14 @@ from corollary.catalog import implements
 from corollary.language._laws import law
 
 
-@implements("B10.53")
+@implements("B10.53", "T15.16")
 def top_k_filter(p: Float[ArrayLike, "..."], k: int) -> jax.Array:
     """`p` (last axis) with only its `k` largest entries, normalised again; of equal ones the first stay."""
     p = law("p", p)
     return _normalised(p, _largest(p, whole("k", k, 1, p.shape[-1])))
 
 
-@implements("B10.54")
+@implements("B10.54", "T15.17")
 def top_p_filter(p: Float[ArrayLike, "..."], mass: Scalar) -> jax.Array:
     """`p` (last axis) on the smallest set of tokens whose probabilities sum to `mass` or more, and normalised again.
 
@@ -31,6 +31,18 @@ def top_p_filter(p: Float[ArrayLike, "..."], mass: Scalar) -> jax.Array:
     """
     p, mass = law("p", p), within("mass", real("mass", mass, ""), 0.0, 1.0)
     return _normalised(p, _nucleus(p, mass))
+
+
+@implements("T15.18")
+def tempered(p: Float[ArrayLike, "..."], temperature: Scalar) -> jax.Array:
+    r"""$p_i^{1/t}/\sum_jp_j^{1/t}$ (last axis): sharper below temperature 1, flatter above; zeros stay.
+
+    >>> print(tempered([0.75, 0.25], 0.5).round(2))
+    [0.9 0.1]
+    """
+    p = law("p", p)
+    temperature = within("temperature", real("temperature", temperature, ""), 0.0, open="low")
+    return jax.nn.softmax(jnp.log(p) / temperature)
 
 
 def truncated(logits, k: int | None, mass) -> jax.Array:

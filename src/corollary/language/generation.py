@@ -27,7 +27,7 @@ class Decoded(NamedTuple):
     __repr__ = shown
 
 
-@implements("B10.47", "E05.24")
+@implements("B10.47", "E05.24", "T15.01")
 def sequence_log_probability(
     model: Model | Callable, prompt: Int[ArrayLike, "m"], tokens: Int[ArrayLike, "n"], *, end: int | None = None
 ) -> jax.Array:
@@ -39,7 +39,7 @@ def sequence_log_probability(
     return _forced(model, prompt, labels("tokens", tokens, None, "n"), check_end(end))
 
 
-@implements("B10.48")
+@implements("B10.48", "T15.15")
 def greedy_search(
     model: Model | Callable, prompt: Int[ArrayLike, "m"], length: int, *, end: int | None = None
 ) -> Decoded:
@@ -53,7 +53,7 @@ def greedy_search(
     return _generate(as_model(model), check_prompt(prompt), whole("length", length), check_end(end), Greedy(), None)
 
 
-@implements("B10.52", "B10.53", "B10.54")
+@implements("B10.52", "B10.53", "B10.54", "T15.14", "T15.16", "T15.17", "T15.18")
 def sample_sequence(
     model: Model | Callable,
     prompt: Int[ArrayLike, "m"],

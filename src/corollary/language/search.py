@@ -18,7 +18,7 @@ from corollary.language.models import Model, as_model
 MOST = 2**22  # sequences that exhaustive search looks at
 
 
-@implements("B10.49")
+@implements("B10.49", "T15.18")
 def beam_search(
     model: Model | Callable, prompt: Int[ArrayLike, "m"], length: int, width: int, *, end: int | None = None
 ) -> Decoded:

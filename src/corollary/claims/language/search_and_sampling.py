@@ -82,7 +82,7 @@ def search_costs(key, *, k: Annotated[int, Range(2, 4)] = 3, length: Annotated[i
     yield equal("evaluations of the compiled searches, widths 1 and K+1 together", seen[0], both, rtol=0, atol=0)
 
 
-@claim(rows=("B10.47", "B10.48", "B10.49", "B10.50"))
+@claim(rows=("B10.47", "B10.48", "B10.49", "B10.50", "T15.01", "T15.15", "T15.18"))
 def beam_between_greedy_and_exhaustive(key, *, trees: Count = 200):
     r"""Beam search goes from greedy to exhaustive search, and more width can find less.
 
@@ -136,7 +136,7 @@ def beam_between_greedy_and_exhaustive(key, *, trees: Count = 200):
     yield equal("sequences (B, B1) and (A, A1)", [spelled, wide.tokens], [[[1, 5], [0, 3]]] * 2, rtol=0, atol=0)
 
 
-@claim(rows=("B10.52", "B10.53", "B10.54", "B10.55"))
+@claim(rows=("B10.52", "B10.53", "B10.54", "B10.55", "T15.14", "T15.16", "T15.17"))
 def truncated_sampling(
     key,
     *,
