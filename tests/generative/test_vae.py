@@ -11,7 +11,16 @@ import pytest
 from scipy import stats
 
 from corollary import nets
-from corollary.generative import VAE, BernoulliDecoder, GaussianDecoder, GaussianEncoder, elbo, vae_loss
+from corollary.generative import (
+    VAE,
+    BernoulliDecoder,
+    GaussianDecoder,
+    GaussianEncoder,
+    elbo,
+    importance_bound,
+    importance_loss,
+    vae_loss,
+)
 
 KEY = jax.random.key(0)
 Z = jnp.array([0.4, -1.0])
@@ -62,6 +71,20 @@ def test_training_raises_the_bound():
     assert float(run.network.elbo(x[0], eps)) == pytest.approx(float(bound), abs=0.05)
     _, drawn = run.network.model.sample(5, key=KEY)
     assert drawn.shape == (5, 6)
+
+
+def test_the_importance_loss_is_minus_the_mean_of_the_bounds():
+    vae = VAE(
+        GaussianEncoder(eqx.nn.Linear(3, 2, key=KEY, dtype=float), 1),
+        GaussianDecoder(eqx.nn.Linear(1, 3, key=KEY, dtype=float)),
+    )
+    x = jnp.array([[0.3, 0.1, -1.0]])
+    keys = jax.random.split(KEY, 2000)
+    found = jax.jit(jax.vmap(lambda key: importance_loss(5)(vae, x, key=key)))(keys)
+    bound = jax.jit(jax.vmap(lambda key: importance_bound(vae.model, vae.encoder(x[0]), x[0], 5, key=key)))(keys[::-1])
+    spread = float(np.std(found) + np.std(bound))
+    assert -float(np.mean(found)) == pytest.approx(float(np.mean(bound)), abs=6 * spread / 2000**0.5)
+    assert -np.mean(found) < float(vae.model.log_evidence(x[0]))
 
 
 def test_sentences():

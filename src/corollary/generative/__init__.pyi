@@ -27,6 +27,10 @@ from .flows import NormalisingFlow as NormalisingFlow
 from .flows import bits_per_dimension as bits_per_dimension
 from .flows import flow_loss as flow_loss
 from .flows import half_mask as half_mask
+from .images import Logit as Logit
+from .images import Squeeze as Squeeze
+from .images import checkerboard_mask as checkerboard_mask
+from .images import dequantised as dequantised
 from .latent import LatentModel as LatentModel
 from .latent import LinearGaussian as LinearGaussian
 from .laws import DiagonalGaussian as DiagonalGaussian
@@ -43,4 +47,5 @@ from .vae import VAE as VAE
 from .vae import BernoulliDecoder as BernoulliDecoder
 from .vae import GaussianDecoder as GaussianDecoder
 from .vae import GaussianEncoder as GaussianEncoder
+from .vae import importance_loss as importance_loss
 from .vae import vae_loss as vae_loss

@@ -169,6 +169,27 @@ def vae_loss(samples: int = 1) -> BatchLoss:
     return BatchLoss(on_batch)
 
 
+def importance_loss(samples: int) -> BatchLoss:
+    r"""Minus $\ln\frac1K\sum_k\frac{p(x,z_k)}{q(z_k|x)}$ with $K$ `samples` of $z$ per example, the mean over a batch.
+
+    The objective of importance weighted auto-encoders: with one sample that of `vae_loss` in the mean, and nearer to
+    the likelihood with more.
+    """
+    samples = whole("samples", samples)
+
+    def on_batch(network, batch, *, key):
+        eps = jax.random.normal(key, (len(batch), samples, network.encoder.latents), batch.dtype)
+
+        def one(x, eps):
+            law, model = network.encoder(x), network.model
+            weights = jax.vmap(lambda z: model.log_joint(x, z) - law.log_prob(z))(law.reparametrise(eps))
+            return jax.nn.logsumexp(weights) - jnp.log(samples)
+
+        return -jnp.mean(jax.vmap(one)(batch, eps))
+
+    return BatchLoss(on_batch)
+
+
 def _network(network):
     if not callable(network):
         raise TypeError(f"network must be a network of one example, got {type(network).__name__}.")

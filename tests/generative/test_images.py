@@ -1,0 +1,77 @@
+"""Layers for images against dense Jacobians, and the bound of dequantisation against a sum over cells."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from corollary.generative import (
+    AffineCoupling,
+    Logit,
+    NormalisingFlow,
+    Squeeze,
+    checkerboard_mask,
+    dequantised,
+)
+
+KEY = jax.random.key(0)
+IMAGE = np.random.default_rng(0).random((1, 4, 4))
+
+
+@pytest.mark.parametrize("layer", [Squeeze(), Logit(), Logit(0.2)])
+def test_layers_of_images(layer):
+    def dense(x):
+        return jax.jacfwd(lambda x: layer.forward(x)[0].ravel())(x).reshape(16, 16)
+
+    out, log_det = layer.forward(IMAGE)
+    np.testing.assert_allclose(layer.inverse(out), IMAGE, rtol=1e-12)
+    np.testing.assert_allclose(log_det, np.linalg.slogdet(np.asarray(dense(IMAGE)))[1], atol=1e-10)
+
+
+def test_squeeze_keeps_squares_together():
+    out, _ = Squeeze().forward(np.arange(16.0).reshape(1, 4, 4))
+    np.testing.assert_array_equal(out[:, 0, 0], [0, 1, 4, 5])
+    np.testing.assert_array_equal(out[:, 1, 1], [10, 11, 14, 15])
+
+
+def test_checkerboard():
+    mask = checkerboard_mask((2, 2, 3))
+    np.testing.assert_array_equal(mask, [[[True, False, True], [False, True, False]]] * 2)
+
+
+def test_a_flow_over_squeezed_images():
+    coupling = AffineCoupling(checkerboard_mask((4, 2, 2)), lambda z: 0.1 * jnp.concatenate([jnp.sin(z.sum(0) + z), z]))
+    flow = NormalisingFlow([Logit(), Squeeze(), coupling], (1, 4, 4))
+    x = flow.sample(3, key=KEY)
+    assert x.shape == (3, 1, 4, 4)
+    np.testing.assert_allclose(flow.inverse(flow.forward(IMAGE)[0]), IMAGE, rtol=1e-10)
+
+
+def test_dequantisation_bounds_the_probability_of_a_cell():
+    """Density 2x on [0, 1]: the cell of grey value k of 4 has probability (2k + 1)/16."""
+    keys = jax.random.split(KEY, 4000)
+    x = np.arange(4)
+    u = jax.vmap(lambda key: dequantised(x, levels=4, key=key))(keys)
+    np.testing.assert_array_equal(np.floor(4 * np.asarray(u)), np.broadcast_to(x, u.shape))
+    bound = np.asarray(jnp.log(2 * u)) - np.log(4)
+    assert np.all(bound.mean(0) < np.log((2 * x + 1) / 16) - 0.001)
+    # the exact mean of ln(2(k + u)/4) - ln 4 over u in [0, 1]
+    edges = np.arange(5.0)
+    whole = np.where(edges > 0, edges * np.log(np.maximum(edges, 1)) - edges, 0)
+    exact = np.diff(whole) + np.log(2 / 4) - np.log(4)
+    np.testing.assert_allclose(bound.mean(0), exact, atol=6 / np.sqrt(4000))
+
+
+def test_sentences():
+    with pytest.raises(ValueError, match="x must hold whole grey values from 0 to 255, got 0.5"):
+        dequantised([0.5], key=KEY)
+    with pytest.raises(ValueError, match="x must hold whole grey values from 0 to 3, got 4"):
+        dequantised([4], levels=4, key=KEY)
+    with pytest.raises(ValueError, match="height and width must be even to be squeezed, got 3 and 4"):
+        Squeeze().forward(np.zeros((1, 3, 4)))
+    with pytest.raises(ValueError, match="the number of channels must be a multiple of 4 to be unsqueezed, got 3"):
+        Squeeze().inverse(np.zeros((3, 2, 2)))
+    with pytest.raises(ValueError, match=r"shape must be channels, height and width, got \(4, 4\)"):
+        checkerboard_mask((4, 4))
+    with pytest.raises(ValueError, match=r"margin must be in \(0, 0.5\), got 0.0"):
+        Logit(0.0)
