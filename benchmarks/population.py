@@ -15,23 +15,30 @@ import subprocess
 import sys
 import time
 from collections import defaultdict
+from itertools import product
 from pathlib import Path
 
-CHUNK, SWEEP, STRENGTHS = 16, 32, 5
+CHUNK, SWEEP, STRENGTHS = 8, 24, 5
 #: networks by kind: healthy in each family, and with each defect at full strength and at each of the others
-HEALTHY, FULL, WEAKER = 128, 32, 16
+SIZES = (128, 32, 16)
 
 
-def chunks():
-    """Every chunk: family, defect (None for healthy), strength (counted from 1) and number."""
+def chunks(sizes):
+    """Every chunk: family, defect (None for healthy), strength (counted from 1) and number.
+
+    Healthy ones and defects at full strength in turn, so that a population that was cut short has some of each.
+    """
     from _defects import DEFECTS
     from _families import FAMILIES
 
-    for i in range(HEALTHY // CHUNK):
-        yield from ((family, None, 0, i) for family in FAMILIES)
-    for strength in range(STRENGTHS, 0, -1):
-        for i in range((FULL if strength == STRENGTHS else WEAKER) // CHUNK):
-            yield from ((f, name, strength, i) for name, d in DEFECTS.items() for f in d.families)
+    healthy, full, weaker = (size // CHUNK for size in sizes)
+    for i in range(max(healthy, full)):
+        if i < healthy:
+            yield from ((family, None, 0, i) for family in FAMILIES)
+        if i < full:
+            yield from ((f, name, STRENGTHS, i) for name, d in DEFECTS.items() for f in d.families)
+    for i, strength in product(range(weaker), range(STRENGTHS - 1, 0, -1)):
+        yield from ((f, name, strength, i) for name, d in DEFECTS.items() for f in d.families)
 
 
 def file_of(out: Path, family, defect, strength, i) -> Path:
@@ -148,13 +155,13 @@ def measured(family, defect, strength, i) -> list[dict]:
     return found
 
 
-def work(out: Path, worker: int, jobs: int, seconds: float):
+def work(out: Path, worker: int, sizes, seconds: float):
     """A worker's chunks: those of its families, so that each program is compiled once."""
     began = time.time()
     if hasattr(os, "sched_setaffinity"):  # a core each: programs this small gain nothing from more
         cores = sorted(os.sched_getaffinity(0))
         os.sched_setaffinity(0, {cores[worker % len(cores)]})
-    todo = [c for c in chunks() if not file_of(out, *c).exists()]
+    todo = [c for c in chunks(sizes) if not file_of(out, *c).exists()]
     families = sorted({c[0] for c in todo})
     first = families[worker % len(families)] if families else None
     todo.sort(key=lambda c: (c[0] != first, families.index(c[0]) if c[0] != first else 0))
@@ -171,11 +178,11 @@ def work(out: Path, worker: int, jobs: int, seconds: float):
         print(f"{time.time() - began:.0f} s: {path.stem}, {len(lines)} networks", flush=True)
 
 
-def measure(out: Path, jobs: int, seconds: float):
+def measure(out: Path, jobs: int, sizes, seconds: float):
     out.mkdir(parents=True, exist_ok=True)
     for left in out.glob("*.taken"):
         left.unlink()
-    given = [sys.executable, __file__, "worker", str(out), "--jobs", str(jobs), "--seconds", str(seconds)]
+    given = [sys.executable, __file__, "worker", str(out), "--seconds", str(seconds), "--sizes", *map(str, sizes)]
     workers = [subprocess.Popen([*given, "--number", str(i)]) for i in range(jobs)]
     for worker in workers:
         worker.wait()
@@ -237,12 +244,15 @@ def main():
     parser.add_argument("out", type=Path)
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
     parser.add_argument("--seconds", type=float, default=3600.0, help="after which no chunk is begun")
+    parser.add_argument(
+        "--sizes", type=int, nargs=3, default=SIZES, help="healthy, full strength, weaker: networks each"
+    )
     parser.add_argument("--number", type=int, default=0, help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.what == "measure":
-        measure(given.out, given.jobs, given.seconds)
+        measure(given.out, given.jobs, given.sizes, given.seconds)
     elif given.what == "worker":
-        work(given.out, given.number, given.jobs, given.seconds)
+        work(given.out, given.number, given.sizes, given.seconds)
     else:
         print(table(given.out))
 
