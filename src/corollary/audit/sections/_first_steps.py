@@ -18,7 +18,7 @@ from corollary.audit._tangent import chosen_outputs
 from corollary.audit.finding import Finding, Premise, short
 from corollary.evidence import picture
 
-# Beyond 2/λ a step overshoots. Networks outlive that by jumping to a flatter place first: of random recipes those with a
+# Beyond 2/λ a step overshoots. Networks outlive that by jumping to a flatter place first: random recipes with a
 # step of up to twice 2/λ fail no more often than with a shorter one, those beyond 16 times it in nineteen of twenty
 # (docs/calibration.md).
 LOOK, PROBLEM = 2.0, 16.0
