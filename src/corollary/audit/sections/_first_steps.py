@@ -18,10 +18,10 @@ from corollary.audit._tangent import chosen_outputs
 from corollary.audit.finding import Finding, Premise, short
 from corollary.evidence import picture
 
-# Beyond 2/λ a step overshoots. Networks outlive that by jumping to a flatter place first: random recipes with a
-# step of up to twice 2/λ fail no more often than with a shorter one, those beyond 16 times it in nineteen of twenty
+# Beyond 2/λ a step overshoots. Networks outlive that by jumping to a flatter place first: random recipes with a step of
+# up to four times 2/λ fail no more often than with a shorter one, those beyond 32 times it in nine of ten
 # (docs/calibration.md).
-LOOK, PROBLEM = 2.0, 16.0
+LOOK, PROBLEM = 4.0, 32.0
 # a loss that came below this share of where it started shows a training that got somewhere
 WELL = 0.5
 # more steps than most trainings have: a hundred epochs of a thousand batches
