@@ -27,6 +27,13 @@ from .flows import NormalisingFlow as NormalisingFlow
 from .flows import bits_per_dimension as bits_per_dimension
 from .flows import flow_loss as flow_loss
 from .flows import half_mask as half_mask
+from .games import Play as Play
+from .games import alternating as alternating
+from .games import extragradient as extragradient
+from .games import gda as gda
+from .games import gda_flow as gda_flow
+from .games import optimistic as optimistic
+from .games import unrolled as unrolled
 from .latent import LatentModel as LatentModel
 from .latent import LinearGaussian as LinearGaussian
 from .laws import DiagonalGaussian as DiagonalGaussian
