@@ -87,9 +87,9 @@ def test_derivatives_and_many_runs_at_once():
         return gda(payoff, START, step=step, steps=3).end[0][0]
 
     slope = jax.grad(end)(0.1)
-    assert slope == pytest.approx((end(0.1 + 1e-5) - end(0.1 - 1e-5)) / 2e-5, rel=1e-6)
+    assert float(slope) == pytest.approx(float(end(0.1 + 1e-5) - end(0.1 - 1e-5)) / 2e-5, rel=1e-6)
     many = jax.vmap(end)(jnp.array([0.1, 0.2]))
-    assert many[1] == pytest.approx(end(0.2))
+    assert float(many[1]) == pytest.approx(float(end(0.2)))
 
 
 def test_sentences():
