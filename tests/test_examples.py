@@ -20,6 +20,7 @@ SMALL = {
     "attribution/mislabelled.py": ["--images", "300", "--wrong", "10", "--width", "8", "--epochs", "1"],
     "generalization/certificate.py": ["--steps", "30"],
     "generalization/double_descent.py": ["--train", "12", "--most", "48"],
+    "generative/wgan_mnist.py": ["--quick"],
     "kernels/all_of_mnist.py": ["--train", "300", "--test", "100"],
     "kernels/quickstart.py": ["--width", "32", "--time", "2"],
     "kernels/flax_model.py": ["--images", "4", "--channels", "4"],
