@@ -2,17 +2,31 @@
 
 import itertools
 
+import altair as alt
 import jax
 import jax.numpy as jnp
 import numpy as np
 from scipy.optimize import linprog
 
-from corollary.evidence import Count, Size, at_least, at_most, claim, control, equal, printed
+from corollary.evidence import Count, Size, at_least, at_most, claim, control, equal, picture, printed
 from corollary.generative import alternating, extragradient, gda, gda_flow, optimistic, unrolled
 
 
 def _product(x, y):
     return x * y
+
+
+def _paths(paths, every=1):
+    """The plane with the path of (x, y) of each name."""
+    rows = [
+        {"x": float(x), "y": float(y), "step": k, "path": name}
+        for name, path in paths.items()
+        for k, (x, y) in enumerate(np.asarray(path).T[::every])
+    ]
+    chart = alt.Chart(alt.Data(values=rows)).mark_line(strokeWidth=1.2, point={"size": 8})
+    return chart.encode(
+        x=alt.X("x:Q"), y=alt.Y("y:Q"), order="step:Q", color=alt.Color("path:N", title=None)
+    ).properties(width=300, height=240)
 
 
 def _radius(play):
@@ -47,10 +61,11 @@ def bilinear_game(key, *, steps: Count = 1000):
         kept = turns.x**2 + turns.y**2 - sizes[:, None] * turns.x * turns.y
         lengthy = run(alternating, jnp.asarray(2.05))
         at_rest = gda(_product, (0.0, 0.0), step=0.1, steps=steps)
-        radii = [_radius(play) for play in (together, turns, ahead, hopeful, reckoned)]
-        return sizes, angle, radii, kept, _radius(lengthy)[:200], _radius(at_rest)
+        plays = together, turns, ahead, hopeful, reckoned
+        drawn = [jnp.stack([play.x[0, :160], play.y[0, :160]]) for play in plays]
+        return sizes, angle, [_radius(play) for play in plays], kept, _radius(lengthy)[:200], _radius(at_rest), drawn
 
-    sizes, angle, (together, turns, ahead, hopeful, reckoned), kept, lengthy, at_rest = measure(key)
+    sizes, angle, (together, turns, ahead, hopeful, reckoned), kept, lengthy, at_rest, drawn = measure(key)
     sizes, k = np.asarray(sizes)[:, None], np.arange(steps + 1)
     start = np.exp(1j * float(angle))
     along = {"x": k, "along": "step"}
@@ -79,6 +94,8 @@ def bilinear_game(key, *, steps: Count = 1000):
         "a start apart from the saddle",
         at_least("distance after the last step, simultaneous", at_rest[-1], np.sqrt(1.01) ** steps),
     )
+    names = "simultaneous", "alternating", "extragradient", "optimistic", "unrolled"
+    yield picture("160 steps of 0.1", _paths(dict(zip(names, drawn, strict=True))))
 
 
 def _powers(sizes, start, steps):
@@ -151,9 +168,10 @@ def quadratic_saddle(key, *, steps: Count = 200):
         shares = jnp.array([0.1, 0.5, 0.9])
         ends = jax.vmap(lambda s: alternating(_saddle, (0.0, 0.0), step=s * (jnp.sqrt(5.0) - 2), steps=2000))(shares)
         steeper = alternating(lambda x, y: _saddle(x, y) - 2 * (y - 1) ** 2, (0.0, 0.0), step=0.235, steps=200)
-        return _threshold(growth), ends.x[:, -1], ends.y[:, -1], ends.values[:, -1], steeper.end
+        drawn = jnp.stack([ends.x[:, :60], ends.y[:, :60]], 1)
+        return _threshold(growth), ends.x[:, -1], ends.y[:, -1], ends.values[:, -1], steeper.end, drawn
 
-    threshold, x, y, values, (far_x, far_y) = measure(key)
+    threshold, x, y, values, (far_x, far_y), drawn = measure(key)
     # the second eigenvalue is 0.22 there: after half of 200 steps nothing of it is left in sixteen digits
     yield equal("largest step", threshold, np.sqrt(5) - 2, rtol=1e-7)
     yield equal("end of the path", np.stack([x, y]), np.array([[2.0], [1.0]]).repeat(3, 1), rtol=1e-11)
@@ -162,6 +180,8 @@ def quadratic_saddle(key, *, steps: Count = 200):
         "the payoff of the example: here steeper in y, whose largest step is below",
         equal("end of the path", [far_x, far_y], [2.0, 1.0], rtol=1e-11),
     )
+    names = [f"{share} of the largest step" for share in (0.1, 0.5, 0.9)]
+    yield picture("from (0, 0) to the saddle", _paths(dict(zip(names, drawn, strict=True))))
 
 
 @claim(rows=("M15.27",), erratum="The sign of the first term of the derivative of f in y is the wrong way round.")
