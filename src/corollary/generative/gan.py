@@ -237,7 +237,8 @@ def train_gan(
     `generator_loss`, by `optimiser` and `generator_optimiser`, which are the same if only one is given.
     `measure(gan)` is recorded before the first and after every `every` rounds.
 
-    One compiled program and a pure function of the key: `jax.vmap` over keys trains one pair for each.
+    One compiled program and a pure function of the key: `jax.vmap` over keys trains one pair for each, and so does
+    `equinox.filter_vmap`, which also returns networks that hold functions.
     """
     if not isinstance(gan, GAN):
         raise TypeError(f"gan must be a GAN, got {type(gan).__name__}.")

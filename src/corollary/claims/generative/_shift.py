@@ -20,6 +20,16 @@ class Shift(eqx.Module):
         return self.scale * z + self.theta
 
 
+class Affine(eqx.Module):
+    """The generator of all normal laws, with a mean and the logarithm of a deviation."""
+
+    theta: jax.Array
+    spread: jax.Array
+
+    def __call__(self, z):
+        return jnp.exp(self.spread) * z + self.theta
+
+
 class Line(eqx.Module):
     """The critic, or the logit, w x + b of the first number of an example."""
 
