@@ -3,12 +3,13 @@
     python benchmarks/recipes.py                      # eight families, 256 recipes each: four minutes of CPU time
     python benchmarks/recipes.py --recipes 16         # a look
 
-A recipe is a family of `_families.py` with its start scaled by 2^-3 to 2^3 and its usual step by 4^-4 to 4^3. It fails if
-300 steps do not bring the training loss below half of that of a blind guess. docs/calibration.md has the tables.
+A recipe is a family of `_families.py` with its start scaled by 2^-3 to 2^3 and its usual step by 4^-4 to 4^3. It fails
+if 300 steps do not bring the training loss below half of that of a blind guess. docs/calibration.md has the tables.
 """
 
 import argparse
 from functools import partial
+from itertools import pairwise
 
 import jax
 import jax.numpy as jnp
@@ -98,7 +99,7 @@ def main():
         print(f"{name}: {share(parts[-1][2])} of {given.recipes} failed", flush=True)
     step, grown, failed = (np.concatenate(column) for column in zip(*parts, strict=True))
     print("\n| step times largest curvature at the start | recipes | failed |\n| --- | --- | --- |")
-    for low, high in zip(EDGES[:-1], EDGES[1:], strict=True):
+    for low, high in pairwise(EDGES):
         seen = (step > low) & ~(step > high)
         if seen.any():
             print(f"| {low:g} to {high:g} | {seen.sum()} | {share(failed[seen])} |")

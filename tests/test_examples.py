@@ -22,6 +22,7 @@ SMALL = {
     "generalization/double_descent.py": ["--train", "12", "--most", "48"],
     "generative/mnist_flow.py": ["--quick"],
     "generative/mnist_vae.py": ["--quick"],
+    "generative/wgan_mnist.py": ["--quick"],
     "kernels/all_of_mnist.py": ["--train", "300", "--test", "100"],
     "kernels/quickstart.py": ["--width", "32", "--time", "2"],
     "kernels/flax_model.py": ["--images", "4", "--channels", "4"],

@@ -95,7 +95,7 @@ def bptt_by_hand(
     return eqx.tree_at(lambda r: (r.recurrent, r.inputs, r.bias, r.readout, r.offset), rnn, parts)
 
 
-@implements("T04.13")
+@implements("T04.13", "M15.34")
 def clip_gradient(gradient: PyTree, most: Scalar) -> PyTree:
     r"""$g\min(1,c/\|g\|)$ for a pytree $g$ with its Euclidean norm over all leaves: the direction stays."""
     leaves = [real("gradient", leaf) for leaf in jax.tree.leaves(gradient)]

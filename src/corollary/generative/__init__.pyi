@@ -1,3 +1,4 @@
+from ._players import Adversaries as Adversaries
 from .diffusion import DiffusionBound as DiffusionBound
 from .diffusion import DiffusionModel as DiffusionModel
 from .diffusion import MixtureDenoiser as MixtureDenoiser
@@ -27,6 +28,18 @@ from .flows import NormalisingFlow as NormalisingFlow
 from .flows import bits_per_dimension as bits_per_dimension
 from .flows import flow_loss as flow_loss
 from .flows import half_mask as half_mask
+from .games import Play as Play
+from .games import alternating as alternating
+from .games import extragradient as extragradient
+from .games import gda as gda
+from .games import gda_flow as gda_flow
+from .games import optimistic as optimistic
+from .games import unrolled as unrolled
+from .gan import GAN as GAN
+from .gan import optimal_discriminator as optimal_discriminator
+from .gan import optimal_value as optimal_value
+from .gan import sample_weight as sample_weight
+from .gan import train_gan as train_gan
 from .images import Logit as Logit
 from .images import Squeeze as Squeeze
 from .images import checkerboard_mask as checkerboard_mask
@@ -49,3 +62,8 @@ from .vae import GaussianDecoder as GaussianDecoder
 from .vae import GaussianEncoder as GaussianEncoder
 from .vae import importance_loss as importance_loss
 from .vae import vae_loss as vae_loss
+from .wgan import WGAN as WGAN
+from .wgan import clip_params as clip_params
+from .wgan import critic_slopes as critic_slopes
+from .wgan import gradient_penalty as gradient_penalty
+from .wgan import train_wgan as train_wgan

@@ -176,7 +176,7 @@ def exploding_and_vanishing(key, *, units: Size = 8, steps: Annotated[int, Range
     )
 
 
-@claim(rows=("T04.13",))
+@claim(rows=("T04.13", "M15.34"))
 def clipping(key, *, trees: Size = 100, dim: Size = 6):
     r"""Clipping shortens long gradients to the given length and leaves direction and short gradients alone.
 
