@@ -39,7 +39,7 @@ def answer(asked: Asked, progress: Callable[[str], None]) -> tuple[str, ...]:
         budget, attempts = fields.pop("budget"), fields.pop("attempts")
         said = {"name": asked.name, "command": asked.command, "attempts": attempts}
         report = audit(load(**fields), budget=budget, progress=progress, **said)
-        return "report", html(report), json.dumps(report.as_dict(), default=str)
+        return "report", html(report), report.json()
     except UserError as error:
         return "refused", str(error)
     except MemoryError:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -16,10 +17,14 @@ from corollary._text import first_line
 from corollary._validate import one_of, whole
 from corollary.audit._budget import BUDGETS, SECTIONS
 from corollary.audit._errors import SubjectError
+from corollary.audit._numbers import plain
 from corollary.audit._plan import too_long
 from corollary.audit.action import Action, ranked
 from corollary.audit.finding import Cause, Finding, Section, causes, short
 from corollary.audit.subject import Subject
+
+#: The version of report.schema.json, which says what is in a report as JSON.
+SCHEMA = 1
 
 
 @dataclass(frozen=True)
@@ -70,11 +75,15 @@ class Report:
         return f"Nothing to do. Looked at, with the numbers that were measured: {looked}."
 
     def as_dict(self) -> dict:
-        fields = {"corollary": __version__, "budget": self.budget, "seconds": round(self.seconds, 2)}
+        fields = {"schema": SCHEMA, "corollary": __version__, "budget": self.budget, "seconds": round(self.seconds, 2)}
         fields |= {"subject": self.subject, "causes": [c.as_dict() for c in self.causes]}
         fields |= {"actions": [a.as_dict() for a in self.actions], "advice": self.advice}
         fields |= {"trials": [t.as_dict() for t in self.trials]}
         return fields | {"sections": [s.as_dict() for s in self.sections]}
+
+    def json(self) -> str:
+        """The report as JSON, in the form of report.schema.json beside this file."""
+        return json.dumps(plain(self.as_dict()), allow_nan=False)
 
     def save(self, path: str | PathLike) -> None:
         """Write the report as one HTML file that needs nothing else."""
