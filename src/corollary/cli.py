@@ -125,6 +125,10 @@ def audit(
     memory_limit: Annotated[
         float | None, typer.Option(min=0.1, help="Gigabytes it may take; by default 80% of the machine's.")
     ] = None,
+    against: Annotated[
+        str | None,
+        typer.Option(metavar="OTHER", help="An older network, or the JSON report of its audit: what is better, worse."),
+    ] = None,
     fail_on: Annotated[
         str | None, typer.Option(metavar="problem|look|worse", help="End with status 1 if something is so marked.")
     ] = None,
@@ -166,16 +170,18 @@ def audit(
         steps=steps,
         weight_decay=weight_decay,
         attempts=attempts,
+        against=against,
     )
     require(asked)
-    gate = _outlets.gate(fail_on, accept)
+    gate = _outlets.gate(fail_on, accept, against)
     if sarif is not None:
         _outlets.require_place(network)
     printed = json_file == Path("-")
     options = {"--json": None if printed else json_file, "--junit": junit, "--markdown": markdown, "--sarif": sarif}
     try:
         with outputs({"--out": out} | options) as files:
-            with audit_progress(len(SECTIONS) + 1 + attempts) as progress:
+            audits = 1 if against is None or against.endswith(".json") else 2
+            with audit_progress(audits * len(SECTIONS) + 1 + attempts + (against is not None)) as progress:
                 seconds = time_limit or BUDGETS[budget].seconds
                 answer = limited(asked, time_limit=seconds, memory_limit=most, progress=progress)
             fields = gate.judged(answer.findings)

@@ -1,6 +1,8 @@
 from ._errors import SubjectError as SubjectError
 from .action import Action as Action
 from .action import Effect as Effect
+from .compare import Comparison as Comparison
+from .compare import compare as compare
 from .files import read_data as read_data
 from .finding import Cause as Cause
 from .finding import Finding as Finding

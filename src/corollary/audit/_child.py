@@ -30,15 +30,19 @@ def work(end: socket.socket) -> None:
 def answer(asked: Asked, progress: Callable[[str], None]) -> tuple[str, ...]:
     """The last message: what was found, or a sentence on why there is nothing."""
     try:
-        from corollary.audit.load import load
+        from corollary.audit.compare import prepared
+        from corollary.audit.load import load, load_other
         from corollary.audit.report import html
         from corollary.audit.run import audit
 
         progress("Reading the network" if asked.network else "Training a network on the digits")
         fields = asked._asdict()
-        budget, attempts = fields.pop("budget"), fields.pop("attempts")
+        budget, attempts, against = (fields.pop(name) for name in ("budget", "attempts", "against"))
         said = {"name": asked.name, "command": asked.command, "attempts": attempts}
-        report = audit(load(**fields), budget=budget, progress=progress, **said)
+        subject = load(**fields)
+        if against is not None:  # what does not fit is said before anything is measured
+            said |= {"against": prepared(subject, load_other(against, subject, asked)), "against_name": against}
+        report = audit(subject, budget=budget, progress=progress, **said)
         return "report", html(report), report.json()
     except UserError as error:
         return "refused", str(error)

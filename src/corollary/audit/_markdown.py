@@ -43,7 +43,8 @@ def _action(action: dict) -> str:
 
 def _against(comparison: dict) -> list[str]:
     lines = ["", f"### Against {_text(comparison['other'])}", "", "| | what | |", "| --- | --- | --- |"]
-    for entry in [*comparison["tests"], *comparison["findings"]]:
+    turned = [entry for entry in comparison["findings"] if entry["marks"][0] != entry["marks"][1]]
+    for entry in [*comparison["tests"], *turned]:
         lines.append(f"| {VERDICTS[entry['verdict']]} | {_text(entry['name'])} | {_text(entry['sentence'])} |")
     return lines
 

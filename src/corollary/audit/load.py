@@ -67,6 +67,21 @@ def load(
     return subject
 
 
+def load_other(path: str, subject: Subject, asked: Asked):
+    """Another network for the inputs of a subject: of an ONNX file, of a function, or the path of a report as it is."""
+    if made := function_in(path):
+        return _made(Path(made[0]), made[1])
+    if not path.endswith(".onnx"):
+        return path
+    require_room(path, os.path.getsize(path), asked.memory_limit, SMALLER)
+    example = jax.tree.map(lambda a: a[0], subject.train[0])
+    try:
+        with sentences():
+            return _onnx(path, subject.loss_name, example, asked.output, asked.parameters, asked.memory_limit)
+    except SubjectError as error:
+        raise SubjectError(f"{path} cannot be set beside this network: {error}") from None
+
+
 def _onnx(path, loss, example, output, parameters, memory_limit) -> Network:
     """The network. A cross-entropy applies a last softmax or sigmoid itself, so it is taken off."""
     from corollary.network import _graph

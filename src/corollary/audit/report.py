@@ -37,7 +37,7 @@ def html(report) -> str:
         f"<code>{escape(subject['command'])}</code></p></header>"
         f"<div class='first'>{_wrong(report)}{_to_do(report)}</div>"
         f"<p class='facts'>{_facts(subject)}</p>{notes}"
-        f"<nav class='overview' aria-label='Answers'>{rows}</nav>{sections}"
+        f"{_against(report.comparison)}<nav class='overview' aria-label='Answers'>{rows}</nav>{sections}"
         f"<footer>Budget {escape(report.budget)}, {report.seconds:.0f} s. Intervals are at 95 % unless a finding says "
         "otherwise. Every statement is backed by a claim that <code>corollary verify</code> measures.</footer>"
         "</main></body></html>"
@@ -76,6 +76,15 @@ def _action(action: Action, trial) -> str:
         said += f" {trial.line}"
     what = action.what[0].upper() + action.what[1:]
     return f"<li><b>{escape(what)}</b><div class='small'>{escape(said)}</div></li>"
+
+
+def _against(comparison) -> str:
+    """What is better and worse than in another network; findings where their mark turned."""
+    if comparison is None:
+        return ""
+    head, *lines = comparison.lines
+    items = "".join(f"<li>{escape(line.strip())}</li>" for line in lines)
+    return f"<div class='box'><h2>{escape(head)}</h2><ul>{items}</ul></div>"
 
 
 def _facts(subject: dict) -> str:

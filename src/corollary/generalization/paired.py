@@ -11,6 +11,7 @@ together: `groups` of alike examples, whose differences keep or change their sig
 
 from __future__ import annotations
 
+from functools import partial
 from typing import NamedTuple
 
 import jax
@@ -87,7 +88,12 @@ def sign_flips(
     groups = jnp.arange(n) if groups is None else labels("groups", groups, n, "n", dims)
     within("level", level, 0, 1, open="both")
     draws = whole("draws", draws)
-    mean = differences.mean()
+    return _flipped(differences, groups, key, level, draws, _reach(power))
+
+
+@partial(jax.jit, static_argnames="draws")
+def _flipped(differences, groups, key, level, draws, reach) -> Paired:
+    n, mean = len(differences), differences.mean()
     rows = jnp.stack([differences, differences - mean, jnp.ones_like(differences)], axis=1)
     sums = jax.ops.segment_sum(rows, groups, num_segments=n)
 
@@ -105,8 +111,8 @@ def sign_flips(
     last = jnp.sort(jnp.maximum(jnp.maximum(above, below), 0))[::-1]
     allowed = jnp.floor(level * (1 + draws)).astype(int) - 1
     least = jnp.where(allowed >= 0, last[jnp.clip(allowed, 0, draws - 1)], jnp.inf)
-    reach = _reach(power) * jnp.sqrt(jnp.sum(sums[:, 1] ** 2)) / n
-    return Paired(p, mean, least + reach)
+    error = jnp.sqrt(jnp.sum(sums[:, 1] ** 2)) / n
+    return Paired(p, mean, least + reach * error)
 
 
 def holm(p: Float[ArrayLike, " m"]) -> Float[Array, " m"]:
