@@ -306,8 +306,8 @@ def audit_lines(findings: dict, path) -> None:
                 out.print(f"    {escape(trial['line'])}")
     if not findings["actions"]:
         out.print(escape(findings["advice"]))
-    if findings.get("comparison") is not None:
-        for line in findings["comparison"]["lines"]:
+    for part in ("comparison", "course"):
+        for line in (findings.get(part) or {"lines": ()})["lines"]:
             out.print(escape(line))
     for entry in findings.get("accepted", ()):
         out.print(escape(f"Accepted until {entry['until']}: {entry['finding']}. {entry['reason']}"))

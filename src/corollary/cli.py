@@ -129,6 +129,9 @@ def audit(
         str | None,
         typer.Option(metavar="OTHER", help="An older network, or the JSON report of its audit: what is better, worse."),
     ] = None,
+    checkpoints: Annotated[
+        str | None, typer.Option(metavar="'PATTERN'", help="Files along the training, such as 'ckpt/*.onnx'.")
+    ] = None,
     fail_on: Annotated[
         str | None, typer.Option(metavar="problem|look|worse", help="End with status 1 if something is so marked.")
     ] = None,
@@ -171,6 +174,7 @@ def audit(
         weight_decay=weight_decay,
         attempts=attempts,
         against=against,
+        checkpoints=checkpoints,
     )
     require(asked)
     gate = _outlets.gate(fail_on, accept, against)
@@ -181,7 +185,8 @@ def audit(
     try:
         with outputs({"--out": out} | options) as files:
             audits = 1 if against is None or against.endswith(".json") else 2
-            with audit_progress(audits * len(SECTIONS) + 1 + attempts + (against is not None)) as progress:
+            along = 0 if checkpoints is None else len(_outlets.checkpoints(checkpoints)[0])
+            with audit_progress(audits * (len(SECTIONS) + 1) + attempts + along) as progress:
                 seconds = time_limit or BUDGETS[budget].seconds
                 answer = limited(asked, time_limit=seconds, memory_limit=most, progress=progress)
             fields = gate.judged(answer.findings)

@@ -38,8 +38,8 @@ def test_holm_is_statsmodels_rule_by_hand():
 
 
 def test_false_alarms_are_as_declared():
-    """Over 2,000 pairs without a difference; one in a million repeats of this test would see more alarms."""
-    pairs = 2000
+    """Over 600 pairs without a difference; one in a million repeats of this test would see more alarms."""
+    pairs = 600
     most = stats.binom.isf(1e-6, pairs, 0.05)
     one, two, three = jax.random.split(KEY, 3)
     right = jax.random.bernoulli(one, 0.8, (2, pairs, 60))
@@ -50,28 +50,26 @@ def test_false_alarms_are_as_declared():
     keys = jax.random.split(KEY, pairs)
 
     def alarms(groups):
-        return int(
-            (jax.vmap(lambda d, k: sign_flips(d, groups=groups, key=k, draws=199).p)(shared, keys) <= 0.05).sum()
-        )
+        return int((jax.vmap(lambda d, k: sign_flips(d, groups=groups, key=k, draws=99).p)(shared, keys) <= 0.05).sum())
 
     assert 0 < alarms(groups) <= most
     assert alarms(None) > most  # the control: the premise of independence is broken
 
 
 def test_planted_differences_are_found_where_it_says():
-    """At the smallest difference that is said to be seen, four of five times; 1,000 pairs, three standard errors."""
-    pairs, n, delta = 1000, 200, 0.8 - 3 * np.sqrt(0.8 * 0.2 / 1000)
+    """At the smallest difference that is said to be seen, four of five times; 300 pairs, three standard errors."""
+    pairs, n, least = 300, 100, 0.8 - 3 * np.sqrt(0.8 * 0.2 / 300)
     one, two, three = jax.random.split(KEY, 3)
     noise = jax.random.normal(one, (pairs, n))
     keys = jax.random.split(KEY, pairs)
-    flips = jax.jit(jax.vmap(lambda d, k: sign_flips(d, key=k, draws=399)))
+    flips = jax.jit(jax.vmap(lambda d, k: sign_flips(d, key=k, draws=199)))
     said = float(flips(noise, keys).smallest.mean())
-    assert float((flips(noise + said, keys).p <= 0.05).mean()) >= delta
+    assert float((flips(noise + said, keys).p <= 0.05).mean()) >= least
     assert float((flips(noise + 0.3 * said, keys).p <= 0.05).mean()) < 0.5
     a, b = jax.random.bernoulli(two, 0.9, (2, pairs, n))
     said = float(jnp.mean(jax.vmap(mcnemar)(a, b).smallest))
     lost = jax.random.bernoulli(three, said / 0.9, (pairs, n))
-    assert float((jax.vmap(mcnemar)(a, b & ~lost).p <= 0.05).mean()) >= delta
+    assert float((jax.vmap(mcnemar)(a, b & ~lost).p <= 0.05).mean()) >= least
 
 
 def test_where_nothing_could_be_seen():

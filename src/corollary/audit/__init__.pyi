@@ -9,6 +9,9 @@ from .finding import Finding as Finding
 from .finding import Premise as Premise
 from .finding import Section as Section
 from .npz import read_npz as read_npz
+from .path import Course as Course
+from .path import Curve as Curve
+from .path import audit_path as audit_path
 from .run import Report as Report
 from .run import Trial as Trial
 from .run import audit as audit

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from corollary.audit._budget import BUDGETS
+from corollary.audit._checkpoints import checkpoints
 from corollary.audit._errors import SubjectError
 
 #: the options that describe an ONNX file, and the fields of `Asked` that they fill
@@ -43,6 +44,7 @@ class Asked(NamedTuple):
     weight_decay: float | None = None
     attempts: int = 0
     against: str | None = None
+    checkpoints: str | None = None
 
     @property
     def name(self) -> str:
@@ -62,6 +64,7 @@ class Asked(NamedTuple):
         words += ["--budget", self.budget] if self.budget != "quick" else []
         words += ["--try", str(self.attempts)] if self.attempts else []
         words += ["--against", self.against] if self.against is not None else []
+        words += ["--checkpoints", self.checkpoints] if self.checkpoints is not None else []
         return shlex.join(words)
 
 
@@ -88,6 +91,8 @@ def require(asked: Asked) -> None:
     if asked.budget not in BUDGETS:
         raise SubjectError(f"--budget must be one of {', '.join(BUDGETS)}, got {asked.budget!r}.")
     require_other("--against", asked.against, ".json")
+    if asked.checkpoints is not None:
+        checkpoints(asked.checkpoints)
     made = function_in(asked.network)
     given = [option for option, name in OPTIONS.items() if getattr(asked, name) is not None]
     if given and asked.network is None:

@@ -29,6 +29,9 @@ def markdown(fields: dict, fail_on: str | None) -> str:
         lines.append(f"- {SIGNS[item.mark]} **{_text(item.name)}**{number}: {_text(item.sentence)}{known}")
     if fields.get("comparison") is not None:
         lines += _against(fields["comparison"])
+    if fields.get("course") is not None:
+        head, *turned = fields["course"]["lines"]
+        lines += ["", "### Along the training", "", _text(head), "", *(f"- {_text(line)}" for line in turned)]
     lines += ["", "### What to do", ""]
     lines += [f"{i}. {_action(action)}" for i, action in enumerate(fields["actions"], 1)] or [_text(fields["advice"])]
     lines += ["", f"`{visible(subject['command']).replace('`', '')}`, {fields['seconds']:.0f} s"]

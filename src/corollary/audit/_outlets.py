@@ -5,6 +5,7 @@ from os import PathLike
 from typing import NamedTuple
 
 from corollary.audit._accepted import Accepted, read_accepted, require_known
+from corollary.audit._checkpoints import checkpoints as checkpoints
 from corollary.audit._errors import SubjectError
 from corollary.audit._junit import junit
 from corollary.audit._markdown import markdown

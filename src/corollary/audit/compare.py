@@ -120,7 +120,7 @@ def compare(
     if twin is not None:
         alike += [f(subject, twin, budget, key) for f in (_agreement.tangent_kernels, _agreement.attributions)]
         if report is not None:
-            known = audit(twin, budget=report.budget, progress=progress).as_dict()
+            known = audit(twin, budget=report.budget, progress=progress, actions=False).as_dict()
     found = () if report is None else changes(report.as_dict()["sections"], known["sections"], LEVEL)
     tests = paired_tests(old, new, groups_of(subject, new.split), key)
     return Comparison(name, new.split, len(new.loss), tests, found, tuple(alike))

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+import equinox as eqx
 import jax
 
 from corollary._text import first_line
@@ -80,6 +81,19 @@ def load_other(path: str, subject: Subject, asked: Asked):
             return _onnx(path, subject.loss_name, example, asked.output, asked.parameters, asked.memory_limit)
     except SubjectError as error:
         raise SubjectError(f"{path} cannot be set beside this network: {error}") from None
+
+
+def load_checkpoint(path: str, subject: Subject, asked: Asked):
+    """The network of a checkpoint: an ONNX file, or what `equinox.tree_serialise_leaves` wrote of the same network."""
+    if path.endswith(".onnx"):
+        return load_other(path, subject, asked)
+    require_room(path, os.path.getsize(path), asked.memory_limit, SMALLER)
+    try:
+        return eqx.tree_deserialise_leaves(path, subject.network)
+    except MemoryError:
+        raise
+    except Exception as error:  # of NumPy and Equinox, each with its own
+        raise SubjectError(f"{path} is of another architecture, or no checkpoint: {first_line(error)}.") from None
 
 
 def _onnx(path, loss, example, output, parameters, memory_limit) -> Network:

@@ -27,6 +27,7 @@ from corollary.audit.subject import Subject
 
 if TYPE_CHECKING:
     from corollary.audit.compare import Comparison
+    from corollary.audit.path import Course
 
 #: The version of report.schema.json, which says what is in a report as JSON.
 SCHEMA = 1
@@ -66,6 +67,7 @@ class Report:
     trials: tuple[Trial, ...] = ()
     examples: Outcomes | None = None
     comparison: Comparison | None = None
+    course: Course | None = None
 
     @property
     def findings(self) -> tuple[Finding, ...]:
@@ -86,7 +88,7 @@ class Report:
         fields |= {"subject": self.subject, "causes": [c.as_dict() for c in self.causes]}
         fields |= {"actions": [a.as_dict() for a in self.actions], "advice": self.advice}
         fields |= {"trials": [t.as_dict() for t in self.trials]}
-        for name in ("examples", "comparison"):
+        for name in ("examples", "comparison", "course"):
             part = getattr(self, name)
             fields[name] = None if part is None else part.as_dict()
         return fields | {"sections": [s.as_dict() for s in self.sections]}
@@ -114,12 +116,14 @@ def audit(
     attempts: int = 0,
     against: Any = None,
     against_name: str | None = None,
+    actions: bool = True,
 ) -> Report:
     """Audit a network: all sections; `progress` is called with the title of each before it starts.
 
     `name` and `command` stand at the top of the report. The first `attempts` actions are taken, each on the subject as
     it is, and what they do is set beside what was promised. `against` is another network, a subject, a report or the
-    path of one as JSON: `compare` says what is better and worse, and calls it `against_name`.
+    path of one as JSON: `compare` says what is better and worse, and calls it `against_name`. Without `actions` nothing
+    is advised, which saves the trainings behind what is promised.
     """
     one_of("budget", budget, tuple(BUDGETS))
     whole("attempts", attempts, 0)
@@ -140,7 +144,7 @@ def audit(
     advised = []
     for module, section in zip(modules, sections, strict=True):
         try:
-            advised += module.actions(subject, section.findings) if section.failed is None else ()
+            advised += module.actions(subject, section.findings) if actions and section.failed is None else ()
         except Exception as error:  # what was found stands without it
             facts["notes"].append(f"What to do about {module.TITLE!r} could not be worked out: {first_line(error)}.")
     advice = ranked(advised, found)
