@@ -2,6 +2,7 @@
 
     python benchmarks/compare.py                # 200 pairs of each family and size
     python benchmarks/compare.py --pairs 20     # smaller
+    python benchmarks/compare.py --twins 4      # with four further networks of the first one's recipe for each pair
 
 All networks of a family are trained in one mapped program, each with a start and batches of its own. Every pair is
 compared on test examples of its own by the paired tests of `audit.compare`. Under "seeds" the share of pairs that show
@@ -101,7 +102,7 @@ def outcomes(out, y, classes) -> Outcomes:
     return Outcomes("test", "", loss, wrong, brier)
 
 
-def measure(name, pairs, sizes, share, seed):
+def measure(name, pairs, sizes, share, seed, twins=0):
     """The rows of one family: for every size how many pairs showed a difference, and how many large ones were seen."""
     family = FAMILIES[name]
     rng = np.random.default_rng([seed, int(100 * share)])
@@ -110,8 +111,11 @@ def measure(name, pairs, sizes, share, seed):
     if share:
         wrong = rng.random((pairs, TRAIN)) < share
         ys[1::2][wrong] = np.stack([rng.permutation(y) for _ in range(pairs)])[wrong]
-    keys = jax.random.split(jax.random.key(int(rng.integers(2**31))), 2 * pairs)
+    keys = jax.random.split(jax.random.key(int(rng.integers(2**31))), (2 + twins) * pairs)
+    ys = np.concatenate([ys, np.repeat(y[None], twins * pairs, axis=0)])
     params = trained(keys, x, ys, family.classes)
+    more = jax.tree.map(lambda a: a[2 * pairs :], params)
+    params = jax.tree.map(lambda a: a[: 2 * pairs], params)
     forward = jax.jit(jax.vmap(apply, (0, None)))
     pool_x, pool_y = family.draw(rng, POOL)
     # what the quantities really are
@@ -125,7 +129,9 @@ def measure(name, pairs, sizes, share, seed):
             loss = "cross_entropy" if family.classes else "squared"
             network = Network(apply, jax.tree.map(lambda a, i=i: a[2 * i], params), batched=True)
             groups = groups_of(Subject(network, loss, (x, y)), "train")
-            tests = paired_tests(old, new, groups, jax.random.key(i))
+            others = jax.tree.map(lambda a, i=i: a[twins * i : twins * (i + 1)], more)
+            seeds = [outcomes(out, y, family.classes) for out in np.asarray(forward(others, x))] if twins else ()
+            tests = paired_tests(old, new, groups, jax.random.key(i), seeds)
             any_seen += any(t.verdict != "no difference seen" for t in tests)
             for t, field in zip(tests, _fields(new), strict=True):
                 really = np.mean(getattr(truth[2 * i + 1], field)) - np.mean(getattr(truth[2 * i], field))
@@ -143,11 +149,12 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--pairs", type=int, default=200)
     parser.add_argument("--planted", type=int, default=40, help="pairs of each planted share")
+    parser.add_argument("--twins", type=int, default=0)
     parser.add_argument("--sizes", type=int, nargs="+", default=[100, 300, 1000])
     parser.add_argument("--families", nargs="+", default=list(FAMILIES), choices=list(FAMILIES))
     given = parser.parse_args()
     for name in given.families:
-        for n, seen, _, _ in measure(name, given.pairs, given.sizes, 0.0, 0):
+        for n, seen, _, _ in measure(name, given.pairs, given.sizes, 0.0, 0, given.twins):
             more = binomtest(seen, given.pairs, LEVEL, alternative="greater").pvalue
             ends = binomtest(seen, given.pairs).proportion_ci(0.95, "exact")
             print(
@@ -157,7 +164,7 @@ def main():
             )
         total = {n: np.zeros(2, int) for n in given.sizes}
         for share in PLANTED:
-            for n, _, large, found in measure(name, given.planted, given.sizes, share, 1):
+            for n, _, large, found in measure(name, given.planted, given.sizes, share, 1, given.twins):
                 total[n] += (large, found)
         for n, (large, found) in total.items():
             fewer = binomtest(int(found), int(large), POWER, alternative="less").pvalue if large else 1.0

@@ -83,6 +83,15 @@ def test_a_slight_change_is_not_seen_and_says_what_would_have_been(subject):
         assert "would have been, four times of five" in test.sentence
 
 
+def test_what_other_seeds_do_as_well_is_not_seen(subject):
+    broken = subject.with_network(noisy(subject, 1.5))
+    alike = [noisy(subject, 1.5, seed) for seed in (2, 3, 4)]
+    found = compare(broken, subject.network, twins=alike)
+    assert found.verdict == "no difference seen"
+    near = [noisy(subject, 0.03, seed) for seed in range(2, 10)]
+    assert compare(broken, subject.network, twins=near).verdict == "worse"
+
+
 def test_few_examples_can_show_nothing(subject):
     few = subject.replaced(test=jax.tree.map(lambda a: a[:4], subject.test))
     found = compare(few, noisy(subject, 3.0))
@@ -99,6 +108,7 @@ def test_regressions_and_words_are_compared_too():
     subject = made(lambda p, x: x @ p, jnp.ones((3, 1)), "squared", (x, y))
     found = compare(subject, Network(lambda p, x: x @ p, 0.5 * jnp.ones((3, 1)), batched=True))
     assert [(t.name, t.verdict) for t in found.tests] == [("train loss", "better")]
+    assert "another seed may make as much of a difference" in found.tests[0].sentence
     assert found.agreement[0].value is None
     tokens = rng.integers(0, 50, (60, 7))
     table = jnp.asarray(rng.normal(size=(50, 4)), jnp.float32)

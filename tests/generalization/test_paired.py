@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from corollary.generalization import holm, mcnemar, sign_flips
+from corollary.generalization import among_seeds, holm, mcnemar, sign_flips
 
 KEY = jax.random.key(0)
 
@@ -29,6 +29,22 @@ def test_sign_flips_are_those_of_all_patterns():
     assert abs(float(found.p) - want) < 4 * np.sqrt(want / 40_000)
     together = sign_flips(np.repeat(d, 3), groups=np.repeat(np.arange(8), 3), key=KEY, draws=40_000)
     assert abs(float(together.p) - want) < 4 * np.sqrt(want / 40_000)
+
+
+def test_among_seeds_is_students_interval_of_prediction():
+    others = np.array([0.3, 0.5, 0.45, 0.2])
+    for value in (0.36, 0.9, -2.0):
+        t = (value - others.mean()) / (others.std(ddof=1) * np.sqrt(1 + 1 / 4))
+        found = among_seeds(value, others)
+        np.testing.assert_allclose(found.p, 2 * stats.t.sf(abs(t), 3), rtol=1e-4)
+    seen = stats.t.isf(0.025, 3) * others.std(ddof=1) * np.sqrt(1 + 1 / 4)
+    np.testing.assert_allclose(among_seeds(0.36, others, power=0.5).smallest, seen, rtol=1e-5)
+    draws = jax.random.normal(KEY, (2000, 5))
+    alarms = int((jax.vmap(lambda d: among_seeds(d[0], d[1:]).p)(draws) <= 0.05).sum())
+    assert stats.binom.ppf(1e-6, 2000, 0.05) <= alarms <= stats.binom.isf(1e-6, 2000, 0.05)
+    assert [float(among_seeds(v, np.ones(3)).p) for v in (1.0, 2.0)] == [1.0, 0.0]
+    with pytest.raises(ValueError, match="others must hold at least 2 numbers"):
+        among_seeds(1.0, np.ones(1))
 
 
 def test_holm_is_statsmodels_rule_by_hand():

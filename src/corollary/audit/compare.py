@@ -6,7 +6,7 @@ audit(subject, against=old_network)    # findings are compared too, and all of i
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from os import PathLike
 from typing import Any, NamedTuple
@@ -27,7 +27,7 @@ from corollary.audit._outcomes import Outcomes, digest, outcomes_of, read_outcom
 from corollary.audit._read import read_report
 from corollary.audit.run import Report, audit
 from corollary.audit.subject import Apply, Subject
-from corollary.generalization import holm, mcnemar, sign_flips
+from corollary.generalization import among_seeds, holm, mcnemar, sign_flips
 from corollary.network.parts import split
 
 #: The share of pairs without a difference that show one, over all tests of a comparison.
@@ -98,6 +98,7 @@ def compare(
     subject: Subject,
     other: Subject | NetworkLike | Report | str | PathLike,
     *,
+    twins: Sequence[NetworkLike] = (),
     report: Report | None = None,
     name: str | None = None,
     progress: Callable[[str], None] | None = None,
@@ -107,8 +108,10 @@ def compare(
     `other` is a network of the same inputs, a subject with one, a report of an audit on the same data, or the path of
     such a report as JSON. Error, loss and Brier score are compared example by example (McNemar's test, flips of signs)
     and by flips of the signs of whole groups of alike examples, because two seeds of one recipe differ in groups. A
-    difference is seen where both show it, and where it stands Holm's correction for all quantities. Given the `report`
-    of the subject the findings are compared too, and a network is audited for it.
+    difference is seen where both show it, and where it stands Holm's correction for all quantities. Of a regression
+    this is about these two networks: what another seed would give is known from `twins`, two or more further networks
+    of the recipe of `other`, from whose spread the subject must stand out as well. Given the `report` of the subject
+    the findings are compared too, and a network is audited for it.
     """
     if not isinstance(subject, Subject):
         raise TypeError(f"subject must be a Subject, got {type(subject).__name__}.")
@@ -122,24 +125,31 @@ def compare(
         if report is not None:
             known = audit(twin, budget=report.budget, progress=progress, actions=False).as_dict()
     found = () if report is None else changes(report.as_dict()["sections"], known["sections"], LEVEL)
-    tests = paired_tests(old, new, groups_of(subject, new.split), key)
+    seeds = [outcomes_of(_twin(subject, each)) for each in twins]
+    tests = paired_tests(old, new, groups_of(subject, new.split), key, seeds)
     return Comparison(name, new.split, len(new.loss), tests, found, tuple(alike))
 
 
-def paired_tests(old: Outcomes, new: Outcomes, groups: np.ndarray, key: Any) -> tuple[PairedTest, ...]:
-    """All quantities that both have, corrected together."""
+def paired_tests(
+    old: Outcomes, new: Outcomes, groups: np.ndarray, key: Any, seeds: Sequence[Outcomes] = ()
+) -> tuple[PairedTest, ...]:
+    """All quantities that both have, corrected together; `seeds` are further networks of the recipe of `old`."""
     kept = {q: (getattr(old, q), getattr(new, q)) for q in QUANTITIES if getattr(old, q) is not None}
     kept = {q: pair for q, pair in kept.items() if pair[1] is not None}
     level = LEVEL / len(kept)
-    results = [_tested(*pair, groups, level, jax.random.fold_in(key, i)) for i, pair in enumerate(kept.values())]
+    results = []
+    for i, (q, pair) in enumerate(kept.items()):
+        spread = [np.mean(getattr(each, q), dtype=float) for each in (old, *seeds)] if seeds else None
+        results.append(_tested(*pair, groups, level, jax.random.fold_in(key, i), spread))
     corrected = np.asarray(holm(np.array([min(p, 1.0) for p, _ in results])))
+    alone = new.wrong is None and not seeds
     return tuple(
-        _judged(f"{new.split} {QUANTITIES[q]}", *kept[q], float(p), smallest, q == "wrong")
+        _judged(f"{new.split} {QUANTITIES[q]}", *kept[q], float(p), smallest, q == "wrong", alone)
         for q, p, (_, smallest) in zip(kept, corrected, results, strict=True)
     )
 
 
-def _tested(before, after, groups, level, key) -> tuple[float, float]:
+def _tested(before, after, groups, level, key, spread) -> tuple[float, float]:
     """The largest p of the tests, which holds whichever of their premises does, and what all would have seen."""
     differences = np.asarray(after, float) - np.asarray(before, float)
     options = {"level": level, "power": POWER}
@@ -148,10 +158,12 @@ def _tested(before, after, groups, level, key) -> tuple[float, float]:
         found.append(mcnemar(after == 0, before == 0, **options))
     else:
         found.append(sign_flips(differences, key=key, **options))
+    if spread is not None:
+        found.append(among_seeds(np.mean(after, dtype=float), np.array(spread), **options))
     return max(float(f.p) for f in found), max(float(f.smallest) for f in found)
 
 
-def _judged(name, before, after, p, smallest, counted) -> PairedTest:
+def _judged(name, before, after, p, smallest, counted, alone) -> PairedTest:
     values = float(np.mean(before, dtype=float)), float(np.mean(after, dtype=float))
     said = f"{short(values[0])} → {short(values[1])}"
     if counted and np.isin(before, (0, 1)).all():
@@ -160,6 +172,8 @@ def _judged(name, before, after, p, smallest, counted) -> PairedTest:
     verdict = "no difference seen" if p > LEVEL else "worse" if values[1] > values[0] else "better"
     if verdict != "no difference seen":
         end = f"{verdict}, p {p:.2g} after all tests"
+        # of pairs of seeds of one regression a sixth to a half are told apart (benchmarks/compare.py)
+        end += "; another seed may make as much of a difference, which compare(twins=) tells" if alone else ""
     elif np.isinf(smallest):
         end = "no difference seen, and none could have been: there are too few examples, or groups of them"
     else:

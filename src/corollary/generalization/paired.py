@@ -16,8 +16,9 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, ArrayLike, Bool, Float, Int, PRNGKeyArray
+from jaxtyping import Array, ArrayLike, Float, Int, PRNGKeyArray
 from scipy.stats import norm
+from scipy.stats import t as student
 
 from corollary._show import shown
 from corollary._types import Scalar
@@ -38,9 +39,9 @@ class Paired(NamedTuple):
 
 
 def mcnemar(
-    right: Bool[ArrayLike, " n"], other: Bool[ArrayLike, " n"], *, level: Scalar = 0.05, power: float = 0.8
+    right: Int[ArrayLike, " n"], other: Int[ArrayLike, " n"], *, level: Scalar = 0.05, power: float = 0.8
 ) -> Paired:
-    r"""McNemar's exact test of whether one of two predictors is right more often.
+    r"""McNemar's exact test of whether one of two predictors is right more often: 1 or True where it is right, else 0.
 
     Of the $N$ examples that one of both has right, the first has $B$. Were both alike, $B$ would be binomial with $N$
     and $1/2$: $p=\min(1,2\,P(\mathrm{Bin}(N,1/2)\le\min(B,N-B)))$. The difference is that of the shares of right
@@ -113,6 +114,29 @@ def _flipped(differences, groups, key, level, draws, reach) -> Paired:
     least = jnp.where(allowed >= 0, last[jnp.clip(allowed, 0, draws - 1)], jnp.inf)
     error = jnp.sqrt(jnp.sum(sums[:, 1] ** 2)) / n
     return Paired(p, mean, least + reach * error)
+
+
+def among_seeds(value: Scalar, others: Float[ArrayLike, " k"], *, level: float = 0.05, power: float = 0.8) -> Paired:
+    r"""Whether a number is another than those of `others`, trainings of one recipe with other seeds: Student's test.
+
+    If all are independent draws of one normal law, $(v-\bar o)/(s\sqrt{1+1/k})$ has Student's law with $k-1$ degrees of
+    freedom. The numbers are those of whole networks, such as their loss on the same examples, so that it does not
+    matter how examples depend on each other.
+
+    >>> round(float(among_seeds(3.0, jnp.array([1.0, 1.5, 0.5])).p), 3)
+    0.074
+    """
+    value, others = real("value", value, ""), real("others", others, "k")
+    if len(others) < 2:
+        raise ValueError(f"others must hold at least 2 numbers to have a spread, got {len(others)}.")
+    freedom = len(others) - 1
+    level, reach = float(within("level", level, 0, 1, open="both")), _reach(power)
+    error = jnp.std(others, ddof=1) * (1 + 1 / len(others)) ** 0.5
+    difference = value - others.mean()
+    # the law of 1/(1 + t²/freedom) is a beta law; without a spread any difference is one
+    inside = jnp.where(error > 0, freedom * error**2 / (freedom * error**2 + difference**2), difference == 0)
+    p = jax.scipy.special.betainc(freedom / 2, 0.5, inside)
+    return Paired(p, difference, (float(student.isf(level / 2, freedom)) + reach) * error)
 
 
 def holm(p: Float[ArrayLike, " m"]) -> Float[Array, " m"]:
