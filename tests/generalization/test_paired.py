@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from corollary.generalization import among_seeds, holm, mcnemar, sign_flips
+from corollary.generalization import among_seeds, holm, mcnemar, sign_flips, standing_out
 
 KEY = jax.random.key(0)
 
@@ -45,6 +45,26 @@ def test_among_seeds_is_students_interval_of_prediction():
     assert [float(among_seeds(v, np.ones(3)).p) for v in (1.0, 2.0)] == [1.0, 0.0]
     with pytest.raises(ValueError, match="others must hold at least 2 numbers"):
         among_seeds(1.0, np.ones(1))
+
+
+def test_a_group_stands_out_among_the_others():
+    y = np.arange(400) % 10
+    right = np.ones(400, int)
+    other = right.copy()
+    other[np.flatnonzero(y == 7)[:20]] = 0  # twenty of forty, in one class
+    other[np.flatnonzero(y == 1)[:2]] = 0
+    found = standing_out(right, other, y, 10)
+    assert (int(found.group), float(found.difference)) == (7, 0.5)
+    t = 20 / np.sqrt(2**2 / 9)
+    want = 10 * max(2 * stats.t.sf(t, 9), stats.binomtest(0, 20).pvalue)
+    np.testing.assert_allclose(found.p, want, rtol=1e-3)
+    assert 0 < float(found.smallest) < 1
+    assert float(standing_out(right, right, y, 10).p) == 1.0
+    # what all groups lose alike stands out in none
+    even = np.where(np.arange(400) // 10 % 4 == 0, 0, 1)
+    assert float(standing_out(right, even, y, 10).p) == 1.0
+    with pytest.raises(ValueError, match="classes must be at least 3"):
+        standing_out(right, other, y % 2, 2)
 
 
 def test_holm_is_statsmodels_rule_by_hand():

@@ -7,7 +7,7 @@ audit(subject, against=old_network)    # findings are compared too, and all of i
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from os import PathLike
 from typing import Any, NamedTuple
 
@@ -27,13 +27,15 @@ from corollary.audit._outcomes import Outcomes, digest, outcomes_of, read_outcom
 from corollary.audit._read import read_report
 from corollary.audit.run import Report, audit
 from corollary.audit.subject import Apply, Subject
-from corollary.generalization import among_seeds, holm, mcnemar, sign_flips
+from corollary.generalization import among_seeds, holm, mcnemar, sign_flips, standing_out
 from corollary.network.parts import split
 
 #: The share of pairs without a difference that show one, over all tests of a comparison.
 LEVEL = 0.05
 #: Of the differences that are said to be seen this share is.
 POWER = 0.8
+#: Fewer classes are too few to say how one of them usually changes.
+CLASSES = 4
 VERDICTS = ("better", "worse", "no difference seen")
 #: What is compared on every example: less is better.
 QUANTITIES = {"wrong": "error", "loss": "loss", "brier": "Brier score"}
@@ -108,7 +110,8 @@ def compare(
     `other` is a network of the same inputs, a subject with one, a report of an audit on the same data, or the path of
     such a report as JSON. Error, loss and Brier score are compared example by example (McNemar's test, flips of signs)
     and by flips of the signs of whole groups of alike examples, because two seeds of one recipe differ in groups. A
-    difference is seen where both show it, and where it stands Holm's correction for all quantities. Of a regression
+    difference is seen where both show it, and where it stands Holm's correction for all quantities; the class that
+    changed most is looked at by itself, against how the others changed. Of a regression
     this is about these two networks: what another seed would give is known from `twins`, two or more further networks
     of the recipe of `other`, from whose spread the subject must stand out as well. Given the `report` of the subject
     the findings are compared too, and a network is audited for it.
@@ -126,27 +129,58 @@ def compare(
             known = audit(twin, budget=report.budget, progress=progress, actions=False).as_dict()
     found = () if report is None else changes(report.as_dict()["sections"], known["sections"], LEVEL)
     seeds = [outcomes_of(_twin(subject, each)) for each in twins]
-    tests = paired_tests(old, new, groups_of(subject, new.split), key, seeds)
+    labels = None if new.wrong is None else np.asarray(subject.labels(new.split))
+    labels = labels if labels is not None and labels.ndim == 1 else None
+    tests = paired_tests(old, new, groups_of(subject, new.split), key, seeds, labels)
     return Comparison(name, new.split, len(new.loss), tests, found, tuple(alike))
 
 
 def paired_tests(
-    old: Outcomes, new: Outcomes, groups: np.ndarray, key: Any, seeds: Sequence[Outcomes] = ()
+    old: Outcomes,
+    new: Outcomes,
+    groups: np.ndarray,
+    key: Any,
+    seeds: Sequence[Outcomes] = (),
+    labels: np.ndarray | None = None,
 ) -> tuple[PairedTest, ...]:
-    """All quantities that both have, corrected together; `seeds` are further networks of the recipe of `old`."""
+    """All quantities that both have, corrected together; `seeds` are further networks of the recipe of `old`.
+
+    With the `labels` of the examples, from `CLASSES` on, the class that changed most is looked at by itself.
+    """
     kept = {q: (getattr(old, q), getattr(new, q)) for q in QUANTITIES if getattr(old, q) is not None}
     kept = {q: pair for q, pair in kept.items() if pair[1] is not None}
-    level = LEVEL / len(kept)
+    in_classes = labels is not None and new.wrong is not None and _binary(old.wrong) and _binary(new.wrong)
+    classes = np.unique(labels, return_inverse=True)[1] if in_classes else None
+    in_classes = in_classes and classes.max() + 1 >= CLASSES
+    level = LEVEL / (len(kept) + in_classes)
     results = []
     for i, (q, pair) in enumerate(kept.items()):
         spread = [np.mean(getattr(each, q), dtype=float) for each in (old, *seeds)] if seeds else None
         results.append(_tested(*pair, groups, level, jax.random.fold_in(key, i), spread))
-    corrected = np.asarray(holm(np.array([min(p, 1.0) for p, _ in results])))
+    one = None
+    if in_classes:
+        one = standing_out(new.wrong == 0, old.wrong == 0, classes, int(classes.max()) + 1, level=level, power=POWER)
+        results.append((float(one.p), float(one.smallest)))
+    corrected = [float(p) for p in holm(np.array([min(p, 1.0) for p, _ in results]))]
     alone = new.wrong is None and not seeds
-    return tuple(
-        _judged(f"{new.split} {QUANTITIES[q]}", *kept[q], float(p), smallest, q == "wrong", alone)
-        for q, p, (_, smallest) in zip(kept, corrected, results, strict=True)
-    )
+    found = [
+        _judged(f"{new.split} {QUANTITIES[q]}", *kept[q], p, smallest, q == "wrong", alone)
+        for q, p, (_, smallest) in zip(kept, corrected, results, strict=False)
+    ]
+    if one is not None:
+        rows, names = classes == int(one.group), np.unique(labels)
+        said = _judged(
+            f"{new.split} error of one class",
+            old.wrong[rows],
+            new.wrong[rows],
+            corrected[-1],
+            results[-1][1],
+            True,
+            False,
+        )
+        text = f"class {names[int(one.group)]}, that changed most: {said.sentence}"
+        found.append(replace(said, sentence=text))
+    return tuple(found)
 
 
 def _tested(before, after, groups, level, key, spread) -> tuple[float, float]:
@@ -154,7 +188,7 @@ def _tested(before, after, groups, level, key, spread) -> tuple[float, float]:
     differences = np.asarray(after, float) - np.asarray(before, float)
     options = {"level": level, "power": POWER}
     found = [sign_flips(differences, groups=groups, key=key, **options)]
-    if all(np.isin(side, (0, 1)).all() for side in (before, after)):
+    if _binary(before) and _binary(after):
         found.append(mcnemar(after == 0, before == 0, **options))
     else:
         found.append(sign_flips(differences, key=key, **options))
@@ -163,10 +197,15 @@ def _tested(before, after, groups, level, key, spread) -> tuple[float, float]:
     return max(float(f.p) for f in found), max(float(f.smallest) for f in found)
 
 
+def _binary(wrong) -> bool:
+    """Whether every example is right or wrong as a whole."""
+    return bool(np.isin(wrong, (0, 1)).all())
+
+
 def _judged(name, before, after, p, smallest, counted, alone) -> PairedTest:
     values = float(np.mean(before, dtype=float)), float(np.mean(after, dtype=float))
     said = f"{short(values[0])} → {short(values[1])}"
-    if counted and np.isin(before, (0, 1)).all():
+    if counted and _binary(before) and _binary(after):
         won, lost = int(np.sum((before == 1) & (after == 0))), int(np.sum((before == 0) & (after == 1)))
         said += f" ({lost} lost, {won} won)"
     verdict = "no difference seen" if p > LEVEL else "worse" if values[1] > values[0] else "better"

@@ -116,6 +116,65 @@ def _flipped(differences, groups, key, level, draws, reach) -> Paired:
     return Paired(p, mean, least + reach * error)
 
 
+class StandingOut(NamedTuple):
+    """The `group` that changed most against the others, the p of that (all groups paid for), and as in `Paired`."""
+
+    group: Int[Array, ""]
+    p: Float[Array, ""]
+    difference: Float[Array, ""]
+    smallest: Float[Array, ""]
+    __repr__ = shown
+
+
+def standing_out(
+    right: Int[ArrayLike, " n"],
+    other: Int[ArrayLike, " n"],
+    groups: Int[ArrayLike, " n"],
+    classes: int,
+    *,
+    level: float = 0.05,
+    power: float = 0.8,
+) -> StandingOut:
+    r"""Whether one of two predictors is right more often in one of several groups: a class that was lost, say.
+
+    Such a change is in one group alone, where flips of groups see little. A group's won less its lost examples, over
+    the root of its size, are compared with those of the other groups by Student's t, as they scatter between two seeds
+    of one recipe, and must stand McNemar's test in that group too; the larger p counts, as often as there are groups.
+    The difference is that of the shares of right answers in the group.
+
+    >>> y = jnp.arange(60) % 4
+    >>> found = standing_out(jnp.ones(60, int), y != 3, y, 4)
+    >>> int(found.group), float(found.difference)
+    (3, 1.0)
+    """
+    dims: dict = {}
+    right, other = labels("right", right, 2, "n", dims), labels("other", other, 2, "n", dims)
+    classes = whole("classes", classes, 3)
+    groups = labels("groups", groups, classes, "n", dims)
+    level, reach = float(within("level", level, 0, 1, open="both")), _reach(power)
+    dtype = jnp.result_type(float)
+    counted = jnp.stack([right > other, right < other, jnp.ones_like(right)], axis=1).astype(dtype)
+    won, lost, size = jax.ops.segment_sum(counted, groups, num_segments=classes).T
+    size = jnp.maximum(size, 1)
+    moved = (won - lost) / jnp.sqrt(size)
+    spread = (jnp.sum(moved**2) - moved**2) / (classes - 1)
+    # the law of 1/(1 + t²/freedom) is a beta law; where no other group moved McNemar's test alone decides
+    inside = jnp.where(spread > 0, (classes - 1) * spread / ((classes - 1) * spread + moved**2), moved == 0)
+    scattered = jax.scipy.special.betainc((classes - 1) / 2, 0.5, inside)
+    both = won + lost
+    p = jnp.maximum(scattered, _two_sided(jnp.minimum(won, lost), both))
+    group = jnp.lexsort((-jnp.abs(moved), p))[0]
+    n, both, spread = size[group], both[group], spread[group]
+    more = jnp.arange(len(right) + 1, dtype=dtype)
+    seen = (_two_sided(both / 2, both + more) <= level / classes) & (more <= n)
+    least = jnp.where(seen.any(), more[jnp.argmax(seen)], jnp.inf)
+    least = jnp.maximum(least, float(student.isf(level / classes / 2, classes - 1)) * jnp.sqrt(spread * n))
+    error = jnp.sqrt(jnp.maximum(both, spread * n))
+    smallest = (least + reach * error) / n
+    smallest = jnp.where(smallest <= 1, smallest, jnp.inf)  # no more than all of a group can be lost
+    return StandingOut(group, jnp.minimum(classes * p[group], 1), (won - lost)[group] / n, smallest)
+
+
 def among_seeds(value: Scalar, others: Float[ArrayLike, " k"], *, level: float = 0.05, power: float = 0.8) -> Paired:
     r"""Whether a number is another than those of `others`, trainings of one recipe with other seeds: Student's test.
 
