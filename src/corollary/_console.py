@@ -286,7 +286,7 @@ def audit_lines(findings: dict, path) -> None:
     subject = findings["subject"]
     word = "error" if subject["classes"] else "mean squared error"
     shares = [
-        f"{split} {word} {subject[split]['error']:.3g} ({subject[split]['examples']} examples)"
+        f"{split} {word} {float(subject[split]['error']):.3g} ({subject[split]['examples']} examples)"
         for split in ("train", "test")
         if split in subject and subject[split]["error"] is not None
     ]
@@ -297,14 +297,20 @@ def audit_lines(findings: dict, path) -> None:
         out.print("[bold]What to do[/]")
     for i, action in enumerate(findings["actions"], 1):
         effect = action["effect"]
-        low, high = effect["interval"]
-        numbers = f"{effect['now']:.3g} → {effect['then']:.3g} [{low:.3g}, {high:.3g}]"
+        # JSON has numbers that are not finite by their names
+        now, then, low, high = map(float, (effect["now"], effect["then"], *effect["interval"]))
+        numbers = f"{now:.3g} → {then:.3g} [{low:.3g}, {high:.3g}]"
         out.print(f" {i}. {escape(action['what'])}: {escape(effect['quantity'])} {escape(numbers)}")
         for trial in findings["trials"]:
             if trial["what"] == action["what"]:
                 out.print(f"    {escape(trial['line'])}")
     if not findings["actions"]:
         out.print(escape(findings["advice"]))
+    for part in ("comparison", "course"):
+        for line in (findings.get(part) or {"lines": ()})["lines"]:
+            out.print(escape(line))
+    for entry in findings.get("accepted", ()):
+        out.print(escape(f"Accepted until {entry['until']}: {entry['finding']}. {entry['reason']}"))
     if subject["left_out"] is not None:
         out.print(escape(subject["left_out"]))
     out.print(f"[dim]report in {escape(str(path))}, {findings['seconds']:.0f} s[/]")

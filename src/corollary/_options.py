@@ -3,6 +3,7 @@
 import os
 import stat
 import sys
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from corollary._text import visible
@@ -15,8 +16,8 @@ class Output:
     A file that was not there before is gone again if the work ends without a text; one that was is left as it was.
     """
 
-    def __init__(self, path: Path):
-        self.path, self.made, self.written = path, False, False
+    def __init__(self, path: Path, option: str = "--out"):
+        self.path, self.option, self.made, self.written = path, option, False, False
 
     def __enter__(self) -> "Output":
         self.made = not os.path.lexists(self.path)
@@ -41,7 +42,19 @@ class Output:
             self.path.unlink(missing_ok=True)
 
     def _refused(self, error: Exception) -> UserError:
-        return UserError(f"--out {self.path} cannot be written: {getattr(error, 'strerror', None) or error}.")
+        return UserError(f"{self.option} {self.path} cannot be written: {getattr(error, 'strerror', None) or error}.")
+
+
+@contextmanager
+def outputs(paths: dict[str, Path | None]):
+    """`with outputs({"--out": path, ...}) as files: ...; files["--out"].write(text)`: those of the options given."""
+    given = {option: path for option, path in paths.items() if path is not None}
+    for option, path in given.items():
+        for other in given:
+            if other < option and os.path.abspath(given[other]) == os.path.abspath(path):
+                raise UserError(f"{other} and {option} would both write {path}.")
+    with ExitStack() as stack:
+        yield {option: stack.enter_context(Output(path, option)) for option, path in given.items()}
 
 
 def existing_store(path: Path | None):

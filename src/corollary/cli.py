@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from corollary import __version__
-from corollary._options import Output, drawn, existing_store, know, make_directory, pairs, say
+from corollary._options import drawn, existing_store, know, make_directory, outputs, pairs, say
 from corollary._text import visible
 
 app = typer.Typer(
@@ -125,11 +125,32 @@ def audit(
     memory_limit: Annotated[
         float | None, typer.Option(min=0.1, help="Gigabytes it may take; by default 80% of the machine's.")
     ] = None,
-    as_json: Json = False,
+    against: Annotated[
+        str | None,
+        typer.Option(metavar="OTHER", help="An older network, or the JSON report of its audit: what is better, worse."),
+    ] = None,
+    checkpoints: Annotated[
+        str | None, typer.Option(metavar="'PATTERN'", help="Files along the training, such as 'ckpt/*.onnx'.")
+    ] = None,
+    fail_on: Annotated[
+        str | None, typer.Option(metavar="problem|look|worse", help="End with status 1 if something is so marked.")
+    ] = None,
+    accept: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Findings that fail no run, each with a reason and a date.")
+    ] = None,
+    json_file: Annotated[
+        Path | None, typer.Option("--json", metavar="FILE", help="The report as JSON too; - prints it.")
+    ] = None,
+    junit: Annotated[Path | None, typer.Option(metavar="FILE", help="The findings as tests, for CI servers.")] = None,
+    markdown: Annotated[Path | None, typer.Option(metavar="FILE", help="A summary, for the pages of CI jobs.")] = None,
+    sarif: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="For code scanning, of file.py:function only.")
+    ] = None,
 ) -> None:
     """What the theory says about a trained network: will it train, what did it find, and so on, as a report."""
     from corollary._console import audit_lines, audit_progress
     from corollary._memory import physical_memory
+    from corollary.audit import _outlets
     from corollary.audit._asked import Asked, require
     from corollary.audit._budget import BUDGETS, SECTIONS
     from corollary.audit._limited import limited
@@ -152,21 +173,37 @@ def audit(
         steps=steps,
         weight_decay=weight_decay,
         attempts=attempts,
+        against=against,
+        checkpoints=checkpoints,
     )
     require(asked)
+    gate = _outlets.gate(fail_on, accept, against)
+    if sarif is not None:
+        _outlets.require_place(network)
+    printed = json_file == Path("-")
+    options = {"--json": None if printed else json_file, "--junit": junit, "--markdown": markdown, "--sarif": sarif}
     try:
-        with Output(out) as page:
-            with audit_progress(len(SECTIONS) + 1 + attempts) as progress:
+        with outputs({"--out": out} | options) as files:
+            audits = 1 if against is None or against.endswith(".json") else 2
+            along = 0 if checkpoints is None else len(_outlets.checkpoints(checkpoints)[0])
+            with audit_progress(audits * (len(SECTIONS) + 1) + attempts + along) as progress:
                 seconds = time_limit or BUDGETS[budget].seconds
                 answer = limited(asked, time_limit=seconds, memory_limit=most, progress=progress)
-            page.write(answer.page)
+            fields = gate.judged(answer.findings)
+            texts = _outlets.texts(fields, fail_on, network)
+            files.pop("--out").write(answer.page)
+            for option, file in files.items():
+                file.write(texts[option]())
     except KeyboardInterrupt:
         print("\nInterrupted. There is no report.", file=sys.stderr)
         raise typer.Exit(130) from None
-    if as_json:
-        print(answer.findings)
+    if printed:
+        print(texts["--json"](), end="")
     else:
-        audit_lines(json.loads(answer.findings), out)
+        audit_lines(fields, out)
+    if found := gate.failing(fields):
+        print(visible("\n".join([f"Failed by --fail-on {fail_on}:", *found])), file=sys.stderr)
+        raise typer.Exit(1)
 
 
 @app.command("list")

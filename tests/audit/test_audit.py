@@ -111,7 +111,7 @@ def test_bad_input_is_one_sentence_and_status_2(tmp_path, monkeypatch, capfd, ar
 
 def test_what_a_function_prints_is_not_among_the_results(tmp_path):
     (tmp_path / "mine.py").write_text("print('at import')\n\n\ndef f():\n    print('in it')\n", encoding="utf-8")
-    done = command("mine.py:f", "--json", cwd=tmp_path)
+    done = command("mine.py:f", "--json", "-", cwd=tmp_path)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.splitlines()[:2] == ["at import", "in it"]
 

@@ -3,8 +3,11 @@
 import numpy as np
 import pytest
 
-from corollary.audit import SubjectError
-from corollary.audit.load import load
+from corollary import Network, Subject
+from corollary.audit import SubjectError, compare
+from corollary.audit._asked import Asked
+from corollary.audit.load import load, load_checkpoint, load_other
+from corollary.audit.path import at_checkpoint
 
 onnx = pytest.importorskip("onnx")
 RNG = np.random.default_rng(0)
@@ -52,6 +55,23 @@ def test_a_start_and_chosen_parameters(files):
     assert any("Softmax" in note for note in subject.notes)
     assert any("more than the 12 given" in note for note in subject.notes)
     assert load("model.onnx", "train.npz", loss="cross_entropy", parameters=["v"]).size == v.size
+
+
+def test_another_file_beside_it(files):
+    w, v = files
+    asked = Asked("model.onnx")
+    subject = load("model.onnx", "train.npz", loss="cross_entropy")
+    found = compare(subject, load_other("start.onnx", subject, asked), name="start.onnx")
+    assert found.tests[1].before == pytest.approx(load("start.onnx", "train.npz", loss="cross_entropy").mean_loss())
+    assert found.tests[1].after == pytest.approx(subject.mean_loss())
+    there = at_checkpoint(subject, load_checkpoint("start.onnx", subject, asked), "start.onnx")
+    np.testing.assert_allclose(there.outputs(), np.tanh(X @ w / 2) @ v / 2, rtol=1e-4, atol=1e-5)
+    wide = Network(lambda p, x: x @ p, np.ones((7, 3), np.float32), batched=True)
+    wide = Subject(wide, "cross_entropy", (np.ones((12, 7), np.float32), Y))
+    with pytest.raises(SubjectError, match="start.onnx cannot be set beside this network: "):
+        compare(wide, load_other("start.onnx", wide, asked))
+    with pytest.raises(SubjectError, match="start.onnx"):
+        at_checkpoint(wide, load_checkpoint("start.onnx", wide, asked), "start.onnx")
 
 
 def test_an_output_by_its_name(files):

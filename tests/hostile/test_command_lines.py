@@ -65,7 +65,7 @@ VALUES = st.one_of(NUMBERS, PATHS, ODD)
 IDS = st.one_of(st.sampled_from(["linear.none", "linear..", "linear.[", "linear.[z-a]x", "odd", "rows.odd"]), ODD)
 OPTIONS = {
     "audit": "train test loss input output parameters initial learning-rate batch-size budget out time-limit "
-    "memory-limit",
+    "memory-limit fail-on accept json junit markdown sarif against checkpoints",
     "list": "claims",
     "show": "claims",
     "verify": "seed seeds set scale jobs figures store time-limit memory-limit claims",

@@ -132,7 +132,7 @@ def audited(tmp_path, monkeypatch, capsys):
         (tmp_path / "data.npz").write_bytes(data)
         words = ["audit", str(tmp_path / "net.onnx"), "--train", str(tmp_path / "data.npz"), "--loss", "cross_entropy"]
         with pytest.raises(SystemExit) as ended:
-            cli.main([*words, "--out", str(tmp_path / "report.html"), "--json", *options])
+            cli.main([*words, "--out", str(tmp_path / "report.html"), "--json", "-", *options])
         out, err = capsys.readouterr()
         assert "Traceback" not in err
         assert visible(err) == err

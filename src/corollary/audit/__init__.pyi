@@ -1,12 +1,17 @@
 from ._errors import SubjectError as SubjectError
 from .action import Action as Action
 from .action import Effect as Effect
+from .compare import Comparison as Comparison
+from .compare import compare as compare
 from .files import read_data as read_data
 from .finding import Cause as Cause
 from .finding import Finding as Finding
 from .finding import Premise as Premise
 from .finding import Section as Section
 from .npz import read_npz as read_npz
+from .path import Course as Course
+from .path import Curve as Curve
+from .path import audit_path as audit_path
 from .run import Report as Report
 from .run import Trial as Trial
 from .run import audit as audit

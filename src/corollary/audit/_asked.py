@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from corollary.audit._budget import BUDGETS
+from corollary.audit._checkpoints import checkpoints
 from corollary.audit._errors import SubjectError
 
 #: the options that describe an ONNX file, and the fields of `Asked` that they fill
@@ -42,6 +43,8 @@ class Asked(NamedTuple):
     steps: int | None = None
     weight_decay: float | None = None
     attempts: int = 0
+    against: str | None = None
+    checkpoints: str | None = None
 
     @property
     def name(self) -> str:
@@ -60,6 +63,8 @@ class Asked(NamedTuple):
                 words += [option, str(value) if isinstance(value, str | int | float) else ",".join(value)]
         words += ["--budget", self.budget] if self.budget != "quick" else []
         words += ["--try", str(self.attempts)] if self.attempts else []
+        words += ["--against", self.against] if self.against is not None else []
+        words += ["--checkpoints", self.checkpoints] if self.checkpoints is not None else []
         return shlex.join(words)
 
 
@@ -69,10 +74,25 @@ def function_in(network: str | None) -> tuple[str, str] | None:
     return (file, function) if colon and file.endswith(".py") else None
 
 
+def require_other(option: str, path: str | None, *more: str) -> None:
+    """One sentence if another network is neither an ONNX file, nor file.py:function, nor one of the other kinds."""
+    if path is None:
+        return
+    made = function_in(path)
+    if not made and not path.endswith((".onnx", *more)):
+        kinds = ", ".join(["an .onnx file", *(f"a {kind} report" for kind in more)])
+        raise SubjectError(f"{option} takes {kinds} or file.py:function, got {path!r}.")
+    if not os.path.isfile(made[0] if made else path):
+        raise SubjectError(f"{made[0] if made else path} is not a file.")
+
+
 def require(asked: Asked) -> None:
     """One sentence if what is asked for cannot be: no such file, or options that do not go with the network."""
     if asked.budget not in BUDGETS:
         raise SubjectError(f"--budget must be one of {', '.join(BUDGETS)}, got {asked.budget!r}.")
+    require_other("--against", asked.against, ".json")
+    if asked.checkpoints is not None:
+        checkpoints(asked.checkpoints)
     made = function_in(asked.network)
     given = [option for option, name in OPTIONS.items() if getattr(asked, name) is not None]
     if given and asked.network is None:

@@ -7,8 +7,10 @@ with the page and with the findings as JSON, or "refused" or "failed" with a sen
 import json
 import socket
 from collections.abc import Callable
+from dataclasses import replace
 
 from corollary.audit._asked import Asked
+from corollary.audit._checkpoints import checkpoints
 from corollary.audit._compile import settle
 from corollary.evidence._errors import UserError, described
 from corollary.evidence._lines import send
@@ -30,16 +32,27 @@ def work(end: socket.socket) -> None:
 def answer(asked: Asked, progress: Callable[[str], None]) -> tuple[str, ...]:
     """The last message: what was found, or a sentence on why there is nothing."""
     try:
-        from corollary.audit.load import load
+        from corollary.audit.compare import prepared
+        from corollary.audit.load import load, load_checkpoint, load_other
+        from corollary.audit.path import audit_path
         from corollary.audit.report import html
         from corollary.audit.run import audit
 
         progress("Reading the network" if asked.network else "Training a network on the digits")
         fields = asked._asdict()
-        budget, attempts = fields.pop("budget"), fields.pop("attempts")
+        budget, attempts, against = (fields.pop(name) for name in ("budget", "attempts", "against"))
+        pattern = fields.pop("checkpoints")
         said = {"name": asked.name, "command": asked.command, "attempts": attempts}
-        report = audit(load(**fields), budget=budget, progress=progress, **said)
-        return "report", html(report), json.dumps(report.as_dict(), default=str)
+        subject = load(**fields)
+        if against is not None:  # what does not fit is said before anything is measured
+            said |= {"against": prepared(subject, load_other(against, subject, asked)), "against_name": against}
+        course = None
+        if pattern is not None:
+            steps, files = checkpoints(pattern)
+            networks = [load_checkpoint(file, subject, asked) for file in files]
+            course = audit_path(subject, networks, steps=steps, names=files, budget=budget, progress=progress)
+        report = replace(audit(subject, budget=budget, progress=progress, **said), course=course)
+        return "report", html(report), report.json()
     except UserError as error:
         return "refused", str(error)
     except MemoryError:

@@ -1,9 +1,9 @@
 """One answer of the audit: a number that was measured, the theorem that gives it meaning, what follows."""
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 
+from corollary.audit._numbers import short as short
 from corollary.evidence import Figure
 
 #: From good to bad. `not applicable` says why in its sentence, and does not make a section worse.
@@ -144,15 +144,3 @@ def _plain(finding: Finding) -> dict:
     fields = asdict(finding)
     fields["figure"] = None if finding.figure is None else finding.figure.spec
     return fields
-
-
-def short(x: float) -> str:
-    """Three digits that a person can read."""
-    if x is None or not math.isfinite(x):
-        return str(x)
-    if x == 0:
-        return "0"
-    x = float(f"{x:.3g}")
-    if 1e-3 <= abs(x) < 1e3:
-        return f"{x:.3g}"
-    return f"{x:.0f}" if 1e3 <= abs(x) < 1e6 else f"{x:.2e}"

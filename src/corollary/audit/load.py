@@ -6,6 +6,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+import equinox as eqx
 import jax
 
 from corollary._text import first_line
@@ -65,6 +66,34 @@ def load(
         numbered = ", ".join(f"{name} {i}" for i, name in enumerate(classes))
         subject.notes += (f"the classes are the folders, in the order of their names: {numbered}.",)
     return subject
+
+
+def load_other(path: str, subject: Subject, asked: Asked):
+    """Another network for the inputs of a subject: of an ONNX file, of a function, or the path of a report as it is."""
+    if made := function_in(path):
+        return _made(Path(made[0]), made[1])
+    if not path.endswith(".onnx"):
+        return path
+    require_room(path, os.path.getsize(path), asked.memory_limit, SMALLER)
+    example = jax.tree.map(lambda a: a[0], subject.train[0])
+    try:
+        with sentences():
+            return _onnx(path, subject.loss_name, example, asked.output, asked.parameters, asked.memory_limit)
+    except SubjectError as error:
+        raise SubjectError(f"{path} cannot be set beside this network: {error}") from None
+
+
+def load_checkpoint(path: str, subject: Subject, asked: Asked):
+    """The network of a checkpoint: an ONNX file, or what `equinox.tree_serialise_leaves` wrote of the same network."""
+    if path.endswith(".onnx"):
+        return load_other(path, subject, asked)
+    require_room(path, os.path.getsize(path), asked.memory_limit, SMALLER)
+    try:
+        return eqx.tree_deserialise_leaves(path, subject.network)
+    except MemoryError:
+        raise
+    except Exception as error:  # of NumPy and Equinox, each with its own
+        raise SubjectError(f"{path} is of another architecture, or no checkpoint: {first_line(error)}.") from None
 
 
 def _onnx(path, loss, example, output, parameters, memory_limit) -> Network:

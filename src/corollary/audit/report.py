@@ -16,6 +16,8 @@ WORDS = {"fine": "fine", "look": "look at this", "problem": "problem", "not appl
 SIGNS = {"fine": "✓", "look": "!", "problem": "✕", "not applicable": "–"}
 #: causes on the first screen; the others are folded
 CAUSES = 3
+#: curves along a training that are drawn
+CURVES = 6
 HOW = {"theorem": "by a theorem", "short run": "by short trainings", "population": "by networks of this kind"}
 
 
@@ -37,6 +39,7 @@ def html(report) -> str:
         f"<code>{escape(subject['command'])}</code></p></header>"
         f"<div class='first'>{_wrong(report)}{_to_do(report)}</div>"
         f"<p class='facts'>{_facts(subject)}</p>{notes}"
+        f"{_said(report.comparison)}{_said(report.course)}{_curves(report.course)}"
         f"<nav class='overview' aria-label='Answers'>{rows}</nav>{sections}"
         f"<footer>Budget {escape(report.budget)}, {report.seconds:.0f} s. Intervals are at 95 % unless a finding says "
         "otherwise. Every statement is backed by a claim that <code>corollary verify</code> measures.</footer>"
@@ -76,6 +79,29 @@ def _action(action: Action, trial) -> str:
         said += f" {trial.line}"
     what = action.what[0].upper() + action.what[1:]
     return f"<li><b>{escape(what)}</b><div class='small'>{escape(said)}</div></li>"
+
+
+def _said(part) -> str:
+    """The lines of a comparison, or of the course of a training."""
+    if part is None:
+        return ""
+    head, *lines = part.lines
+    items = "".join(f"<li>{escape(line.strip())}</li>" for line in lines)
+    return f"<div class='box'><h2>{escape(head)}</h2><ul>{items}</ul></div>"
+
+
+def _curves(course) -> str:
+    """The first of the findings whose mark turned along the training, drawn and folded."""
+    drawn = [] if course is None else [c.figure for c in course.turned if any(v is not None for v in c.values)][:CURVES]
+    if not drawn:
+        return ""
+    return f"<details><summary>{len(drawn)} curves</summary>{''.join(map(_image, drawn))}</details>"
+
+
+def _image(figure) -> str:
+    # an image of its own: identifiers inside one drawing do not meet those of another
+    picture = base64.b64encode(svg(figure).encode()).decode()
+    return f"<img alt='{escape(figure.name, quote=True)}' src='data:image/svg+xml;base64,{picture}'>"
 
 
 def _facts(subject: dict) -> str:
@@ -128,10 +154,7 @@ def _finding(f: Finding) -> str:
     )
     if f.figure is None:
         return f"<article class='card plain'>{text}</article>"
-    # an image of its own: identifiers inside one drawing do not meet those of another
-    picture = base64.b64encode(svg(f.figure).encode()).decode()
-    image = f"<img alt='{escape(f.figure.name, quote=True)}' src='data:image/svg+xml;base64,{picture}'>"
-    return f"<article class='card'>{text}<figure>{image}</figure></article>"
+    return f"<article class='card'>{text}<figure>{_image(f.figure)}</figure></article>"
 
 
 def _why(f: Finding) -> str:

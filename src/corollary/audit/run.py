@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import import_module
 from os import PathLike
+from typing import TYPE_CHECKING, Any
 
 import jax
 
@@ -16,10 +18,19 @@ from corollary._text import first_line
 from corollary._validate import one_of, whole
 from corollary.audit._budget import BUDGETS, SECTIONS
 from corollary.audit._errors import SubjectError
+from corollary.audit._numbers import plain
+from corollary.audit._outcomes import Outcomes, outcomes_of
 from corollary.audit._plan import too_long
 from corollary.audit.action import Action, ranked
 from corollary.audit.finding import Cause, Finding, Section, causes, short
 from corollary.audit.subject import Subject
+
+if TYPE_CHECKING:
+    from corollary.audit.compare import Comparison
+    from corollary.audit.path import Course
+
+#: The version of report.schema.json, which says what is in a report as JSON.
+SCHEMA = 1
 
 
 @dataclass(frozen=True)
@@ -54,6 +65,9 @@ class Report:
     causes: tuple[Cause, ...] = ()
     actions: tuple[Action, ...] = ()
     trials: tuple[Trial, ...] = ()
+    examples: Outcomes | None = None
+    comparison: Comparison | None = None
+    course: Course | None = None
 
     @property
     def findings(self) -> tuple[Finding, ...]:
@@ -70,11 +84,18 @@ class Report:
         return f"Nothing to do. Looked at, with the numbers that were measured: {looked}."
 
     def as_dict(self) -> dict:
-        fields = {"corollary": __version__, "budget": self.budget, "seconds": round(self.seconds, 2)}
+        fields = {"schema": SCHEMA, "corollary": __version__, "budget": self.budget, "seconds": round(self.seconds, 2)}
         fields |= {"subject": self.subject, "causes": [c.as_dict() for c in self.causes]}
         fields |= {"actions": [a.as_dict() for a in self.actions], "advice": self.advice}
         fields |= {"trials": [t.as_dict() for t in self.trials]}
+        for name in ("examples", "comparison", "course"):
+            part = getattr(self, name)
+            fields[name] = None if part is None else part.as_dict()
         return fields | {"sections": [s.as_dict() for s in self.sections]}
+
+    def json(self) -> str:
+        """The report as JSON, in the form of report.schema.json beside this file."""
+        return json.dumps(plain(self.as_dict()), allow_nan=False)
 
     def save(self, path: str | PathLike) -> None:
         """Write the report as one HTML file that needs nothing else."""
@@ -93,11 +114,16 @@ def audit(
     name: str | None = None,
     command: str | None = None,
     attempts: int = 0,
+    against: Any = None,
+    against_name: str | None = None,
+    actions: bool = True,
 ) -> Report:
     """Audit a network: all sections; `progress` is called with the title of each before it starts.
 
     `name` and `command` stand at the top of the report. The first `attempts` actions are taken, each on the subject as
-    it is, and what they do is set beside what was promised.
+    it is, and what they do is set beside what was promised. `against` is another network, a subject, a report or the
+    path of one as JSON: `compare` says what is better and worse, and calls it `against_name`. Without `actions` nothing
+    is advised, which saves the trainings behind what is promised.
     """
     one_of("budget", budget, tuple(BUDGETS))
     whole("attempts", attempts, 0)
@@ -118,7 +144,7 @@ def audit(
     advised = []
     for module, section in zip(modules, sections, strict=True):
         try:
-            advised += module.actions(subject, section.findings) if section.failed is None else ()
+            advised += module.actions(subject, section.findings) if actions and section.failed is None else ()
         except Exception as error:  # what was found stands without it
             facts["notes"].append(f"What to do about {module.TITLE!r} could not be worked out: {first_line(error)}.")
     advice = ranked(advised, found)
@@ -128,7 +154,15 @@ def audit(
             progress(f"Trying: {action.what}")
         trials.append(tried(action, subject, jax.random.key(seed)))
     seconds = time.perf_counter() - began
-    return Report(facts, tuple(sections), budget, seconds, found, advice, tuple(trials))
+    report = Report(facts, tuple(sections), budget, seconds, found, advice, tuple(trials), outcomes_of(subject))
+    if against is None:
+        return report
+    from corollary.audit.compare import compare
+
+    if progress is not None:
+        progress("Comparing")
+    compared = compare(subject, against, report=report, name=against_name, progress=progress)
+    return replace(report, comparison=compared, seconds=time.perf_counter() - began)
 
 
 def tried(action: Action, subject: Subject, key) -> Trial:

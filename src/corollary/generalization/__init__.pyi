@@ -94,6 +94,13 @@ from .pac_bayes_bounds import gibbs_posterior as gibbs_posterior
 from .pac_bayes_bounds import log_moment as log_moment
 from .pac_bayes_bounds import maurer_seeger as maurer_seeger
 from .pac_bayes_bounds import mcallester as mcallester
+from .paired import Paired as Paired
+from .paired import StandingOut as StandingOut
+from .paired import among_seeds as among_seeds
+from .paired import holm as holm
+from .paired import mcnemar as mcnemar
+from .paired import sign_flips as sign_flips
+from .paired import standing_out as standing_out
 from .planted import Planted as Planted
 from .planted import linear_risk as linear_risk
 from .polynomials import InterpolatingPolynomial as InterpolatingPolynomial
