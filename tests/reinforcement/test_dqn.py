@@ -10,7 +10,7 @@ import optax
 import pytest
 
 from corollary.reinforcement import FiniteMDP, Greedy, History, Outcome, Timed, dqn, play
-from corollary.reinforcement.dqn import targets
+from corollary.reinforcement._values import value_target
 
 CELLS, LIMIT = 5, 20
 
@@ -98,7 +98,8 @@ def test_targets_by_numpy():
     for double in (False, True):
         best = (q if double else held)[z].argmax(1)
         expected = batch.reward + 0.7 * np.where(ended, 0, held[z, best])
-        found = targets(Table(jnp.asarray(q)), Table(jnp.asarray(held)), batch, 0.7, double)
+        chooser = Table(jnp.asarray(q)) if double else None
+        found = value_target(Table(jnp.asarray(held)), batch, 0.7, chooser=chooser)
         np.testing.assert_allclose(found, expected, rtol=1e-12)
 
 

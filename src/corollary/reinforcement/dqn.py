@@ -24,7 +24,7 @@ from corollary.catalog import implements
 from corollary.nets import stepwise
 from corollary.network import BatchLoss, huber
 from corollary.network.parts import require_network, split
-from corollary.reinforcement._values import actions_of, discount
+from corollary.reinforcement._values import actions_of, chosen_values, discount, value_target
 from corollary.reinforcement.environment import Environment, History, fits_together
 
 
@@ -92,19 +92,10 @@ def dqn(
     return _learned(env, network, optimiser, key, bool(double), sizes, numbers, _share("exploration", exploration))
 
 
-def targets(network: NetworkLike, held: NetworkLike, batch: History, beta: Scalar, double: bool) -> Float[Array, "n"]:
-    r"""$r+\beta\bar Q(x',a')$ for each transition, $a'$ the best action by the network held back or by the other."""
-    values = jax.vmap(held)(batch.next_observation)
-    chooser = jax.vmap(network)(batch.next_observation) if double else values
-    later = jnp.take_along_axis(values, jnp.argmax(chooser, 1)[:, None], 1)[:, 0]
-    return batch.reward + beta * jnp.where(batch.terminated, 0, later)
-
-
 @BatchLoss
 def _miss(network, batch):
-    observation, action, target = batch
-    now = jnp.take_along_axis(jax.vmap(network)(observation), action[:, None], 1)[:, 0]
-    return jnp.mean(jax.vmap(huber)(now, target))
+    observation, action, y = batch
+    return jnp.mean(jax.vmap(huber)(chosen_values(network, observation, action), y))
 
 
 @eqx.filter_jit
@@ -141,8 +132,8 @@ def _learned(env, network, optimiser, key, double, sizes, numbers, exploration):
     def descending(carry, drawn):
         progress, held, k = carry
         network = training.network(progress)
-        target = targets(network, parts.join(held), drawn, beta, double)
-        batch = drawn.observation, drawn.action, target.astype(example[2].dtype)
+        y = value_target(parts.join(held), drawn, beta, chooser=network if double else None)
+        batch = drawn.observation, drawn.action, y.astype(example[2].dtype)
         progress, value = training.step(progress, batch)
         k = k + 1
         renewed = jax.tree.map(lambda h, p: average * h + (1 - average) * p, held, progress.params)
