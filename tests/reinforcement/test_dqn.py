@@ -1,4 +1,4 @@
-"""Deep Q-learning on a small corridor against policy iteration; targets against NumPy; many seeds against one."""
+"""Deep Q-learning on a small corridor against policy iteration; many seeds against one."""
 
 from typing import NamedTuple
 
@@ -9,8 +9,7 @@ import numpy as np
 import optax
 import pytest
 
-from corollary.reinforcement import FiniteMDP, Greedy, History, Outcome, Timed, dqn, play
-from corollary.reinforcement._values import value_target
+from corollary.reinforcement import FiniteMDP, Greedy, Outcome, Timed, dqn, play
 
 CELLS, LIMIT = 5, 20
 
@@ -87,20 +86,6 @@ def test_many_seeds_and_steps_in_one_program():
     np.testing.assert_allclose(both.network.values[1], alone.network.values, atol=1e-8)
     np.testing.assert_array_equal(both.history.action[1], alone.history.action)
     assert not np.allclose(both.losses[0], both.losses[1])
-
-
-def test_targets_by_numpy():
-    rng = np.random.default_rng(0)
-    q, held = rng.normal(size=(2, 3, 2))
-    x, z = rng.integers(0, 3, (2, 6))
-    ended, no = rng.random(6) < 0.4, np.zeros(6, bool)
-    batch = History(jnp.eye(3)[x], rng.integers(0, 2, 6), rng.normal(size=6), jnp.eye(3)[z], ended, no)
-    for double in (False, True):
-        best = (q if double else held)[z].argmax(1)
-        expected = batch.reward + 0.7 * np.where(ended, 0, held[z, best])
-        chooser = Table(jnp.asarray(q)) if double else None
-        found = value_target(Table(jnp.asarray(held)), batch, 0.7, chooser=chooser)
-        np.testing.assert_allclose(found, expected, rtol=1e-12)
 
 
 class Plain(NamedTuple):

@@ -7,6 +7,7 @@ from .finding import Finding as Finding
 from .finding import Premise as Premise
 from .finding import Section as Section
 from .npz import read_npz as read_npz
+from .q_subject import QSubject as QSubject
 from .run import Report as Report
 from .run import Trial as Trial
 from .run import audit as audit

@@ -79,6 +79,9 @@ def _action(action: Action, trial) -> str:
 
 
 def _facts(subject: dict) -> str:
+    if "facts" in subject:  # of a subject of another kind
+        return _said(subject["facts"])
+
     def share(split):
         error = subject.get(split, {}).get("error")
         if error is None:
@@ -101,6 +104,10 @@ def _facts(subject: dict) -> str:
     if subject["learning_rate"] is not None:
         batch = f"batch {subject['batch_size']}" if subject["batch_size"] else "batch not given"
         facts.append((short(subject["learning_rate"]), f"learning rate, {batch}"))
+    return _said(facts)
+
+
+def _said(facts) -> str:
     return " · ".join(f"<b>{escape(a)}</b> {escape(b)}" for a, b in facts)
 
 

@@ -16,6 +16,7 @@ from corollary._text import first_line
 from corollary._validate import one_of, whole
 from corollary.audit._budget import BUDGETS, SECTIONS
 from corollary.audit._errors import SubjectError
+from corollary.audit._kinds import Special
 from corollary.audit._plan import too_long
 from corollary.audit.action import Action, ranked
 from corollary.audit.finding import Cause, Finding, Section, causes, short
@@ -85,7 +86,7 @@ class Report:
 
 
 def audit(
-    subject: Subject,
+    subject: Subject | Special,
     *,
     budget: str = "quick",
     seed: int = 0,
@@ -94,23 +95,29 @@ def audit(
     command: str | None = None,
     attempts: int = 0,
 ) -> Report:
-    """Audit a network: all sections; `progress` is called with the title of each before it starts.
+    """Audit a network: all sections, or those of a subject of another kind.
+
+    `progress` is called with the title of each before it starts.
 
     `name` and `command` stand at the top of the report. The first `attempts` actions are taken, each on the subject as
     it is, and what they do is set beside what was promised.
     """
     one_of("budget", budget, tuple(BUDGETS))
     whole("attempts", attempts, 0)
-    if not isinstance(subject, Subject):
+    special = isinstance(subject, Special)
+    if not special and not isinstance(subject, Subject):
         raise TypeError(f"subject must be a Subject, got {type(subject).__name__}.")
     began = time.perf_counter()
-    modules = [import_module(f"corollary.audit.sections.{name}") for name in SECTIONS]
+    modules = [
+        import_module(f"corollary.audit.sections.{name}") for name in (subject.sections if special else SECTIONS)
+    ]
     sections = []
     for i, module in enumerate(modules):
         if progress is not None:
             progress(module.TITLE)
         sections.append(_section(module, subject, BUDGETS[budget], jax.random.fold_in(jax.random.key(seed), i)))
-    facts = summary(subject) | {"left_out": _left_out(sections, too_long(subject, BUDGETS[budget]))}
+    reason = None if special else too_long(subject, BUDGETS[budget])
+    facts = (subject.summary() if special else summary(subject)) | {"left_out": _left_out(sections, reason)}
     facts["name"] = type(subject.network).__name__ if name is None else name
     facts["command"] = f"corollary.audit.audit(subject, budget={budget!r}, seed={seed})" if command is None else command
     facts["date"] = time.strftime("%d %B %Y, %H:%M")
@@ -131,7 +138,7 @@ def audit(
     return Report(facts, tuple(sections), budget, seconds, found, advice, tuple(trials))
 
 
-def tried(action: Action, subject: Subject, key) -> Trial:
+def tried(action: Action, subject: Subject | Special, key) -> Trial:
     """The action taken, and its effect measured."""
     try:
         treated = action.apply(subject, key=key)

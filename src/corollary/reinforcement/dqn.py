@@ -24,8 +24,8 @@ from corollary.catalog import implements
 from corollary.nets import stepwise
 from corollary.network import BatchLoss, huber
 from corollary.network.parts import require_network, split
-from corollary.reinforcement._values import actions_of, chosen_values, discount, value_target
 from corollary.reinforcement.environment import Environment, History, fits_together
+from corollary.reinforcement.values import actions_of, chosen_values, discount, value_target
 
 
 class Greedy(eqx.Module):

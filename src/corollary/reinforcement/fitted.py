@@ -16,8 +16,8 @@ from corollary._validate import real, whole, within
 from corollary.catalog import implements
 from corollary.nets import stepwise
 from corollary.network import BatchLoss
-from corollary.reinforcement._values import checked, chosen_values, value_target
 from corollary.reinforcement.environment import History
+from corollary.reinforcement.values import checked, chosen_values, value_target
 
 
 class FittedValues(NamedTuple):

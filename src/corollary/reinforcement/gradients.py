@@ -16,8 +16,8 @@ from corollary._validate import real
 from corollary.catalog import implements
 from corollary.network.batches import examples
 from corollary.network.parts import split
-from corollary.reinforcement._values import checked, chosen_values, discount, later_values
 from corollary.reinforcement.environment import History
+from corollary.reinforcement.values import checked, chosen_values, discount, later_values
 
 
 @implements("M21.24")

@@ -18,9 +18,9 @@ from jaxtyping import Array, Float
 from corollary._show import shown
 from corollary._types import NetworkLike, Scalar
 from corollary._validate import positive, real, whole
-from corollary.reinforcement._values import checked, discount
 from corollary.reinforcement.environment import History
 from corollary.reinforcement.stability import transition_kernels
+from corollary.reinforcement.values import checked, discount
 
 _LARGEST = 60.0  # logarithm of a growth that nothing turns back
 
