@@ -79,6 +79,14 @@ def test_history_is_what_was_played():
     assert abs(np.asarray(history.action)[:64].mean() - 0.5) < 0.25  # at random at first
 
 
+def test_snapshots_are_the_networks_on_the_way():
+    whole, parts = (learned(jax.random.key(2), snapshots=n) for n in (1, 4))
+    np.testing.assert_allclose(parts.network.values, whole.network.values, atol=1e-8)
+    np.testing.assert_array_equal(parts.snapshots.values[-1], parts.network.values)
+    assert parts.snapshots.values.shape == (4, *whole.network.values.shape)
+    assert len(np.unique(np.asarray(parts.snapshots.values), axis=0)) == 4
+
+
 def test_many_seeds_and_steps_in_one_program():
     keys = jax.random.split(jax.random.key(3), 2)
     both = jax.vmap(learned)(keys, jnp.array([0.05, 0.02]))
@@ -96,6 +104,7 @@ class Plain(NamedTuple):
     ("change", "match"),
     [
         ({"collect": 100}, "collect must divide steps"),
+        ({"snapshots": 3}, "snapshots must divide the 16 rounds"),
         ({"beta": 1.0}, "beta must be in"),
         ({"epsilon": 2.0}, "epsilon must be in"),
         ({"network": Table(jnp.zeros((CELLS, 3)))}, "one value for each of the 2 actions"),

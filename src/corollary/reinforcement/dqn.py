@@ -38,11 +38,15 @@ class Greedy(eqx.Module):
 
 
 class DeepQ(NamedTuple):
-    """The network at the end, the mean loss of each round of training, and all that was played, in order."""
+    """The network at the end, the mean loss of each round of training, and all that was played, in order.
+
+    `snapshots` are the networks after each of as many equal parts of the run as were asked for, stacked.
+    """
 
     network: Any
     losses: Float[Array, "rounds"]
     history: History
+    snapshots: Any
     __repr__ = shown
 
 
@@ -64,6 +68,7 @@ def dqn(
     warmup: int = 1000,
     epsilon: Scalar = 0.04,
     exploration: Scalar = 0.16,
+    snapshots: int = 1,
 ) -> DeepQ:
     r"""Learn the values of all actions in `env` from `steps` steps of it, with replay and a target that is held back.
 
@@ -74,13 +79,16 @@ def dqn(
     up the value of the state that was reached counts, where the episode ended it does not.
 
     A random action is taken with a probability that falls from 1 to `epsilon` over the share `exploration` of the
-    steps. The defaults are those that are in use for CartPole. Everything random is a function of the key.
+    steps. The defaults are those that are in use for CartPole. Everything random is a function of the key. With
+    `snapshots` the networks on the way are kept too.
     """
     require_network(network)
     fits_together(env)
     _settings(steps, target_every, batch_size, collect, updates, warmup)
     if steps % collect:
         raise ValueError(f"collect must divide steps, got {collect} and {steps}.")
+    if (steps // collect) % whole("snapshots", snapshots):
+        raise ValueError(f"snapshots must divide the {steps // collect} rounds, got {snapshots}.")
     if not isinstance(optimiser, optax.GradientTransformation):
         raise TypeError(f"optimiser must be an Optax transformation, got {type(optimiser).__name__}.")
     numbers = discount(beta), _share("target_average", target_average), _share("epsilon", epsilon)
@@ -88,7 +96,7 @@ def dqn(
     given = actions_of(network, jax.tree.map(lambda a: jax.ShapeDtypeStruct((1, *a.shape), a.dtype), state.observation))
     if given != env.actions:
         raise ValueError(f"network must give one value for each of the {env.actions} actions of env, got {given}.")
-    sizes = steps, target_every, batch_size, collect, updates, warmup
+    sizes = steps, target_every, batch_size, collect, updates, warmup, snapshots
     return _learned(env, network, optimiser, key, bool(double), sizes, numbers, _share("exploration", exploration))
 
 
@@ -100,7 +108,7 @@ def _miss(network, batch):
 
 @eqx.filter_jit
 def _learned(env, network, optimiser, key, double, sizes, numbers, exploration):
-    steps, target_every, batch_size, collect, updates, warmup = sizes
+    steps, target_every, batch_size, collect, updates, warmup, snapshots = sizes
     beta, average, least = numbers
     parts = split(network)
     first, key = jax.random.split(key)
@@ -159,9 +167,14 @@ def _learned(env, network, optimiser, key, double, sizes, numbers, exploration):
 
     zero = jnp.zeros((), int)
     carry = training.start, training.start.params, zero, start, blank, zero
-    keys = jax.random.split(key, steps // collect)
-    (progress, _, _, _, history, _), losses = jax.lax.scan(one_round, carry, keys)
-    return DeepQ(training.network(progress), losses, history)
+    keys = jax.random.split(key, steps // collect).reshape(snapshots, -1)
+
+    def one_part(carry, keys):
+        carry, losses = jax.lax.scan(one_round, carry, keys)
+        return carry, (losses, carry[0].params)
+
+    (progress, _, _, _, history, _), (losses, kept) = jax.lax.scan(one_part, carry, keys)
+    return DeepQ(training.network(progress), losses.ravel(), history, parts.join(kept))
 
 
 def _blank(env, state, steps):
