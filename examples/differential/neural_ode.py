@@ -48,8 +48,8 @@ def loss(network, u):
 
 
 @jax.jit
-def trained(network, state, u, first):
-    """A thousand iterations, and the loss before each."""
+def trained(network, state, u, numbers):
+    """As many iterations as there are numbers, and the loss before each."""
     optimiser = optax.rmsprop(rate, decay=0.99)
 
     def onward(carry, _):
@@ -58,7 +58,7 @@ def trained(network, state, u, first):
         update, state = optimiser.update(slope, state)
         return (optax.apply_updates(network, update), state), value
 
-    return jax.lax.scan(onward, (network, state), first)
+    return jax.lax.scan(onward, (network, state), numbers)
 
 
 def main(iterations, block, width):
