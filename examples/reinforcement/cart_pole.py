@@ -27,7 +27,7 @@ from corollary.nets import MLP, relu
 from corollary.reinforcement import CartPole, Greedy, dqn, play
 from corollary.reinforcement.stability import transition_kernels
 
-ENV, BETA, LOOKS, GOOD = CartPole(), 0.99, 14, 475.0
+ENV, BETA, GOOD = CartPole(), 0.99, 475.0
 
 
 def plain(updates):
@@ -35,24 +35,23 @@ def plain(updates):
 
 
 def steady(updates):
-    """Twice as many steps, each shorter, towards an average of the networks of the last two hundred."""
-    falling = optax.adam(optax.linear_schedule(1e-3, 0.0, updates))
-    options = {"double": True, "target_every": 1, "target_average": 0.995, "collect": 128, "updates": 128}
+    """The same with a step that falls to 0, towards half of the network and half of the target before."""
+    falling = optax.adam(optax.linear_schedule(2.3e-3, 0.0, updates))
+    options = {"double": True, "target_every": 64, "target_average": 0.5}
     return optax.chain(optax.clip_by_global_norm(10.0), falling), options
 
 
-def learned(recipe, steps, width):
+def learned(recipe, steps, width, looks=14):
     """A function of a key: the network, and those on the way with the transitions that each was judged by."""
-    updates = steps if recipe is steady else steps // 2
-    optimiser, options = recipe(updates)
+    optimiser, options = recipe(steps // 2)
 
     def one(key):
         first, second, drawing = jax.random.split(key, 3)
         network = MLP((4, width, width, 2), relu, key=first)
-        run = dqn(ENV, network, optimiser, steps=steps, key=second, beta=BETA, snapshots=LOOKS, **options)
-        ends = (jnp.arange(LOOKS) + 1) * (steps // LOOKS)
+        run = dqn(ENV, network, optimiser, steps=steps, key=second, beta=BETA, snapshots=looks, **options)
+        ends = (jnp.arange(looks) + 1) * (steps // looks)
         rows = jax.vmap(lambda key, end: jax.random.randint(key, (128,), 0, end))(
-            jax.random.split(drawing, LOOKS), ends
+            jax.random.split(drawing, looks), ends
         )
         return run.network, run.snapshots, jax.tree.map(lambda a: a[rows], run.history)
 
@@ -95,9 +94,9 @@ def say(text):
     print(text, flush=True)
 
 
-def judged(name, recipe, seeds, steps, width, episodes):
+def judged(name, recipe, seeds, steps, width, episodes, looks):
     began = time.perf_counter()
-    run = jax.jit(jax.vmap(learned(recipe, steps, width)))
+    run = jax.jit(jax.vmap(learned(recipe, steps, width, looks)))
     networks, snapshots, moves = jax.block_until_ready(run(jax.random.split(jax.random.key(0), seeds)))
     trained = time.perf_counter() - began
     end = np.asarray(returns(networks, episodes, jax.random.key(1)))
@@ -105,8 +104,8 @@ def judged(name, recipe, seeds, steps, width, episodes):
     say(f"{name}: {seeds} seeds of {steps:,} steps in {trained:.0f} s; {good} of {seeds} with {GOOD:g} or more")
     say("  mean greedy returns, sorted: " + " ".join(f"{r:.0f}" for r in np.sort(end)))
     flat = jax.tree.map(lambda a: a.reshape(-1, *a.shape[2:]), (snapshots, moves))
-    course = np.asarray(returns(flat[0], 10, jax.random.key(2))).reshape(seeds, LOOKS)
-    growth = grown(*flat).reshape(seeds, LOOKS)
+    course = np.asarray(returns(flat[0], 10, jax.random.key(2))).reshape(seeds, looks)
+    growth = grown(*flat).reshape(seeds, looks)
     say("  median return along the run:  " + " ".join(f"{r:.0f}" for r in np.median(course, 0)))
     say("  median growth along the run:  " + " ".join(f"{g:.1e}" for g in np.median(growth, 0)))
     say(f"  share of looks with a growing part: {np.mean(growth > 1e-6):.2f}")
@@ -134,9 +133,9 @@ def beside_gymnasium(network, episodes):
     say(f"  apart by {apart:.1f} with a standard error of {error:.1f}: {'the same' if inside else 'NOT THE SAME'}")
 
 
-def main(seeds, steps, width, episodes):
+def main(seeds, steps, width, episodes, looks=14):
     say(f"{jax.devices()[0].device_kind}")
-    settings = seeds, steps, width, episodes
+    settings = seeds, steps, width, episodes, looks
     judged("plain deep Q-learning", plain, *settings)
     network = judged("double, averaged, falling", steady, *settings)
     beside_gymnasium(network, min(episodes, 20))
@@ -150,6 +149,6 @@ if __name__ == "__main__":
     parser.add_argument("--tiny", action="store_true", help="a few steps, to see that it runs")
     given = parser.parse_args()
     if given.tiny:
-        main(2, 3584, 16, 8)
+        main(2, 1536, 8, 4, 2)
     else:
         main(given.seeds, given.steps, given.width, 100)
