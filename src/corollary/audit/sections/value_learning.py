@@ -5,15 +5,18 @@ The numbers are made in `_td_updates`. This section is asked of a `QSubject`.
 
 from functools import partial
 
+import altair as alt
 import jax
 import numpy as np
 
+from corollary._charts import FAILED, MEASURED
 from corollary.audit._answer import because, by_name, first
 from corollary.audit._budget import BUDGETS
 from corollary.audit.action import Action, Effect, advise
 from corollary.audit.finding import Finding, Premise, short
 from corollary.audit.sections import _td_updates
 from corollary.audit.sections._td_updates import Measured
+from corollary.evidence import picture
 
 TITLE = "Will value learning be stable?"
 GROWTH, STEP, DISCOUNT = "growth of the error per step", "largest stable step", "discount at which it breaks"
@@ -116,7 +119,12 @@ def judge_discount(m: Measured, beta: float, every: int) -> Finding:
     said = f"From the discount {critical:.4g} on the update is unstable, and it is {short(beta)}"
     if every > 1 and m.growth <= NEVER:
         return Finding(DISCOUNT, "fine", f"{said}: it is the target network that makes it stable.", value, **facts)
-    return Finding(DISCOUNT, "problem", f"{said}: the error grows by itself.", value, **facts)
+    return Finding(DISCOUNT, _mark(m.growth), f"{said}: the error grows by itself.", value, **facts)
+
+
+def _mark(growth: float) -> str:
+    """Of what grows: a problem where it shows."""
+    return "problem" if growth > SHOWS else "look"
 
 
 def judge_step(m: Measured, given: float | None, every: int) -> Finding:
@@ -128,7 +136,7 @@ def judge_step(m: Measured, given: float | None, every: int) -> Finding:
     }
     if m.limit == 0:
         said = "No step is stable: what moves along with the target grows at every step."
-        return Finding(STEP, "problem", said, 0.0, **facts)
+        return Finding(STEP, _mark(m.growth), said, 0.0, **facts)
     towards = "" if every == 1 else "towards a target that waits "
     said = f"Steps {towards}below {short(m.limit)} are stable"
     if given is None:
@@ -141,11 +149,13 @@ def judge_step(m: Measured, given: float | None, every: int) -> Finding:
 def judge_growth(m: Measured, subject, seen: str) -> Finding:
     step = "" if subject.learning_rate is not None else f" with steps of {short(m.step)}, half of what is stable"
     facts = {"theorem": SPECTRUM, "claim": "reinforcement.stability.one_state_breaks", "exact": True}
+    facts["figure"] = _spectrum(m)
     value = m.growth if np.isfinite(m.growth) else float(np.sign(m.growth)) / _td_updates.LEAST
     if m.growth > NEVER:
         grown = short(np.log(10) / m.growth)
-        mark = "problem" if m.growth > SHOWS else "look"
-        return Finding(GROWTH, mark, f"The error {seen} grows tenfold in {grown} steps{step}.", value, **facts)
+        return Finding(
+            GROWTH, _mark(m.growth), f"The error {seen} grows tenfold in {grown} steps{step}.", value, **facts
+        )
     if m.growth > -NEVER:
         return Finding(GROWTH, "fine", f"No error {seen} grows or shrinks{step} in a billion steps.", value, **facts)
     return Finding(
@@ -155,6 +165,30 @@ def judge_growth(m: Measured, subject, seen: str) -> Finding:
         value,
         **facts,
     )
+
+
+def _spectrum(m: Measured):
+    """The eigenvalues as shares of the largest: those left of zero grow where the target moves along."""
+    values = np.asarray(m.spectrum.eigenvalues)
+    values = values[np.abs(values) > 0] / max(np.abs(values).max(), _td_updates.LEAST)
+    rows = [
+        {"rate": float(v.real), "turn": float(v.imag), "part": "shrinks" if v.real > 0 else "grows"} for v in values
+    ]
+    # small rates are what decides: they are drawn on a scale that has room for them
+    wide = alt.Scale(type="symlog", constant=1e-4, domain=[-1, 1])
+    colours = alt.Scale(domain=["shrinks", "grows"], range=[MEASURED, FAILED])
+    ticks = alt.Axis(values=[-1, -0.01, 0, 0.01, 1], format="~g")
+    chart = (
+        alt.Chart(alt.Data(values=rows))
+        .mark_point(filled=True, size=28, opacity=0.6)
+        .encode(
+            x=alt.X("rate:Q", scale=wide, axis=ticks, title="rate at which it shrinks, of the fastest"),
+            y=alt.Y("turn:Q", scale=wide, axis=ticks, title="at which it turns"),
+            color=alt.Color("part:N", scale=colours, title=None),
+        )
+        .properties(width=320, height=180)
+    )
+    return picture("spectrum of the update with a target that moves along", chart)
 
 
 def judge_frozen(m: Measured, every: int) -> Finding:
