@@ -5,8 +5,8 @@
 
 A network with two hidden layers of 200 units is the right-hand side, solved by Euler's method with 100 steps of 0.01
 and trained by RMSprop along the exact gradient of half the integral of the squared distance. As in the text, but with
-each state compared to the target at the same time: the listing there compares it to the one a step before, which even
-the truth does not fit. Printed are the largest distance from the target, and from the true right-hand side on the
+each state compared to the target at the same time: the listing there compares it to the previous one, which even the
+truth does not fit. Printed are the largest distance from the target, and from the true right-hand side on the
 values that the solution takes.
 """
 
