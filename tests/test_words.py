@@ -54,7 +54,7 @@ MEANT = {
         ],
     },
     "frozen": {"whether a target network stays, not which parameters count": ["reinforcement.td_stability"]},
-    "learning_rate": {"how people say it of their training": ["Subject"]},
+    "learning_rate": {"how people say it of their training": ["Subject", "audit.QSubject"]},
     "batch": {
         "the arrays of a batch, as a BatchLoss takes them": [
             "BatchLoss.__call__",

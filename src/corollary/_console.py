@@ -280,17 +280,24 @@ def audit_progress(steps: int):
         yield progress
 
 
-def audit_lines(findings: dict, path) -> None:
-    """The subject, the answer of each section, and what to do."""
-    out = console()
-    subject = findings["subject"]
+def _about(subject: dict) -> str:
+    """What was audited, in a line."""
+    if "facts" in subject:
+        return escape(", ".join(f"{number} {words}" for number, words in subject["facts"]))
     word = "error" if subject["classes"] else "mean squared error"
     shares = [
         f"{split} {word} {float(subject[split]['error']):.3g} ({subject[split]['examples']} examples)"
         for split in ("train", "test")
         if split in subject and subject[split]["error"] is not None
     ]
-    out.print(f"{subject['parameters']} parameters, {escape(subject['loss'])} loss; " + ", ".join(shares))
+    return f"{subject['parameters']} parameters, {escape(subject['loss'])} loss; " + ", ".join(shares)
+
+
+def audit_lines(findings: dict, path) -> None:
+    """The subject, the answer of each section, and what to do."""
+    out = console()
+    subject = findings["subject"]
+    out.print(_about(subject))
     for section in findings["sections"]:
         out.print(f"{MARKS[section['mark']]}  [bold]{escape(section['title'])}[/]  {escape(section['answer'])}")
     if findings["actions"]:

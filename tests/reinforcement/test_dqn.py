@@ -1,4 +1,4 @@
-"""Deep Q-learning on a small corridor against policy iteration; targets against NumPy; many seeds against one."""
+"""Deep Q-learning on a small corridor against policy iteration; many seeds against one."""
 
 from typing import NamedTuple
 
@@ -9,8 +9,7 @@ import numpy as np
 import optax
 import pytest
 
-from corollary.reinforcement import FiniteMDP, Greedy, History, Outcome, Timed, dqn, play
-from corollary.reinforcement.dqn import targets
+from corollary.reinforcement import FiniteMDP, Greedy, Outcome, Timed, dqn, play
 
 CELLS, LIMIT = 5, 20
 
@@ -80,6 +79,14 @@ def test_history_is_what_was_played():
     assert abs(np.asarray(history.action)[:64].mean() - 0.5) < 0.25  # at random at first
 
 
+def test_snapshots_are_the_networks_on_the_way():
+    whole, parts = (learned(jax.random.key(2), snapshots=n) for n in (1, 4))
+    np.testing.assert_allclose(parts.network.values, whole.network.values, atol=1e-8)
+    np.testing.assert_array_equal(parts.snapshots.values[-1], parts.network.values)
+    assert parts.snapshots.values.shape == (4, *whole.network.values.shape)
+    assert len(np.unique(np.asarray(parts.snapshots.values), axis=0)) == 4
+
+
 def test_many_seeds_and_steps_in_one_program():
     keys = jax.random.split(jax.random.key(3), 2)
     both = jax.vmap(learned)(keys, jnp.array([0.05, 0.02]))
@@ -87,19 +94,6 @@ def test_many_seeds_and_steps_in_one_program():
     np.testing.assert_allclose(both.network.values[1], alone.network.values, atol=1e-8)
     np.testing.assert_array_equal(both.history.action[1], alone.history.action)
     assert not np.allclose(both.losses[0], both.losses[1])
-
-
-def test_targets_by_numpy():
-    rng = np.random.default_rng(0)
-    q, held = rng.normal(size=(2, 3, 2))
-    x, z = rng.integers(0, 3, (2, 6))
-    ended, no = rng.random(6) < 0.4, np.zeros(6, bool)
-    batch = History(jnp.eye(3)[x], rng.integers(0, 2, 6), rng.normal(size=6), jnp.eye(3)[z], ended, no)
-    for double in (False, True):
-        best = (q if double else held)[z].argmax(1)
-        expected = batch.reward + 0.7 * np.where(ended, 0, held[z, best])
-        found = targets(Table(jnp.asarray(q)), Table(jnp.asarray(held)), batch, 0.7, double)
-        np.testing.assert_allclose(found, expected, rtol=1e-12)
 
 
 class Plain(NamedTuple):
@@ -110,6 +104,7 @@ class Plain(NamedTuple):
     ("change", "match"),
     [
         ({"collect": 100}, "collect must divide steps"),
+        ({"snapshots": 3}, "snapshots must divide the 16 rounds"),
         ({"beta": 1.0}, "beta must be in"),
         ({"epsilon": 2.0}, "epsilon must be in"),
         ({"network": Table(jnp.zeros((CELLS, 3)))}, "one value for each of the 2 actions"),

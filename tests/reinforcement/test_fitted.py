@@ -50,8 +50,8 @@ def test_sweeps_of_descent_by_hand():
     ("call", "sentence"),
     [
         (lambda: fitted_target(Table(Q), (X, A), 0.7), "history must be a History"),
-        (lambda: fitted_target(3, HISTORY, 0.7), "network must be a function"),
-        (lambda: fitted_target(lambda x: 1.0 * x, HISTORY, 0.7), "the values of all actions"),
+        (lambda: fitted_target(3, HISTORY, 0.7), "network must be"),
+        (lambda: fitted_target(lambda x: 1.0 * x, HISTORY, 0.7), "network must return one value per action"),
         (lambda: fitted_target(Table(Q), HISTORY, 1.7), "beta must be in"),
         (lambda: fitted_q(Table(Q), HISTORY, beta=2.0, optimiser=optax.sgd(0.1), sweeps=1), "beta must be in"),
     ],

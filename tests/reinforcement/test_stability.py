@@ -161,6 +161,15 @@ def test_no_discount_breaks_what_has_a_feature_per_pair():
     assert np.isinf(found.critical_beta)
 
 
+def test_values_without_a_gradient_do_not_move():
+    given = history(np.zeros((2, 1, 3)), np.zeros(2, int), np.ones(2), np.zeros((2, 1, 3)))
+    for frozen in (False, True):
+        found = td_stability(Linear(jnp.ones(3)), given, 0.9, frozen=frozen)
+        assert found.radius == 0
+        assert np.isinf(found.largest_step)
+        assert np.isinf(found.critical_beta)
+
+
 def test_frozen_target_against_repeated_least_squares():
     network, given = MLP((3, 5, 2), tanh, key=jax.random.key(2)), moves(12, 2, end=0.0)
     phi, phi2 = map(np.asarray, in_parameter_space(network, given, 0.5))

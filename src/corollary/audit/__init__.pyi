@@ -12,6 +12,7 @@ from .npz import read_npz as read_npz
 from .path import Course as Course
 from .path import Curve as Curve
 from .path import audit_path as audit_path
+from .q_subject import QSubject as QSubject
 from .run import Report as Report
 from .run import Trial as Trial
 from .run import audit as audit

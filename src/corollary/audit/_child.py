@@ -12,6 +12,7 @@ from dataclasses import replace
 from corollary.audit._asked import Asked
 from corollary.audit._checkpoints import checkpoints
 from corollary.audit._compile import settle
+from corollary.audit._errors import SubjectError
 from corollary.evidence._errors import UserError, described
 from corollary.evidence._lines import send
 
@@ -32,6 +33,7 @@ def work(end: socket.socket) -> None:
 def answer(asked: Asked, progress: Callable[[str], None]) -> tuple[str, ...]:
     """The last message: what was found, or a sentence on why there is nothing."""
     try:
+        from corollary.audit._kinds import Special
         from corollary.audit.compare import prepared
         from corollary.audit.load import load, load_checkpoint, load_other
         from corollary.audit.path import audit_path
@@ -44,6 +46,9 @@ def answer(asked: Asked, progress: Callable[[str], None]) -> tuple[str, ...]:
         pattern = fields.pop("checkpoints")
         said = {"name": asked.name, "command": asked.command, "attempts": attempts}
         subject = load(**fields)
+        if isinstance(subject, Special) and (against is not None or pattern is not None):
+            option = "--against" if against is not None else "--checkpoints"
+            raise SubjectError(f"{option} is for networks with a loss and data, not for a {type(subject).__name__}.")
         if against is not None:  # what does not fit is said before anything is measured
             said |= {"against": prepared(subject, load_other(against, subject, asked)), "against_name": against}
         course = None

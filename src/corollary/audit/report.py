@@ -105,6 +105,9 @@ def _image(figure) -> str:
 
 
 def _facts(subject: dict) -> str:
+    if "facts" in subject:  # of a subject of another kind
+        return _listed(subject["facts"])
+
     def share(split):
         error = subject.get(split, {}).get("error")
         if error is None:
@@ -127,6 +130,10 @@ def _facts(subject: dict) -> str:
     if subject["learning_rate"] is not None:
         batch = f"batch {subject['batch_size']}" if subject["batch_size"] else "batch not given"
         facts.append((short(subject["learning_rate"]), f"learning rate, {batch}"))
+    return _listed(facts)
+
+
+def _listed(facts) -> str:
     return " · ".join(f"<b>{escape(a)}</b> {escape(b)}" for a, b in facts)
 
 

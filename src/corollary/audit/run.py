@@ -18,6 +18,7 @@ from corollary._text import first_line
 from corollary._validate import one_of, whole
 from corollary.audit._budget import BUDGETS, SECTIONS
 from corollary.audit._errors import SubjectError
+from corollary.audit._kinds import Special
 from corollary.audit._numbers import plain
 from corollary.audit._outcomes import Outcomes, outcomes_of
 from corollary.audit._plan import too_long
@@ -106,7 +107,7 @@ class Report:
 
 
 def audit(
-    subject: Subject,
+    subject: Subject | Special,
     *,
     budget: str = "quick",
     seed: int = 0,
@@ -118,7 +119,9 @@ def audit(
     against_name: str | None = None,
     actions: bool = True,
 ) -> Report:
-    """Audit a network: all sections; `progress` is called with the title of each before it starts.
+    """Audit a network: all sections, or those of a subject of another kind.
+
+    `progress` is called with the title of each before it starts.
 
     `name` and `command` stand at the top of the report. The first `attempts` actions are taken, each on the subject as
     it is, and what they do is set beside what was promised. `against` is another network, a subject, a report or the
@@ -127,16 +130,22 @@ def audit(
     """
     one_of("budget", budget, tuple(BUDGETS))
     whole("attempts", attempts, 0)
-    if not isinstance(subject, Subject):
+    special = isinstance(subject, Special)
+    if not special and not isinstance(subject, Subject):
         raise TypeError(f"subject must be a Subject, got {type(subject).__name__}.")
+    if special and against is not None:
+        raise SubjectError(f"a {type(subject).__name__} cannot be compared with another one: leave against out.")
     began = time.perf_counter()
-    modules = [import_module(f"corollary.audit.sections.{name}") for name in SECTIONS]
+    modules = [
+        import_module(f"corollary.audit.sections.{name}") for name in (subject.sections if special else SECTIONS)
+    ]
     sections = []
     for i, module in enumerate(modules):
         if progress is not None:
             progress(module.TITLE)
         sections.append(_section(module, subject, BUDGETS[budget], jax.random.fold_in(jax.random.key(seed), i)))
-    facts = summary(subject) | {"left_out": _left_out(sections, too_long(subject, BUDGETS[budget]))}
+    reason = None if special else too_long(subject, BUDGETS[budget])
+    facts = (subject.summary() if special else summary(subject)) | {"left_out": _left_out(sections, reason)}
     facts["name"] = type(subject.network).__name__ if name is None else name
     facts["command"] = f"corollary.audit.audit(subject, budget={budget!r}, seed={seed})" if command is None else command
     facts["date"] = time.strftime("%d %B %Y, %H:%M")
@@ -154,7 +163,8 @@ def audit(
             progress(f"Trying: {action.what}")
         trials.append(tried(action, subject, jax.random.key(seed)))
     seconds = time.perf_counter() - began
-    report = Report(facts, tuple(sections), budget, seconds, found, advice, tuple(trials), outcomes_of(subject))
+    examples = None if special else outcomes_of(subject)
+    report = Report(facts, tuple(sections), budget, seconds, found, advice, tuple(trials), examples)
     if against is None:
         return report
     from corollary.audit.compare import compare
@@ -165,7 +175,7 @@ def audit(
     return replace(report, comparison=compared, seconds=time.perf_counter() - began)
 
 
-def tried(action: Action, subject: Subject, key) -> Trial:
+def tried(action: Action, subject: Subject | Special, key) -> Trial:
     """The action taken, and its effect measured."""
     try:
         treated = action.apply(subject, key=key)

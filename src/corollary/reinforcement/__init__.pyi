@@ -38,6 +38,8 @@ from .q_limit import stationary_law as stationary_law
 from .q_network import q_network as q_network
 from .q_network import q_network_sgd as q_network_sgd
 from .q_network import state_action_pairs as state_action_pairs
+from .renewal import Renewal as Renewal
+from .renewal import target_renewal as target_renewal
 from .shortest_time import ShortestTime as ShortestTime
 from .shortest_time import hitting_time_law as hitting_time_law
 from .stability import TDStability as TDStability

@@ -19,9 +19,9 @@ from corollary._types import NetworkLike
 from corollary._validate import real, whole
 from corollary.catalog import implements
 from corollary.network.parts import require_network, split
-from corollary.reinforcement._values import actions_of
 from corollary.reinforcement.finite import FiniteMDP
 from corollary.reinforcement.q_network import problem
+from corollary.reinforcement.values import actions_of
 
 
 def softmax_policy(actor: NetworkLike, states: Float[ArrayLike, "x d"]) -> Float[Array, "x _"]:

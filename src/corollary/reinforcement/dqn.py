@@ -24,8 +24,8 @@ from corollary.catalog import implements
 from corollary.nets import stepwise
 from corollary.network import BatchLoss, huber
 from corollary.network.parts import require_network, split
-from corollary.reinforcement._values import actions_of, discount
 from corollary.reinforcement.environment import Environment, History, fits_together
+from corollary.reinforcement.values import actions_of, chosen_values, discount, value_target
 
 
 class Greedy(eqx.Module):
@@ -38,11 +38,15 @@ class Greedy(eqx.Module):
 
 
 class DeepQ(NamedTuple):
-    """The network at the end, the mean loss of each round of training, and all that was played, in order."""
+    """The network at the end, the mean loss of each round of training, and all that was played, in order.
+
+    `snapshots` are the networks after each of as many equal parts of the run as were asked for, stacked.
+    """
 
     network: Any
     losses: Float[Array, "rounds"]
     history: History
+    snapshots: Any
     __repr__ = shown
 
 
@@ -64,6 +68,7 @@ def dqn(
     warmup: int = 1000,
     epsilon: Scalar = 0.04,
     exploration: Scalar = 0.16,
+    snapshots: int = 1,
 ) -> DeepQ:
     r"""Learn the values of all actions in `env` from `steps` steps of it, with replay and a target that is held back.
 
@@ -74,13 +79,16 @@ def dqn(
     up the value of the state that was reached counts, where the episode ended it does not.
 
     A random action is taken with a probability that falls from 1 to `epsilon` over the share `exploration` of the
-    steps. The defaults are those that are in use for CartPole. Everything random is a function of the key.
+    steps. The defaults are those that are in use for CartPole. Everything random is a function of the key. With
+    `snapshots` the networks on the way are kept too.
     """
     require_network(network)
     fits_together(env)
     _settings(steps, target_every, batch_size, collect, updates, warmup)
     if steps % collect:
         raise ValueError(f"collect must divide steps, got {collect} and {steps}.")
+    if (steps // collect) % whole("snapshots", snapshots):
+        raise ValueError(f"snapshots must divide the {steps // collect} rounds, got {snapshots}.")
     if not isinstance(optimiser, optax.GradientTransformation):
         raise TypeError(f"optimiser must be an Optax transformation, got {type(optimiser).__name__}.")
     numbers = discount(beta), _share("target_average", target_average), _share("epsilon", epsilon)
@@ -88,28 +96,19 @@ def dqn(
     given = actions_of(network, jax.tree.map(lambda a: jax.ShapeDtypeStruct((1, *a.shape), a.dtype), state.observation))
     if given != env.actions:
         raise ValueError(f"network must give one value for each of the {env.actions} actions of env, got {given}.")
-    sizes = steps, target_every, batch_size, collect, updates, warmup
+    sizes = steps, target_every, batch_size, collect, updates, warmup, snapshots
     return _learned(env, network, optimiser, key, bool(double), sizes, numbers, _share("exploration", exploration))
-
-
-def targets(network: NetworkLike, held: NetworkLike, batch: History, beta: Scalar, double: bool) -> Float[Array, "n"]:
-    r"""$r+\beta\bar Q(x',a')$ for each transition, $a'$ the best action by the network held back or by the other."""
-    values = jax.vmap(held)(batch.next_observation)
-    chooser = jax.vmap(network)(batch.next_observation) if double else values
-    later = jnp.take_along_axis(values, jnp.argmax(chooser, 1)[:, None], 1)[:, 0]
-    return batch.reward + beta * jnp.where(batch.terminated, 0, later)
 
 
 @BatchLoss
 def _miss(network, batch):
-    observation, action, target = batch
-    now = jnp.take_along_axis(jax.vmap(network)(observation), action[:, None], 1)[:, 0]
-    return jnp.mean(jax.vmap(huber)(now, target))
+    observation, action, y = batch
+    return jnp.mean(jax.vmap(huber)(chosen_values(network, observation, action), y))
 
 
 @eqx.filter_jit
 def _learned(env, network, optimiser, key, double, sizes, numbers, exploration):
-    steps, target_every, batch_size, collect, updates, warmup = sizes
+    steps, target_every, batch_size, collect, updates, warmup, snapshots = sizes
     beta, average, least = numbers
     parts = split(network)
     first, key = jax.random.split(key)
@@ -141,8 +140,8 @@ def _learned(env, network, optimiser, key, double, sizes, numbers, exploration):
     def descending(carry, drawn):
         progress, held, k = carry
         network = training.network(progress)
-        target = targets(network, parts.join(held), drawn, beta, double)
-        batch = drawn.observation, drawn.action, target.astype(example[2].dtype)
+        y = value_target(parts.join(held), drawn, beta, chooser=network if double else None)
+        batch = drawn.observation, drawn.action, y.astype(example[2].dtype)
         progress, value = training.step(progress, batch)
         k = k + 1
         renewed = jax.tree.map(lambda h, p: average * h + (1 - average) * p, held, progress.params)
@@ -168,9 +167,14 @@ def _learned(env, network, optimiser, key, double, sizes, numbers, exploration):
 
     zero = jnp.zeros((), int)
     carry = training.start, training.start.params, zero, start, blank, zero
-    keys = jax.random.split(key, steps // collect)
-    (progress, _, _, _, history, _), losses = jax.lax.scan(one_round, carry, keys)
-    return DeepQ(training.network(progress), losses, history)
+    keys = jax.random.split(key, steps // collect).reshape(snapshots, -1)
+
+    def one_part(carry, keys):
+        carry, losses = jax.lax.scan(one_round, carry, keys)
+        return carry, (losses, carry[0].params)
+
+    (progress, _, _, _, history, _), (losses, kept) = jax.lax.scan(one_part, carry, keys)
+    return DeepQ(training.network(progress), losses.ravel(), history, parts.join(kept))
 
 
 def _blank(env, state, steps):

@@ -14,7 +14,10 @@ from corollary._show import shown
 from corollary._types import NetworkLike, Scalar
 from corollary._validate import real, whole, within
 from corollary.catalog import implements
+from corollary.nets import stepwise
+from corollary.network import BatchLoss
 from corollary.reinforcement.environment import History
+from corollary.reinforcement.values import checked, chosen_values, value_target
 
 
 class FittedValues(NamedTuple):
@@ -39,10 +42,8 @@ class Table(eqx.Module):
 
 def fitted_target(network: NetworkLike, history: History, beta: Scalar) -> Float[Array, "n"]:
     r"""$r+\beta\max_{a'}Q(x',a')$ for every transition, without the second part where the episode terminated."""
-    beta = within("beta", real("beta", beta, ""), 0.0, 1.0)
-    _is_history(history)
-    best = _values(network, history.next_observation).max(1)
-    return history.reward + beta * jnp.where(history.terminated, 0.0, best)
+    beta = _at_most_one(beta)
+    return value_target(network, checked(network, history, name="history")[0], beta)
 
 
 @implements("M21.14", "M21.16")
@@ -55,8 +56,12 @@ def frozen_target_loss(
     every transition has its own. The losses differ by the variance of the targets of each pair, which does not depend
     on $\theta$, so that the gradients are the same.
     """
-    _is_history(history)
-    miss = _chosen_values(network, history) - jax.lax.stop_gradient(_targets(target, history, beta, averaged))
+    moves, _ = checked(network, history, name="history")
+    y = fitted_target(target, moves, beta)
+    if averaged:
+        alike = _same_pairs(moves)
+        y = alike @ y / alike.sum(1)
+    miss = chosen_values(network, moves.observation, moves.action) - jax.lax.stop_gradient(y)
     return (miss**2).mean()
 
 
@@ -76,59 +81,30 @@ def fitted_q(
     `network` maps an observation to the values of all actions. With one step of plain descent per sweep it is
     (21.13), and for a `Table` damped value iteration.
     """
-    sweeps, steps = whole("sweeps", sweeps), whole("steps", steps)
-    within("beta", real("beta", beta, ""), 0.0, 1.0)
-    _is_history(history)
-    _values(network, history.observation)
-    params, static = eqx.partition(network, eqx.is_inexact_array)
+    sweeps, steps, beta = whole("sweeps", sweeps), whole("steps", steps), _at_most_one(beta)
+    moves, _ = checked(network, history, name="history")
+    training = stepwise(network, _squared_miss, (moves.observation, moves.action, moves.reward), optimiser)
 
-    def sweep(carry, _):
-        params, state = carry
-        y = fitted_target(eqx.combine(params, static), history, beta)
+    def sweep(progress, _):
+        y = value_target(training.network(progress), moves, beta)
+        batch = moves.observation, moves.action, y
+        return jax.lax.scan(lambda progress, _: training.step(progress, batch), progress, length=steps)
 
-        def onward(carry, _):
-            params, state = carry
-
-            def loss(params):
-                return ((_chosen_values(eqx.combine(params, static), history) - y) ** 2).mean()
-
-            value, slope = jax.value_and_grad(loss)(params)
-            update, state = optimiser.update(slope, state, params)
-            return (optax.apply_updates(params, update), state), value
-
-        return jax.lax.scan(onward, (params, state), length=steps)
-
-    (params, _), losses = jax.lax.scan(sweep, (params, optimiser.init(params)), length=sweeps)
-    return FittedValues(eqx.combine(params, static), losses)
+    progress, losses = jax.lax.scan(sweep, training.start, length=sweeps)
+    return FittedValues(training.network(progress), losses)
 
 
-def _targets(network, history, beta, averaged):
-    y = fitted_target(network, history, beta)
-    if not averaged:
-        return y
-    alike = _same_pairs(history)
-    return alike @ y / alike.sum(1)
+@BatchLoss
+def _squared_miss(network, batch):
+    observation, action, y = batch
+    return jnp.mean((chosen_values(network, observation, action) - y) ** 2)
+
+
+def _at_most_one(beta):
+    """The discount; a value of 1 is allowed, since a history is finite."""
+    return within("beta", real("beta", beta, ""), 0.0, 1.0)
 
 
 def _same_pairs(history: History) -> Bool[Array, "n n"]:
     flat = history.observation.reshape(len(history.action), -1)
     return (flat[:, None] == flat[None]).all(2) & (history.action[:, None] == history.action[None])
-
-
-def _chosen_values(network, history):
-    values = _values(network, history.observation)
-    return jnp.take_along_axis(values, history.action[:, None], 1)[:, 0]
-
-
-def _is_history(history):
-    if not isinstance(history, History):
-        raise TypeError(f"history must be a History, got {type(history).__name__}.")
-
-
-def _values(network, observations):
-    if not callable(network):
-        raise TypeError(f"network must be a function of an observation, got {type(network).__name__}.")
-    values = jax.vmap(network)(observations)
-    if getattr(values, "ndim", 0) != 2:
-        raise ValueError("network must map an observation to one vector, the values of all actions.")
-    return values

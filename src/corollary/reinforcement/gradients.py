@@ -16,8 +16,8 @@ from corollary._validate import real
 from corollary.catalog import implements
 from corollary.network.batches import examples
 from corollary.network.parts import split
-from corollary.reinforcement._values import checked, discount
 from corollary.reinforcement.environment import History
+from corollary.reinforcement.values import checked, chosen_values, discount, later_values
 
 
 @implements("M21.24")
@@ -63,24 +63,16 @@ def _ascent(network, transitions, beta, weights, second, *, semi):
 
 @eqx.filter_jit
 def _slopes(parts, moves, beta, weights, second, semi):
-    def values(params):
-        now = _taken(parts.join(params), moves.observation, moves.action)
-        return now, _best(parts.join(params), moves.next_observation, moves.terminated)
+    def values(params, moves):
+        network = parts.join(params)
+        return chosen_values(network, moves.observation, moves.action), later_values(network, moves)
+
+    other = moves if second is None else moves._replace(next_observation=second)
 
     def pull(params, deltas):
         """Of which the gradient is asked, with what it is weighted by held fixed."""
-        now, later = values(params)
-        if second is not None:
-            later = _best(parts.join(params), second, moves.terminated)
+        now, later = values(params, other)
         return deltas @ (now if semi else now - beta * later)
 
-    now, later = values(parts.params)
+    now, later = values(parts.params, moves)
     return jax.grad(pull)(parts.params, weights * (moves.reward + beta * later - now))
-
-
-def _taken(network, observation, action):
-    return jnp.take_along_axis(jax.vmap(network)(observation), action[:, None], 1)[:, 0]
-
-
-def _best(network, observation, terminated):
-    return jnp.where(terminated, 0, jnp.max(jax.vmap(network)(observation), 1))

@@ -23,8 +23,8 @@ from corollary._types import NetworkLike, Scalar
 from corollary._validate import concrete
 from corollary.catalog import implements
 from corollary.kernels import empirical_ntk
-from corollary.reinforcement._values import checked, discount, values_of
 from corollary.reinforcement.environment import History
+from corollary.reinforcement.values import checked, discount, values_of
 
 _PARTS = 8  # of the interval of discounts, each looked at for the first unstable one
 _BLOCK = 64  # sizes of reduced matrices are multiples of it, so that few programs are compiled
@@ -81,7 +81,7 @@ def td_stability(network: NetworkLike, transitions: History, beta: Scalar, *, fr
     beta = discount(beta)
     moves, actions = checked(network, transitions)
     k, k2 = transition_kernels(network, moves, actions)
-    return (_frozen if frozen else _flowing)(k, k2, beta.astype(k.dtype))
+    return spectrum_of(k, k2, beta.astype(k.dtype), frozen=frozen)
 
 
 class _Chosen(eqx.Module):
@@ -103,6 +103,11 @@ def transition_kernels(network, moves: History, actions: int) -> tuple[Array, Ar
     then = (moves.next_observation, best * ~moves.terminated[:, None])
     chosen = _Chosen(network)
     return empirical_ntk(chosen, now), empirical_ntk(chosen, then, now)
+
+
+def spectrum_of(k: Array, k2: Array, beta: Array, *, frozen: bool = False) -> TDStability:
+    """`td_stability` of the kernels of the transitions."""
+    return (_frozen if frozen else _flowing)(k, k2, beta)
 
 
 def _flowing(k, k2, beta) -> TDStability:
@@ -195,7 +200,7 @@ def _frozen(k, k2, beta) -> TDStability:
     sizes, vectors = jnp.linalg.eigh((k + k.T) / 2)
     reached = sizes > n * jnp.finfo(k.dtype).eps * sizes[-1]
     if concrete(k) and concrete(k2):
-        rank = min(n, -(-int(np.sum(np.asarray(reached))) // _BLOCK) * _BLOCK)
+        rank = min(n, -(-max(int(np.sum(np.asarray(reached))), 1) // _BLOCK) * _BLOCK)
         sizes, vectors, reached = sizes[n - rank :], vectors[:, n - rank :], reached[n - rank :]
     outer = vectors.T @ k2 @ vectors * jnp.where(reached, 1 / jnp.where(reached, sizes, 1), 0)
     # the discount only scales this spectrum

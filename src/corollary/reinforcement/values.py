@@ -7,20 +7,20 @@ from typing import Any
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, PyTree
+from jaxtyping import Array, Float, Int, PyTree
 
-from corollary._types import NetworkLike
+from corollary._types import NetworkLike, Scalar
 from corollary._validate import labels, real, within
 from corollary.network.batches import examples
 from corollary.network.parts import require_network, split
 from corollary.reinforcement.environment import History
 
 
-def checked(network: NetworkLike, transitions: History) -> tuple[History, int]:
+def checked(network: NetworkLike, transitions: History, *, name: str = "transitions") -> tuple[History, int]:
     """The transitions, and the number of actions that `network` has values for; one sentence where they do not fit."""
     require_network(network)
     if not isinstance(transitions, History):
-        raise TypeError(f"transitions must be a History, as rollout returns it, got {type(transitions).__name__}.")
+        raise TypeError(f"{name} must be a History, as rollout returns it, got {type(transitions).__name__}.")
     seen = examples("observation", transitions.observation)
     after = examples("next_observation", transitions.next_observation)
     kinds = [jax.tree.map(lambda a: (a.shape, a.dtype), tree) for tree in (seen, after)]
@@ -49,6 +49,30 @@ def actions_of(network: NetworkLike, observations: PyTree) -> int:
 def values_of(network: NetworkLike, observations: PyTree) -> Float[Array, "n actions"]:
     """The values of all actions at each of the observations, in inference mode."""
     return jax.vmap(split(network).join())(observations)
+
+
+def chosen_values(network: NetworkLike, observation: PyTree, action: Int[Array, "n"]) -> Float[Array, "n"]:
+    """$Q(x,a)$ of the actions that were taken."""
+    return jnp.take_along_axis(jax.vmap(network)(observation), action[:, None], 1)[:, 0]
+
+
+def later_values(network: NetworkLike, moves: History, *, chooser: NetworkLike | None = None) -> Float[Array, "n"]:
+    r"""$\max_{a'}Q(x',a')$ of every transition, 0 where the episode terminated; with a `chooser`, $Q$ at the action
+    that the chooser values most."""
+    values = jax.vmap(network)(moves.next_observation)
+    if chooser is None:
+        best = jnp.max(values, 1)
+    else:
+        action = jnp.argmax(jax.vmap(chooser)(moves.next_observation), 1)
+        best = jnp.take_along_axis(values, action[:, None], 1)[:, 0]
+    return jnp.where(moves.terminated, 0, best)
+
+
+def value_target(
+    network: NetworkLike, moves: History, beta: Scalar, *, chooser: NetworkLike | None = None
+) -> Float[Array, "n"]:
+    r"""What the value of every transition is drawn to: $r+\beta\max_{a'}Q(x',a')$."""
+    return moves.reward + beta * later_values(network, moves, chooser=chooser)
 
 
 def discount(beta: Any) -> Float[Array, ""]:

@@ -1,0 +1,17 @@
+"""What is audited by sections of its own, in place of those of a network with a loss and labels."""
+
+from typing import Any
+
+
+class Special:
+    """A subject of another kind: `sections` names what is asked of it, files of `audit/sections`.
+
+    Its `summary()` holds what stands at the top of a report: `facts`, pairs of a number and the words that go with it,
+    both text, beside what else a reader of the JSON may want.
+    """
+
+    sections: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    def summary(self) -> dict[str, Any]:
+        raise NotImplementedError
