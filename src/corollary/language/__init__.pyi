@@ -1,4 +1,13 @@
 from .bpe import BPE as BPE
+from .cloze import ClozeQuestion as ClozeQuestion
+from .cloze import cloze_question as cloze_question
+from .emergence import beta_limit as beta_limit
+from .emergence import beta_min as beta_min
+from .emergence import emergence_condition as emergence_condition
+from .emergence import log_bad_pairs as log_bad_pairs
+from .emergence import most_edges as most_edges
+from .emergence import performance_curve as performance_curve
+from .emergence import worst_errors as worst_errors
 from .filters import tempered as tempered
 from .filters import top_k_filter as top_k_filter
 from .filters import top_p_filter as top_p_filter
@@ -38,6 +47,12 @@ from .scaling import fit_scaling_law as fit_scaling_law
 from .search import beam_search as beam_search
 from .search import exhaustive_search as exhaustive_search
 from .search import table_beam_search as table_beam_search
+from .skills import Recombined as Recombined
+from .skills import SkillCluster as SkillCluster
+from .skills import TextCorpus as TextCorpus
+from .skills import competence as competence
+from .skills import error_set as error_set
+from .skills import recombine as recombine
 from .splitting import bert_words as bert_words
 from .splitting import characters as characters
 from .splitting import normaliser as normaliser
