@@ -6,13 +6,12 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jax.scipy.special import entr
+from jax.scipy.special import entr, rel_entr
 from jaxtyping import Array, ArrayLike, Float
 
 from corollary._show import shown
 from corollary._validate import whole
 from corollary.catalog import implements
-from corollary.foundations import kl, total_variation
 from corollary.language._laws import law
 
 
@@ -41,7 +40,7 @@ class ClozeQuestion(NamedTuple):
     @property
     def excess(self) -> Float[Array, "..."]:
         """What the model pays beyond that; infinite where it excludes an answer that the human gives."""
-        return kl(self.human, self.model)
+        return jnp.sum(rel_entr(self.human, self.model), -1)
 
     @property
     def loss(self) -> Float[Array, "..."]:
@@ -51,7 +50,7 @@ class ClozeQuestion(NamedTuple):
     @property
     def disagreement(self) -> Float[Array, "..."]:
         """How often the answers differ where they are drawn to differ as rarely as their laws allow."""
-        return total_variation(self.human, self.model)
+        return jnp.sum(jnp.abs(self.human - self.model), -1) / 2
 
 
 @implements("T15.27", "T15.28")

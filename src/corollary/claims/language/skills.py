@@ -70,9 +70,9 @@ def errors_seen_by_skill(key, *, pieces: Size = 500, skills: Size = 8, k: Size =
 def few_pieces_are_wrong(key, *, pieces: Size = 200, runs: Count = 10_000):
     r"""The share of wrong text-pieces is at most twice the mean loss.
 
-    A piece is wrong if the loss on its questions is $\frac12$ or more. Losses are zero or more, $\delta$ in the mean, so
-    that $|Y|\le2\delta|T|$, with equality where each is 0 or $\frac12$. While every loss is $\frac12$ or more all pieces are
-    wrong, and there is no competence on any skill; once $\delta<\frac12$ some are right.
+    A piece is wrong if the loss on its questions is $\frac12$ or more. Losses are zero or more, $\delta$ in the mean,
+    so that $|Y|\le2\delta|T|$, with equality where each is 0 or $\frac12$. While every loss is $\frac12$ or more all
+    pieces are wrong, and there is no competence on any skill; once $\delta<\frac12$ some are right.
     """
 
     @jax.jit
