@@ -1,6 +1,11 @@
 from .bpe import BPE as BPE
 from .cloze import ClozeQuestion as ClozeQuestion
 from .cloze import cloze_question as cloze_question
+from .embeddings import Indexed as Indexed
+from .embeddings import SkipGram as SkipGram
+from .embeddings import cooccurrence as cooccurrence
+from .embeddings import lsi as lsi
+from .embeddings import shifted_pmi as shifted_pmi
 from .emergence import beta_limit as beta_limit
 from .emergence import beta_min as beta_min
 from .emergence import emergence_condition as emergence_condition
