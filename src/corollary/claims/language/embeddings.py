@@ -72,8 +72,11 @@ def skip_grams_factor_mutual_information(
         rows = 0.8 * jax.random.dirichlet(law_key, jnp.ones(vocabulary), (vocabulary,)) + 0.2 / vocabulary
         text = sample_sequence(MarkovChain(rows[0], rows), [0], length, key=text_key).tokens
         counts = cooccurrence(text, vocabulary, 2) + 0.5  # every pair is seen
-        trained = jax.vmap(lambda k: SkipGram.fit(counts, vocabulary, key=fit_key, negatives=k, steps=300).products())
-        wide = trained(jnp.array([1.0, 5.0]))
+        # one after the other: side by side a line search would go on until the longest has ended
+        wide = jax.lax.map(
+            lambda k: SkipGram.fit(counts, vocabulary, key=fit_key, negatives=k, steps=300).products(),
+            jnp.array([1.0, 5.0]),
+        )
         narrow = SkipGram.fit(counts, 2, key=fit_key, steps=300).products()
         model = SkipGram(vocabulary, 3, key=fit_key)
         pair_key, noise_key = jax.random.split(draw_key)
