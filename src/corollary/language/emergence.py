@@ -135,7 +135,7 @@ def most_edges(cluster: SkillCluster, chosen: Int[ArrayLike, "n m"], count: int)
     """
     chosen, count = _chosen(cluster, chosen, "n m", count)
     k = cluster.edges.shape[1]
-    # up to k edges: small whole numbers, of which a processor compares many at once
+    # up to k edges: small whole numbers, of which a CPU compares many at once
     kind = jnp.int8 if k < 128 else jnp.int32
     needed = cluster.incidence().T.astype(kind)
 

@@ -121,8 +121,9 @@ def an_epoch(key, *, depth: Size = 3, sections: Size = 2):
     yield at_most("multiplications with gradients", both, 3 * np.array(formula))
     times = np.arange(1, 6)
     more = [[count(16, 8, sections=int(m)) for m in times], [count(16, 8, layers=int(m)) for m in times]]
-    # the tokens of m sections, and m layers: exactly proportional
-    yield equal("times the text, times the layers", more, np.array(more)[:, :1] * times, rtol=0.0)
+    # the tokens of m sections, and m layers
+    alone = [epoch_cost(16, 16, 8, depth), epoch_cost(16 * sections, 16, 8, 1)]
+    yield equal("times the text, times the layers", more, np.outer(alone, times), rtol=0.0)
     wide, far = 2 ** np.arange(9, 13), 2 ** np.arange(13, 17)
     yield rate(
         "width, far above the length", wide, [count(8, int(d)) for d in wide], 2.0, tolerance=0.02, along="width"
