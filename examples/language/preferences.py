@@ -77,7 +77,7 @@ def comparisons(count):
 
 
 def main(quick, seed):
-    width, depth, steps, batches = (16, 1, 20, (4, 16)) if quick else (128, 3, 3000, (16, 64, 256, 1024, 4096))
+    width, depth, steps, batches = (16, 1, 20, (4, 16)) if quick else (128, 2, 4000, (64, 256, 1024, 4096))
     reference_key, reward_key, train_key = jax.random.split(jax.random.key(seed), 3)
     start = LanguageModel(
         TOKENS + PROMPTS, LENGTH, width, 2, depth, unroll=depth, key=reference_key, initialisation=normal(0.1)
