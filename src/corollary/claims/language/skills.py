@@ -1,13 +1,16 @@
 """Clusters of text-pieces and skills: their degrees, competence, mistakes, and pieces that are joined."""
 
 import itertools
+from typing import Annotated
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from corollary.evidence import Count, Size, at_most, claim, control, equal, estimate, rate
+from corollary.evidence import Count, Range, Size, at_most, claim, control, equal, estimate, rate
 from corollary.language import SkillCluster, TextCorpus, competence, error_set, recombine
+
+Several = Annotated[int, Range(2, 50)]
 
 
 def _repeats(cluster):
@@ -17,7 +20,7 @@ def _repeats(cluster):
 
 
 @claim(rows=("T15.29", "T15.30", "T15.31"))
-def errors_seen_by_skill(key, *, pieces: Size = 500, skills: Size = 8, k: Size = 5, runs: Count = 300):
+def errors_seen_by_skill(key, *, pieces: Size = 500, skills: Several = 8, k: Several = 5, runs: Count = 300):
     r"""Competence on single skills and on pairs adds up to the error rate; skills rarely come twice.
 
     Text-pieces draw $k$ skills independently from $\mu_1$, so that skill $s$ has $k|T|\mu_1(s)$ edges in the mean. A
@@ -31,7 +34,8 @@ def errors_seen_by_skill(key, *, pieces: Size = 500, skills: Size = 8, k: Size =
     @jax.jit
     def measure(key):
         keys = jax.random.split(key, 5)
-        law = jax.random.dirichlet(keys[0], 3 * jnp.ones(skills))
+        # every second skill comes twice as often
+        law = (1.0 + jnp.arange(skills) % 2) / jnp.sum(1.0 + jnp.arange(skills) % 2)
         clusters = [SkillCluster.draw(pieces, skills, k, key=each, law=law) for each in jax.random.split(keys[1])]
         errors = jax.random.uniform(keys[2], (2, pieces))
         known = TextCorpus(clusters).competence(tuple(errors))
@@ -48,7 +52,7 @@ def errors_seen_by_skill(key, *, pieces: Size = 500, skills: Size = 8, k: Size =
 
     edges, errors, known, both, degrees, law, again = measure(key)
     degrees, law = np.asarray(degrees, float), np.asarray(law)
-    yield estimate("edges of each skill", degrees, k * pieces * law, wrong=k * pieces * np.roll(law, 1))
+    yield estimate("edges of each skill", degrees, k * pieces * law, wrong=k * pieces / skills)
     # by counting the slots of the pieces, not by the incidence that competence uses
     needed = np.stack([np.bincount(np.asarray(e).ravel(), minlength=skills) for e in edges])
     found = (needed * (1 - np.asarray(known))).sum(1) / (k * pieces)
