@@ -16,7 +16,9 @@ MEANT = {
     "model": {
         "an ONNX model, as its own package says": ["onnx.run"],
         "a law of the next token, learned or not": [
+            "language.ClozeQuestion",
             "language.beam_search",
+            "language.cloze_question",
             "language.cross_entropy_rate",
             "language.excess_entropy",
             "language.exhaustive_search",

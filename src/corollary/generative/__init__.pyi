@@ -53,6 +53,11 @@ from .likelihood import held_out_gap as held_out_gap
 from .likelihood import mean_log_likelihood as mean_log_likelihood
 from .mixture import GaussianMixture as GaussianMixture
 from .mixture import mixture_from_quantiles as mixture_from_quantiles
+from .pretraining import Pretrained as Pretrained
+from .pretraining import pretrain as pretrain
+from .pretraining import pretraining_loss as pretraining_loss
+from .probe import Probe as Probe
+from .probe import linear_probe as linear_probe
 from .projection import Projection as Projection
 from .projection import kl_projection as kl_projection
 from .topics import TopicModel as TopicModel

@@ -13,7 +13,7 @@ from corollary._validate import labels, real, whole
 from corollary.catalog import implements
 
 
-@implements("M03.22", "M03.28", "B02.15", "E02.12")
+@implements("M03.22", "M03.28", "B02.15", "E02.12", "T15.04")
 def softmax(z: Float[ArrayLike, "... J"]) -> Float[Array, "..."]:
     r"""$e^{z_i}/\sum_je^{z_j}$ over the last axis, without overflow. Entries far below the greatest round to 0."""
     return jax.nn.softmax(real("z", z, "... J"), axis=-1)
@@ -25,7 +25,7 @@ def log_softmax(z: Float[ArrayLike, "... J"]) -> Float[Array, "..."]:
     return jax.nn.log_softmax(real("z", z, "... J"), axis=-1)
 
 
-@implements("M03.22", "B02.15")
+@implements("M03.22", "B02.15", "T15.04")
 def softmax_jacobian(z: Float[ArrayLike, "... J"]) -> Float[Array, "..."]:
     r"""$\mathrm{diag}(p)-pp^\top$ at $p=S_{softmax}(z)$: symmetric, with $\mathbf 1$ in its kernel."""
     p = softmax(z)

@@ -78,7 +78,7 @@ def autoencoder_gradients(autoencoder: LinearAutoencoder, x: Float[ArrayLike, "_
     return Gradients(jnp.outer(autoencoder.decoder.T @ residual, x), jnp.outer(residual, autoencoder.encoder @ x))
 
 
-@implements("B02.09")
+@implements("B02.09", "T17.02")
 def truncated_svd(x: Float[ArrayLike, "n d"], rank: int) -> Array:
     r"""$X_r=U_r\Sigma_rV_r^\top$, the nearest matrix of rank at most $r$ in the Frobenius norm.
 

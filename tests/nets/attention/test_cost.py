@@ -9,6 +9,7 @@ from corollary.nets.attention import (
     attention_cost,
     block_parameters,
     crossover_length,
+    epoch_cost,
     recurrent_cost,
     sequential_steps,
     transformer_cost,
@@ -58,3 +59,10 @@ def test_refused():
         sequential_steps(lambda x: jax.lax.while_loop(lambda y: y < 3, lambda y: y + 1, x), 0)
     with pytest.raises(ValueError, match="length must be at least 1"):
         transformer_cost(0, 1, 1, 1)
+
+
+def test_an_epoch_in_padded_sections():
+    # three projections of 4 x 6 x 6, logits and means of 4 x 4 x 6, in two layers; 9 tokens are three sections of 4
+    assert epoch_cost(9, 4, 6, 2) == 3 * 2 * (3 * 4 * 6 * 6 + 2 * 4 * 4 * 6)
+    with pytest.raises(ValueError, match="depth must be at least 1"):
+        epoch_cost(9, 4, 6, 0)

@@ -22,7 +22,7 @@ from corollary.network import BatchLoss
 from corollary.network.losses import cross_entropy
 
 
-@claim(rows=("B02.15", "E02.12"))
+@claim(rows=("B02.15", "E02.12", "T15.04"))
 def softmax_map(key, *, dim: Size = 4, classes: Size = 5, points: Size = 200):
     r"""Softmax gives probabilities, ignores a common shift, and for two classes is the logistic function.
 

@@ -7,6 +7,7 @@ from .cost import TransformerCost as TransformerCost
 from .cost import attention_cost as attention_cost
 from .cost import block_parameters as block_parameters
 from .cost import crossover_length as crossover_length
+from .cost import epoch_cost as epoch_cost
 from .cost import recurrent_cost as recurrent_cost
 from .cost import sequential_steps as sequential_steps
 from .cost import transformer_cost as transformer_cost

@@ -38,6 +38,17 @@ def transformer_cost(length: int, width: int, depth: int, hidden: int) -> Transf
     return TransformerCost(N * 4 * T * d * d, N * 2 * T * T * d, N * 2 * T * d * f)
 
 
+@implements("T15.08")
+def epoch_cost(tokens: int, length: int, width: int, depth: int) -> int:
+    r"""$MN(3d^2+2Ld)$: one pass forward over $M$ tokens in sections of length $L$, with $N$ layers of one head each.
+
+    A layer has three projections and nothing beside attention, and takes $3Ld^2+2L^2d$ multiplications a section; the
+    last section may be shorter, and is padded.
+    """
+    M, L, d, N = whole("tokens", tokens), whole("length", length), whole("width", width), whole("depth", depth)
+    return -(-M // L) * N * (3 * L * d * d + 2 * L * L * d)
+
+
 @implements("E06.13")
 def transformer_parameters(width: int, depth: int, hidden: int, *, bias: bool = False) -> int:
     r"""$N(4d^2+2d\,d_{ff}+4d)$: matrices, scale and shift of two normalisations; with `bias`, $N(5d+d_{ff})$ more."""

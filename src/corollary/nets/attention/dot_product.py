@@ -14,7 +14,7 @@ from corollary._validate import positive, real
 from corollary.catalog import implements
 
 
-@implements("B10.35", "B10.37", "E06.01", "E06.06", "M13.33")
+@implements("B10.35", "B10.37", "E06.01", "E06.06", "M13.33", "T15.07")
 def dot_product_attention(
     q: Float[ArrayLike, "T headsd"],
     k: Float[ArrayLike, "S headsd"],

@@ -28,7 +28,7 @@ from corollary.nets.attention.encoder import Encoder
 from corollary.nets.initialisations import normal
 
 
-@implements("B10.63")
+@implements("B10.63", "T15.07")
 class LanguageModel(eqx.Module):
     r"""$p(y_n\mid y_{1:n-1})=\mathrm{softmax}(Eh_n)$ with $h$ the output of causal blocks and $E$ the embedding matrix.
 

@@ -15,7 +15,7 @@ from corollary.network import BatchLoss
 AtLeastThree = Annotated[int, Range(3, 1000)]
 
 
-@claim(rows=("B10.33", "E06.02"))
+@claim(rows=("B10.33", "E06.02", "T15.07"))
 def convex_combinations(key, *, tokens: Size = 12, dim: Size = 3, directions: Count = 2000):
     r"""Every output of attention lies in the convex hull of the values, and sees one query alone.
 

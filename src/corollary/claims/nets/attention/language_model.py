@@ -20,7 +20,7 @@ def _entropy(p, axis=-1):
     return -jnp.sum(p * jnp.log(p), axis)
 
 
-@claim(rows=("B10.63", "E06.11"))
+@claim(rows=("B10.63", "E06.11", "T15.07"))
 def entropy_rate(key, *, steps: Count = 150):
     r"""A decoder comes down to the entropy of its source, and no lower as long as it is masked.
 

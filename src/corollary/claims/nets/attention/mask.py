@@ -43,7 +43,7 @@ def masked_softmax(key, *, tokens: Several = 6, dim: Size = 4, heads: Size = 2):
     )
 
 
-@claim(rows=("B10.62", "M13.41"))
+@claim(rows=("B10.62", "M13.41", "T15.07"))
 def autoregressive(key, *, tokens: Several = 7, dim: Size = 6, layers: Size = 4, prefix: Size = 3):
     r"""A stack of masked attention layers sees no later token: derivatives vanish, prefixes agree, caches are right.
 
