@@ -280,17 +280,27 @@ def audit_progress(steps: int):
         yield progress
 
 
-def audit_lines(findings: dict, path) -> None:
-    """The subject, the answer of each section, and what to do."""
-    out = console()
-    subject = findings["subject"]
+def _network_line(subject: dict) -> str:
     word = "error" if subject["classes"] else "mean squared error"
     shares = [
         f"{split} {word} {subject[split]['error']:.3g} ({subject[split]['examples']} examples)"
         for split in ("train", "test")
         if split in subject and subject[split]["error"] is not None
     ]
-    out.print(f"{subject['parameters']} parameters, {escape(subject['loss'])} loss; " + ", ".join(shares))
+    return f"{subject['parameters']} parameters, {escape(subject['loss'])} loss; " + ", ".join(shares)
+
+
+def _sampler_line(subject: dict) -> str:
+    shape = " × ".join(map(str, subject["shape"])) or "1"
+    sets = f"{subject['train']['examples']} training and {subject['test']['examples']} test examples"
+    return f"a sampler of {shape} numbers; {sets}; {'a' if subject['log_prob'] else 'no'} likelihood"
+
+
+def audit_lines(findings: dict, path) -> None:
+    """The subject, the answer of each section, and what to do."""
+    out = console()
+    subject = findings["subject"]
+    out.print(_sampler_line(subject) if "sampler" in subject else _network_line(subject))
     for section in findings["sections"]:
         out.print(f"{MARKS[section['mark']]}  [bold]{escape(section['title'])}[/]  {escape(section['answer'])}")
     if findings["actions"]:

@@ -10,5 +10,6 @@ from .npz import read_npz as read_npz
 from .run import Report as Report
 from .run import Trial as Trial
 from .run import audit as audit
+from .sampler import Sampler as Sampler
 from .subject import Objective as Objective
 from .subject import Subject as Subject

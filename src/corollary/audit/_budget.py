@@ -6,6 +6,9 @@ from math import inf
 #: The sections in order, modules of `audit/sections`, whose docstring says what they have.
 SECTIONS = ("trainability", "regime", "minimum", "noise", "generalisation", "robustness", "attribution")
 
+#: The sections of an audit of a sampler.
+SAMPLER_SECTIONS = ("cheating",)
+
 
 @dataclass(frozen=True)
 class Budget:

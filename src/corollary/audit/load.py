@@ -13,6 +13,7 @@ from corollary.audit._asked import Asked, function_in, require
 from corollary.audit._errors import SubjectError, sentences
 from corollary.audit._table import SMALLER, require_room
 from corollary.audit.files import class_names, read_data
+from corollary.audit.sampler import Sampler
 from corollary.audit.subject import Subject
 from corollary.network import LOSSES, Network
 
@@ -32,7 +33,7 @@ def load(
     memory_limit: float | None = None,
     steps: int | None = None,
     weight_decay: float | None = None,
-) -> Subject:
+) -> Subject | Sampler:
     """The subject: the digits for None, what `file.py:function` returns, or an ONNX file with its data and its loss.
 
     Of an ONNX file: `inputs` says which array of the data feeds which input, `output` names an output, `parameters`
@@ -82,7 +83,7 @@ def _onnx(path, loss, example, output, parameters, memory_limit) -> Network:
     return Network(network.apply, network.params, network.buffers, **options)
 
 
-def _made(path: Path, function: str) -> Subject:
+def _made(path: Path, function: str) -> Subject | Sampler:
     """Run a function of a Python file of the user's own."""
     spec = importlib.util.spec_from_file_location(path.stem, path)
     module = importlib.util.module_from_spec(spec)
@@ -100,6 +101,9 @@ def _made(path: Path, function: str) -> Subject:
         raise SubjectError(f"{path}:{function} failed: {first_line(error)}.") from error
     finally:
         sys.path.pop(0)
-    if not isinstance(subject, Subject):
-        raise SubjectError(f"{path}:{function} must return a corollary.Subject, got {type(subject).__name__}.")
+    if not isinstance(subject, Subject | Sampler):
+        raise SubjectError(
+            f"{path}:{function} must return a corollary.Subject or a corollary.audit.Sampler, "
+            f"got {type(subject).__name__}."
+        )
     return subject

@@ -79,6 +79,22 @@ def _action(action: Action, trial) -> str:
 
 
 def _facts(subject: dict) -> str:
+    facts = _of_sampler(subject) if "sampler" in subject else _of_network(subject)
+    return " · ".join(f"<b>{escape(a)}</b> {escape(b)}" for a, b in facts)
+
+
+def _of_sampler(subject: dict) -> list[tuple[str, str]]:
+    shape = " × ".join(map(str, subject["shape"])) or "1"
+    kind = "without labels" if subject["classes"] is None else f"of {subject['classes']} classes"
+    return [
+        (shape, "numbers in an example"),
+        (f"{subject['train']['examples']:,}", f"training examples {kind}"),
+        (f"{subject['test']['examples']:,}", "test examples"),
+        ("A" if subject["log_prob"] else "No", "likelihood was given"),
+    ]
+
+
+def _of_network(subject: dict) -> list[tuple[str, str]]:
     def share(split):
         error = subject.get(split, {}).get("error")
         if error is None:
@@ -101,7 +117,7 @@ def _facts(subject: dict) -> str:
     if subject["learning_rate"] is not None:
         batch = f"batch {subject['batch_size']}" if subject["batch_size"] else "batch not given"
         facts.append((short(subject["learning_rate"]), f"learning rate, {batch}"))
-    return " · ".join(f"<b>{escape(a)}</b> {escape(b)}" for a, b in facts)
+    return facts
 
 
 def _section(i: int, section: Section) -> str:

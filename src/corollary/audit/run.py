@@ -14,11 +14,12 @@ from corollary import __version__
 from corollary._memory import give_back
 from corollary._text import first_line
 from corollary._validate import one_of, whole
-from corollary.audit._budget import BUDGETS, SECTIONS
+from corollary.audit._budget import BUDGETS, SAMPLER_SECTIONS, SECTIONS
 from corollary.audit._errors import SubjectError
 from corollary.audit._plan import too_long
 from corollary.audit.action import Action, ranked
 from corollary.audit.finding import Cause, Finding, Section, causes, short
+from corollary.audit.sampler import Sampler
 from corollary.audit.subject import Subject
 
 
@@ -85,7 +86,7 @@ class Report:
 
 
 def audit(
-    subject: Subject,
+    subject: Subject | Sampler,
     *,
     budget: str = "quick",
     seed: int = 0,
@@ -94,24 +95,27 @@ def audit(
     command: str | None = None,
     attempts: int = 0,
 ) -> Report:
-    """Audit a network: all sections; `progress` is called with the title of each before it starts.
+    """Audit a network, or a sampler: all sections; `progress` is called with the title of each before it starts.
 
     `name` and `command` stand at the top of the report. The first `attempts` actions are taken, each on the subject as
     it is, and what they do is set beside what was promised.
     """
     one_of("budget", budget, tuple(BUDGETS))
     whole("attempts", attempts, 0)
-    if not isinstance(subject, Subject):
-        raise TypeError(f"subject must be a Subject, got {type(subject).__name__}.")
+    if not isinstance(subject, Subject | Sampler):
+        raise TypeError(f"subject must be a Subject or a Sampler, got {type(subject).__name__}.")
     began = time.perf_counter()
-    modules = [import_module(f"corollary.audit.sections.{name}") for name in SECTIONS]
+    sought = SECTIONS if isinstance(subject, Subject) else SAMPLER_SECTIONS
+    modules = [import_module(f"corollary.audit.sections.{section}") for section in sought]
     sections = []
     for i, module in enumerate(modules):
         if progress is not None:
             progress(module.TITLE)
         sections.append(_section(module, subject, BUDGETS[budget], jax.random.fold_in(jax.random.key(seed), i)))
-    facts = summary(subject) | {"left_out": _left_out(sections, too_long(subject, BUDGETS[budget]))}
-    facts["name"] = type(subject.network).__name__ if name is None else name
+    facts = summary(subject)
+    if isinstance(subject, Subject):
+        facts["left_out"] = _left_out(sections, too_long(subject, BUDGETS[budget]))
+    facts["name"] = type(getattr(subject, "network", subject)).__name__ if name is None else name
     facts["command"] = f"corollary.audit.audit(subject, budget={budget!r}, seed={seed})" if command is None else command
     facts["date"] = time.strftime("%d %B %Y, %H:%M")
     found = causes([f for s in sections for f in s.findings], _all(modules))
@@ -175,8 +179,10 @@ def _section(module, subject, budget, key) -> Section:
     return Section(module.TITLE, tuple(found), said, arranged, failed, time.perf_counter() - began)
 
 
-def summary(subject: Subject) -> dict:
+def summary(subject: Subject | Sampler) -> dict:
     """What stands at the top of a report."""
+    if isinstance(subject, Sampler):
+        return subject.summary()
     out = {
         "parameters": subject.size,
         "leaves": len(jax.tree.leaves(subject.params)),
