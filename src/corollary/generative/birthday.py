@@ -24,10 +24,10 @@ from corollary._validate import real, whole, within
 from corollary.catalog import implements
 from corollary.generative._distances import distances, drawn
 
-#: A thousandth of a usual distance, which a tenth of all pairs exceed, is near. Under a density in any dimension pairs
-#: within r are at most 1/c of those within c r: where they are clearly more, for one of these c, they are repetitions
-#: with a little noise.
-NEAR, WIDER, CHANCE = 1e-3, (8.0, 64.0), 1e-3
+#: A thousandth of a usual distance, which a quarter of all pairs exceed, may be near. Where a density is even over 8 r,
+#: pairs within r are an eighth of those within 8 r on a line, and fewer in more dimensions: where they are clearly more
+#: than a quarter they are repetitions with a little noise.
+NEAR, WIDER, SHARE, CHANCE = 1e-3, 8.0, 0.25, 1e-3
 #: as many pairs are shown to a person
 CLOSEST = 20
 
@@ -72,8 +72,8 @@ def birthday_test(
     r"""Draw `size` examples by `sample(size, key=key)` and count how many of them are different.
 
     Examples within `tolerance` are the same, in Euclidean distance. Without it equal ones are, and those within a
-    thousandth of a usual distance where there are more of them, against pairs 8 and 64 times as far apart, than
-    any law with a density has (about four such pairs suffice). From $N$ equally likely outcomes the number of
+    thousandth of a usual distance where they are more than a quarter of the pairs within eight times as far, which
+    under a density of that scale they are not; five such pairs suffice. From $N$ equally likely outcomes the number of
     different ones has an exactly known law, of mean $N(1-(1-\frac1N)^s)$; `interval` holds with probability
     1 - `delta`. A sample of $s$ tells supports up to some $s^2$.
 
@@ -100,11 +100,10 @@ def _repeated(x, tolerance):
     lengths = jnp.where(before, apart, jnp.inf)
     if tolerance is None:
         # each pair once, and infinite entries for the others
-        usual = jnp.sort(lengths.ravel())[9 * n * (n - 1) // 20]
-        radii = NEAR * usual * jnp.array([1.0, *WIDER])
-        within_, *wider = jnp.sum(lengths[None] <= radii[:, None, None], (1, 2)).astype(x.dtype)
-        chances = [_at_least(within_, n_wide, 1 / c) for n_wide, c in zip(wider, WIDER, strict=True)]
-        tolerance = jnp.where(len(WIDER) * jnp.min(jnp.stack(chances)) < CHANCE, NEAR * usual, 0.0)
+        ordered = jnp.sort(lengths.ravel())
+        near = NEAR * ordered[3 * n * (n - 1) // 8]
+        inside, wider = (jnp.searchsorted(ordered, r, side="right").astype(x.dtype) for r in (near, WIDER * near))
+        tolerance = jnp.where(_at_least(inside, wider, SHARE) < CHANCE, near, 0.0)
     new = ~jnp.any(lengths <= tolerance, 1)
     k = min(CLOSEST, n * (n - 1) // 2)
     least, at = lax.top_k(-lengths.ravel(), k)

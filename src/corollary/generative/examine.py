@@ -66,11 +66,13 @@ class Modes(NamedTuple):
 class Examination(NamedTuple):
     """All that was measured of a sampler; `of_data` is the birthday test of as many training examples.
 
-    `held_out` and `normaliser` are None without a `log_prob`.
+    In both what is a near copy counts as the same. `p_repeats` is how likely so many more repetitions are than the data
+    have, by chance (Fisher). `held_out` and `normaliser` are None without a `log_prob`.
     """
 
     birthday: BirthdayTest
     of_data: BirthdayTest
+    p_repeats: jax.Array
     copying: Copying
     modes: Modes
     told_apart: TwoSample
@@ -107,13 +109,16 @@ def examine(
     keys = jax.random.split(key, 7)
     made = drawn(sample, size, keys[0], x.shape[1:])
     some = lambda rows, count, key: rows[np.asarray(jax.random.permutation(key, len(rows))[:count])]  # noqa: E731
-    rows = min(size, len(x))
-    of_data = birthday_test(lambda count, *, key: some(x, count, key), rows, key=keys[1])
     few = some(test, size, keys[2])
+    copying, near = _copying(made, few, x)
+    rows = min(size, len(x))
+    birthday = birthday_test(lambda count, *, key: made[:count], rows, tolerance=near, key=keys[3])
+    of_data = birthday_test(lambda count, *, key: some(x, count, key), rows, tolerance=near, key=keys[1])
     return Examination(
-        birthday_test(lambda count, *, key: made, size, key=keys[3]),
+        birthday,
         of_data,
-        _copying(made, few, x),
+        more_in_first(rows - birthday.distinct, rows - of_data.distinct, rows, rows),
+        copying,
         _modes(made, few, x, kinds, min(modes, len(x)), keys[4]),
         two_sample(made, few, key=keys[5]),
         None if log_prob is None else held_out(log_prob, some(x, size, keys[3]), few),
@@ -121,13 +126,13 @@ def examine(
     )
 
 
-def _copying(made, test, train) -> Copying:
+def _copying(made, test, train) -> tuple[Copying, jax.Array]:
     ours, theirs = nearest_training(made, train), nearest_training(test, train)
     limit = NEAR * jnp.median(theirs.distance)
     copies, natural = jnp.sum(ours.distance <= limit), jnp.sum(theirs.distance <= limit)
     chance = more_in_first(copies, natural, len(made), len(test))
     shares = copies / len(made), natural / len(test)
-    return Copying(*shares, chance, ours.distance, theirs.distance, ours.index)
+    return Copying(*shares, chance, ours.distance, theirs.distance, ours.index), limit
 
 
 def _modes(made, test, train, kinds, count, key) -> Modes:

@@ -36,7 +36,7 @@ MOST = 4096
 def findings(subject, budget, key):
     size = min(MOST, budget.examples // 2)
     found = examine(subject.sample, subject.examples, subject.test, log_prob=subject.log_prob, size=size, key=key)
-    yield judge_support(found.birthday, found.of_data)
+    yield judge_support(found.birthday, found.of_data, float(found.p_repeats))
     yield judge_copies(found.copying)
     yield judge_modes(found.modes, labelled=subject.labels is not None)
     yield judge_apart(found.told_apart, min(size, len(subject.test)))
@@ -44,22 +44,21 @@ def findings(subject, budget, key):
     yield judge_held_out(found.held_out)
 
 
-def judge_support(ours, theirs) -> Finding:
+def judge_support(ours, theirs, chance: float) -> Finding:
     """The support, against that of as many training examples."""
     size, distinct = ours.size, int(ours.distinct)
     low, high = (float(end) for end in ours.interval)
     data_low = float(theirs.interval[0])
-    value = float(ours.support)
-    mark = "fine" if distinct == size else "problem" if high < data_low else "look"
-    if mark != "fine" and int(theirs.distinct) < theirs.size and high >= data_low:
-        mark = "fine"  # the data repeat themselves as much
+    mark = "fine" if chance > CHANCE else "problem" if high < data_low else "look"
     if distinct == size:
-        said = f"No two of {size} samples are alike: it makes {_whole(low)} different examples at least."
         value = low
+        said = f"No two of {size} samples are alike: it makes {_whole(low)} different examples at least."
     else:
+        value = float(ours.support)
         many = f"{distinct} of {size} samples differ" if distinct > 1 else f"All {size} samples are the same"
         said = f"{many}: it makes about {_whole(value)} different examples"
-        said += f", where the data make {_whole(data_low)} at least." if mark != "fine" else ", as the data do."
+        alike = f"as {size} training examples repeat themselves {size - int(theirs.distinct)} times"
+        said += f", {alike}." if mark == "fine" else f", where the data have {_whole(data_low)} at least."
     return Finding(
         SUPPORT,
         mark,
