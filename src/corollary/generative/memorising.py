@@ -6,6 +6,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import lax
 from jaxtyping import Array, ArrayLike, Float, PRNGKeyArray
 
 from corollary._show import shown
@@ -54,7 +55,13 @@ class MemorisingGenerator(eqx.Module):
         u_key, z_key = jax.random.split(key)
         count, d = whole("count", count), self.first.size
         u = jax.random.uniform(u_key, (count,), self.first.dtype)
-        return jax.vmap(self)(u, jax.random.normal(z_key, (count, d), self.first.dtype))
+        return _recited(self, u, jax.random.normal(z_key, (count, d), self.first.dtype))
+
+
+@eqx.filter_jit
+def _recited(generator, u, z):
+    """A few at a time: the steps of all of them would be as many numbers as there are pairs."""
+    return lax.map(lambda given: generator(*given), (u, z), batch_size=min(64, len(u)))
 
 
 @implements("T16.15")
