@@ -102,8 +102,9 @@ def _repeated(x, tolerance):
         # each pair once, and infinite entries for the others
         ordered = jnp.sort(lengths.ravel())
         near = NEAR * ordered[3 * n * (n - 1) // 8]
-        inside, wider = (jnp.searchsorted(ordered, r, side="right").astype(x.dtype) for r in (near, WIDER * near))
-        tolerance = jnp.where(_at_least(inside, wider, SHARE) < CHANCE, near, 0.0)
+        counts = [jnp.searchsorted(ordered, r, side="right").astype(x.dtype) for r in (0.0, near, WIDER * near)]
+        equal, inside, wider = counts  # equal ones are repetitions anyway
+        tolerance = jnp.where(_at_least(inside - equal, wider - equal, SHARE) < CHANCE, near, 0.0)
     new = ~jnp.any(lengths <= tolerance, 1)
     k = min(CLOSEST, n * (n - 1) // 2)
     least, at = lax.top_k(-lengths.ravel(), k)

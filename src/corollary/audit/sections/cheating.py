@@ -56,7 +56,7 @@ def judge_support(ours, theirs, chance: float) -> Finding:
     else:
         value = float(ours.support)
         many = f"{distinct} of {size} samples differ" if distinct > 1 else f"All {size} samples are the same"
-        said = f"{many}: it makes about {_whole(value)} different examples"
+        said = f"{many}: it makes " + (f"about {_whole(value)} different examples" if distinct > 1 else "one example")
         alike = f"as {size} training examples repeat themselves {size - int(theirs.distinct)} times"
         said += f", {alike}." if mark == "fine" else f", where the data have {_whole(data_low)} at least."
     return Finding(
