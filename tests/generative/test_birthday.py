@@ -81,6 +81,8 @@ def test_a_tolerance_of_ones_own():
 def test_bad_arguments():
     with pytest.raises(TypeError, match=r"sample must be a function sample\(count, key=key\), got int"):
         birthday_test(3, 10, key=KEY)
+    with pytest.raises(TypeError, match=r"sample\(count, key=key\) failed: .* unexpected keyword argument 'key'"):
+        birthday_test(lambda count: jnp.ones((count, 2)), 10, key=KEY)
     with pytest.raises(ValueError, match=r"must return count = 10 examples, .* got shape \(3, 2\)"):
         birthday_test(lambda count, *, key: jnp.ones((3, 2)), 10, key=KEY)
     with pytest.raises(ValueError, match="what sample returns must be finite"):

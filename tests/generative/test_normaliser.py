@@ -5,7 +5,7 @@ import pytest
 from jax.scipy.stats import norm
 from scipy.stats import gaussian_kde, multivariate_normal
 
-from corollary.generative import KernelDensity, held_out, normaliser
+from corollary.generative import KernelDensity, held_out, log_normaliser
 
 KEY = jax.random.key(0)
 SAMPLES = np.random.default_rng(0).normal(size=(400, 2))
@@ -33,7 +33,7 @@ def test_the_kernel_density():
 
 @pytest.mark.parametrize("shift", [0.0, 0.7, -3.0])
 def test_the_integral_of_a_likelihood(shift):
-    found = normaliser(lambda x: shift + log_prob(x), SAMPLES, key=KEY)
+    found = log_normaliser(lambda x: shift + log_prob(x), SAMPLES, key=KEY)
     low, high = (float(end) for end in found.interval)
     assert bool(found.known)
     assert high - low < 0.2
@@ -43,7 +43,7 @@ def test_the_integral_of_a_likelihood(shift):
 def test_intervals_cover_as_often_as_they_say():
     def one(key):
         a, b = jax.random.split(key)
-        low, high = normaliser(log_prob, jax.random.normal(a, (60, 2)), key=b).interval
+        low, high = log_normaliser(log_prob, jax.random.normal(a, (60, 2)), key=b).interval
         return (low <= 0) & (high >= 0)
 
     covered = jax.jit(jax.vmap(one))(jax.random.split(KEY, 300))
@@ -52,13 +52,13 @@ def test_intervals_cover_as_often_as_they_say():
 
 
 def test_densities_that_do_not_meet_are_not_compared():
-    found = normaliser(lambda x: log_prob(x - 50.0), SAMPLES, key=KEY)
+    found = log_normaliser(lambda x: log_prob(x - 50.0), SAMPLES, key=KEY)
     assert not bool(found.known)
 
 
 def test_impossible_examples_count_as_nothing():
     half = lambda x: jnp.where(x[0] > 0, log_prob(x) + jnp.log(2.0), -jnp.inf)  # noqa: E731
-    found = normaliser(half, SAMPLES[SAMPLES[:, 0] > 0], key=KEY)
+    found = log_normaliser(half, SAMPLES[SAMPLES[:, 0] > 0], key=KEY)
     assert abs(float(found.value)) < 0.3
 
 
@@ -74,12 +74,12 @@ def test_held_out():
 
 def test_bad_arguments():
     with pytest.raises(TypeError, match="log_prob must be a function of one example, got int"):
-        normaliser(3, SAMPLES, key=KEY)
+        log_normaliser(3, SAMPLES, key=KEY)
     with pytest.raises(ValueError, match="samples must hold eight examples at least"):
-        normaliser(log_prob, SAMPLES[:5], key=KEY)
+        log_normaliser(log_prob, SAMPLES[:5], key=KEY)
     with pytest.raises(ValueError, match=r"log_prob\(x\) must return one number for one example, got shape \(2,\)"):
-        normaliser(norm.logpdf, SAMPLES, key=KEY)
+        log_normaliser(norm.logpdf, SAMPLES, key=KEY)
     with pytest.raises(ValueError, match="log_prob must be finite or minus infinity, got nan"):
-        normaliser(lambda x: jnp.nan * x[0], SAMPLES, key=KEY)
+        log_normaliser(lambda x: jnp.nan * x[0], SAMPLES, key=KEY)
     with pytest.raises(ValueError, match="x must hold two examples at least"):
         KernelDensity(SAMPLES[:1])

@@ -52,7 +52,7 @@ from .normaliser import HeldOut as HeldOut
 from .normaliser import KernelDensity as KernelDensity
 from .normaliser import Normaliser as Normaliser
 from .normaliser import held_out as held_out
-from .normaliser import normaliser as normaliser
+from .normaliser import log_normaliser as log_normaliser
 from .projection import Projection as Projection
 from .projection import kl_projection as kl_projection
 from .recall import NearestTraining as NearestTraining

@@ -4,6 +4,7 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
+from corollary._text import first_line
 from corollary._validate import real, whole
 
 #: numbers of a set of which all differences are taken
@@ -30,11 +31,19 @@ def tables(**named):
     return tuple(table(name, x) for name, x in found.items())
 
 
-def drawn(sample, count: int, key, like=None):
-    """`count` examples of a sampler, one sentence if it does not give them."""
+def called(sample, count: int, key):
+    """What `sample(count, key=key)` returns, one sentence if it cannot be called so."""
     if not callable(sample):
         raise TypeError(f"sample must be a function sample(count, key=key), got {type(sample).__name__}.")
-    x = real("what sample returns", sample(whole("size", count), key=key))
+    try:
+        return sample(count, key=key)
+    except TypeError as error:
+        raise TypeError(f"sample(count, key=key) failed: {first_line(error)}.") from error
+
+
+def drawn(sample, count: int, key, like=None):
+    """`count` examples of a sampler, one sentence if it does not give them."""
+    x = real("what sample returns", called(sample, whole("size", count), key))
     want = ("count", "...") if like is None else (count, *like)
     if x.ndim == 0 or len(x) != count or (like is not None and x.shape[1:] != like) or x.size == 0:
         raise ValueError(f"sample(count, key=key) must return count = {count} examples, {want}, got shape {x.shape}.")

@@ -22,7 +22,7 @@ from corollary._validate import real, whole
 from corollary.generative._distances import drawn, tables
 from corollary.generative._exact import more_in_first
 from corollary.generative.birthday import BirthdayTest, birthday_test
-from corollary.generative.normaliser import HeldOut, Normaliser, held_out, normaliser
+from corollary.generative.normaliser import HeldOut, Normaliser, held_out, log_normaliser
 from corollary.generative.recall import cluster_centres, mode_counts, nearest_training
 from corollary.generative.two_sample import TwoSample, two_sample
 
@@ -122,7 +122,7 @@ def examine(
         _modes(made, few, x, kinds, min(modes, len(x)), keys[4]),
         two_sample(made, few, key=keys[5]),
         None if log_prob is None else held_out(log_prob, some(x, size, keys[3]), few),
-        None if log_prob is None else normaliser(log_prob, made, key=keys[6]),
+        None if log_prob is None else log_normaliser(log_prob, made, key=keys[6]),
     )
 
 

@@ -83,7 +83,9 @@ class Normaliser(NamedTuple):
         return self.overlap >= OVERLAP
 
 
-def normaliser(log_prob: Callable[[Any], Any], samples: Float[ArrayLike, "n ..."], *, key: PRNGKeyArray) -> Normaliser:
+def log_normaliser(
+    log_prob: Callable[[Any], Any], samples: Float[ArrayLike, "n ..."], *, key: PRNGKeyArray
+) -> Normaliser:
     r"""$\ln Z=\ln\int e^{\log p(x)}dx$ for `log_prob(x)` of one example and `samples` of the law that it describes.
 
     A kernel density $q$ is made of half of the samples. With as many samples of it as are left,
@@ -93,7 +95,7 @@ def normaliser(log_prob: Callable[[Any], Any], samples: Float[ArrayLike, "n ..."
 
     >>> samples = jax.random.normal(key, (400, 2))
     >>> twice = lambda x: jnp.log(2.0) + jax.scipy.stats.norm.logpdf(x).sum()
-    >>> bool(jnp.abs(normaliser(twice, samples, key=key).value - jnp.log(2.0)) < 0.2)
+    >>> bool(jnp.abs(log_normaliser(twice, samples, key=key).value - jnp.log(2.0)) < 0.2)
     True
     """
     if not callable(log_prob):

@@ -16,7 +16,7 @@ from corollary._validate import labels as checked_labels
 from corollary._validate import real, whole
 from corollary.catalog import implements
 from corollary.foundations import wilson_interval
-from corollary.generative._distances import nearest, tables
+from corollary.generative._distances import called, nearest, tables
 
 
 class NearestTraining(NamedTuple):
@@ -104,10 +104,9 @@ def predicted_accuracy(
 
     `sample(size, key=key)` returns examples and their labels, `classifier(x)` of one example a score for each class.
     """
-    for name, function in (("classifier", classifier), ("sample", sample)):
-        if not callable(function):
-            raise TypeError(f"{name} must be a function, got {type(function).__name__}.")
-    made = sample(whole("size", size), key=key)
+    if not callable(classifier):
+        raise TypeError(f"classifier must be a function, got {type(classifier).__name__}.")
+    made = called(sample, whole("size", size), key)
     if not isinstance(made, tuple | list) or len(made) != 2:
         raise ValueError(f"sample(size, key=key) must return examples and labels (x, y), got {type(made).__name__}.")
     x, y = real("x", made[0]), checked_labels("y", made[1], None)
