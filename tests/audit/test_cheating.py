@@ -157,3 +157,31 @@ def test_bad_samplers():
         Sampler(healthy, TRAIN, TEST, log_prob=lambda x: x)
     with pytest.raises(TypeError, match="subject must be a Subject or a Sampler, got int"):
         audit(3)
+
+
+def test_a_function_in_a_file_makes_a_sampler(tmp_path):
+    from corollary.audit.load import load
+
+    file = tmp_path / "mine.py"
+    file.write_text(
+        "import jax, numpy as np\n"
+        "from corollary.audit import Sampler\n"
+        "x = np.random.default_rng(0).normal(size=(40, 2))\n"
+        "def make_sampler():\n"
+        "    return Sampler(lambda count, *, key: jax.random.normal(key, (count, 2)), x, x)\n"
+        "def make_number():\n"
+        "    return 3\n",
+        encoding="utf-8",
+    )
+    made = load(f"{file}:make_sampler")
+    assert isinstance(made, Sampler)
+    assert made.summary()["shape"] == [2]
+    with pytest.raises(SubjectError, match="must return a corollary.Subject or a corollary.audit.Sampler, got int"):
+        load(f"{file}:make_number")
+
+
+def test_the_line_on_the_terminal():
+    from corollary._console import _sampler_line
+
+    line = _sampler_line(Sampler(healthy, TRAIN, TEST).summary())
+    assert line == "a sampler of 4 numbers; 1100 training and 1100 test examples; no likelihood"
