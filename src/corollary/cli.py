@@ -91,7 +91,8 @@ def audit(
     network: Annotated[
         str | None,
         typer.Argument(
-            help="An ONNX file, or file.py:function that makes a Subject. Default: digits.", show_default=False
+            help="An ONNX file, or file.py:function that makes a Subject or a Sampler. Default: digits.",
+            show_default=False,
         ),
     ] = None,
     train: Annotated[

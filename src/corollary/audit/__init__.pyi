@@ -16,5 +16,6 @@ from .q_subject import QSubject as QSubject
 from .run import Report as Report
 from .run import Trial as Trial
 from .run import audit as audit
+from .sampler import Sampler as Sampler
 from .subject import Objective as Objective
 from .subject import Subject as Subject

@@ -131,5 +131,6 @@ def _made(path: Path, function: str) -> Subject | Special:
     finally:
         sys.path.pop(0)
     if not isinstance(subject, Subject | Special):
-        raise SubjectError(f"{path}:{function} must return a corollary.Subject, got {type(subject).__name__}.")
+        kinds = "a corollary.Subject, or a QSubject or Sampler of corollary.audit"
+        raise SubjectError(f"{path}:{function} must return {kinds}, got {type(subject).__name__}.")
     return subject

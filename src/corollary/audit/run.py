@@ -132,7 +132,7 @@ def audit(
     whole("attempts", attempts, 0)
     special = isinstance(subject, Special)
     if not special and not isinstance(subject, Subject):
-        raise TypeError(f"subject must be a Subject, got {type(subject).__name__}.")
+        raise TypeError(f"subject must be a Subject, a QSubject or a Sampler, got {type(subject).__name__}.")
     if special and against is not None:
         raise SubjectError(f"a {type(subject).__name__} cannot be compared with another one: leave against out.")
     began = time.perf_counter()
@@ -146,7 +146,7 @@ def audit(
         sections.append(_section(module, subject, BUDGETS[budget], jax.random.fold_in(jax.random.key(seed), i)))
     reason = None if special else too_long(subject, BUDGETS[budget])
     facts = (subject.summary() if special else summary(subject)) | {"left_out": _left_out(sections, reason)}
-    facts["name"] = type(subject.network).__name__ if name is None else name
+    facts["name"] = type(getattr(subject, "network", subject)).__name__ if name is None else name
     facts["command"] = f"corollary.audit.audit(subject, budget={budget!r}, seed={seed})" if command is None else command
     facts["date"] = time.strftime("%d %B %Y, %H:%M")
     found = causes([f for s in sections for f in s.findings], _all(modules))
