@@ -3,6 +3,7 @@
 import contextlib
 import ctypes
 import gc
+import itertools
 import os
 import sys
 from importlib.metadata import version
@@ -39,9 +40,32 @@ settings.load_profile("corollary")
 
 def pytest_collection_finish():
     """Look for garbage less often, and never among what was imported: nearly all of it lives as long as the process."""
+    if "jax" in sys.modules:
+        _share_contexts()
     gc.freeze()
     gc.set_threshold(10_000, 10, 50)
     gc.enable()
+
+
+def _share_contexts(programs: int = 200):
+    """Lower that many programs in one MLIR context.
+
+    JAX makes a context for each program and loads all dialects into it: a fifth of the time that a tiny program takes.
+    The contexts are renewed because they keep constants. Where JAX makes them in another way, it goes on doing so.
+    """
+    from jax.interpreters import mlir
+
+    make = getattr(mlir, "make_ir_context", None)
+    scope = getattr(make, "__globals__", {})
+    if scope.get("make_ir_context") is make and make is not None:
+        counted, held = itertools.count(), [None]
+
+        def shared():
+            if next(counted) % programs == 0:
+                held[0] = make()
+            return held[0]
+
+        scope["make_ir_context"] = shared
 
 
 @pytest.fixture
