@@ -40,25 +40,30 @@ settings.load_profile("corollary")
 
 def pytest_collection_finish():
     """Look for garbage less often, and never among what was imported: nearly all of it lives as long as the process."""
-    if "jax" in sys.modules:
-        _share_contexts()
     gc.freeze()
     gc.set_threshold(10_000, 10, 50)
     gc.enable()
 
 
+def pytest_sessionstart(session):
+    """Share contexts in the processes that run tests: of several, the first one only hands them out."""
+    if not session.config.getoption("numprocesses", None):
+        _share_contexts()
+
+
 def _share_contexts(programs: int = 200):
     """Lower that many programs in one MLIR context.
 
-    JAX makes a context for each program and loads all dialects into it: a fifth of the time that a tiny program takes.
-    The contexts are renewed because they keep constants. Where JAX makes them in another way, it goes on doing so.
+    JAX makes a context for each program and loads all dialects into it: a fifth of the time that a tiny program takes,
+    and three quarters of the memory that it holds as long as it is kept. Contexts are renewed because they keep
+    constants. Where JAX makes them in another way, it goes on doing so.
     """
     from jax.interpreters import mlir
 
     make = getattr(mlir, "make_ir_context", None)
     scope = getattr(make, "__globals__", {})
-    if scope.get("make_ir_context") is make and make is not None:
-        counted, held = itertools.count(), [None]
+    if make is not None and scope.get("make_ir_context") is make:
+        counted, held = itertools.count(1), [make()]
 
         def shared():
             if next(counted) % programs == 0:
@@ -75,7 +80,7 @@ def four_devices():
     return os.environ | {"XLA_FLAGS": flags, "JAX_PLATFORMS": "cpu"}
 
 
-# Compiled programs that a process may keep: each holds more than a megabyte, and some of the 65,530 maps of memory that
+# Compiled programs that a process may keep: each holds half a megabyte, and some of the 65,530 maps of memory that
 # Linux allows. The workers share half of the machine's memory: 2 to 4 GiB each.
 WORKERS = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
 MAPS, BYTES = 45_000, min(max(psutil.virtual_memory().total // 2 // WORKERS, 2**31), 2**32)
