@@ -42,7 +42,11 @@ EXCEPTIONS = {
 KEY = jax.random.key(0)
 SIZE = 3
 SQUARE = np.linspace(-1, 1, SIZE * SIZE, dtype=np.float32).reshape(SIZE, SIZE)
+NETWORK, OPTIMISER = eqx.nn.Linear(SIZE, SIZE, key=KEY), optax.sgd(0.1)
 ARRAY = re.compile(r"""(\w+)\[(?:ArrayLike|Array), ?["']([^"']*)["']\]""")
+
+
+signature = functools.cache(inspect.signature)
 
 
 def functions(package: str):
@@ -156,13 +160,13 @@ def valid(parameter: inspect.Parameter, profile: tuple, place: int):
         "bool": True,
         "str": "word",
         "PRNGKeyArray": KEY,
-        "NetworkLike": eqx.nn.Linear(SIZE, SIZE, key=KEY),
+        "NetworkLike": NETWORK,
         "LossLike": "squared",
         "Callable": function,
         "ArrayLike": array("Float", "...", any_axes, values, shift),
         "Array": array("Float", "...", any_axes, values, shift),
         "PyTree": (SQUARE, SQUARE) if parameter.name == "data" else SQUARE,
-        "optax.GradientTransformation": optax.sgd(0.1),
+        "optax.GradientTransformation": OPTIMISER,
     }
     if first == "Sequence" or first == "tuple":
         inner = text.partition("[")[2].partition("]")[0].split(",")[0]
@@ -172,14 +176,14 @@ def valid(parameter: inspect.Parameter, profile: tuple, place: int):
 
 def arguments(function, profile: tuple) -> dict:
     """A value for every argument of a function, whether it needs one or not."""
-    named = enumerate(inspect.signature(function).parameters.values())
+    named = enumerate(signature(function).parameters.values())
     found = {p.name: (p, valid(p, profile, place)) for place, p in named if p.kind is not p.VAR_KEYWORD}
     given = {name: (value, value) if p.kind is p.VAR_POSITIONAL else value for name, (p, value) in found.items()}
     return given | OWN.get(function.__name__, {})
 
 
 def call(function, given: dict):
-    bound = inspect.BoundArguments(inspect.signature(function), given)
+    bound = inspect.BoundArguments(signature(function), given)
     return function(*bound.args, **bound.kwargs)
 
 
@@ -234,7 +238,7 @@ def ours(error: Exception | None) -> bool:
 @functools.cache
 def good_call(function) -> tuple[dict, dict] | None:
     """Arguments with which a function gives a result, those that it needs, and values for all that it has."""
-    named = inspect.signature(function).parameters
+    named = signature(function).parameters
     for profile in PROFILES:
         every = arguments(function, profile)
         own = OWN.get(function.__name__, ())
@@ -248,7 +252,7 @@ def complaints(function) -> Iterator[str]:
     """The ways in which wrong arguments end in something else than a result or a sentence of ours."""
     every = arguments(function, PROFILES[0])
     needed, every = good_call(function) or (every, every)
-    named = inspect.signature(function).parameters
+    named = signature(function).parameters
     for name, value in every.items():
         several = named[name].kind is inspect.Parameter.VAR_POSITIONAL
         for what, instead in wrong(value[0] if several else value).items():

@@ -29,7 +29,8 @@ def _matrices(network, data):
         x, y = map(jnp.asarray, data)
         return 0.5 * jnp.sum((jax.vmap(unravel(theta))(x) - y) ** 2, 1)
 
-    return np.asarray(jax.jacrev(losses)(flat)), np.asarray(jax.hessian(lambda t: losses(t).mean())(flat))
+    both = jax.jit(lambda t: (jax.jacrev(losses)(t), jax.hessian(lambda t: losses(t).mean())(t)))
+    return tuple(map(np.asarray, both(flat)))
 
 
 @pytest.fixture(scope="module")
@@ -98,7 +99,7 @@ def test_batches_change_nothing(setting):
 def test_gauss_newton_and_penalty(setting):
     network, train, test, gradients, of_tests, _ = setting
     flat, unravel = ravel_pytree(network)
-    outputs = np.asarray(jax.jacrev(lambda t: jax.vmap(unravel(t))(jnp.asarray(train[0])))(flat))
+    outputs = np.asarray(jax.jit(jax.jacrev(lambda t: jax.vmap(unravel(t))(jnp.asarray(train[0]))))(flat))
     matrix = np.einsum("nkp,nkq->pq", outputs, outputs) / len(gradients)
     found = influence(network, "squared", train, test, damping=0.2, penalty=0.3, curvature="gauss_newton")
     expected = gradients @ np.linalg.solve(matrix + 0.5 * np.eye(len(matrix)), of_tests.T) / len(gradients)

@@ -35,7 +35,7 @@ from corollary.landscape import (
     ],
 )
 def test_nearby_on_examples(f, size, verdict):
-    found = nearby(f, jnp.zeros(size), key=jax.random.key(0))
+    found = jax.jit(lambda w: nearby(f, w, key=jax.random.key(0)))(jnp.zeros(size))
     assert (bool(found.minimum), bool(found.maximum), bool(found.saddle)) == verdict
     assert found.radius.shape == found.lowest.shape == (3,)
     assert (np.diff(found.lowest) <= 0).all()

@@ -1,5 +1,7 @@
 """Problems with known constants."""
 
+from functools import cache
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -36,6 +38,7 @@ def classification(n=60, d=3):
     return x, y
 
 
+@cache
 def problems():
     x, y = classification()
     return {

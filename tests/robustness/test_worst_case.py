@@ -125,9 +125,10 @@ def test_sentences(call, sentence):
 
 
 def test_maps_and_differentiates():
-    risks = jax.vmap(lambda r: linear_adversarial_risk(W, X, Y, Ball(2, r)))(jnp.array([0.0, 0.1, 0.2]))
+    risk = lambda r: linear_adversarial_risk(W, X, Y, Ball(2, r))  # noqa: E731
+    risks = jax.jit(jax.vmap(risk))(jnp.array([0.0, 0.1, 0.2]))
     assert (jnp.diff(risks) > 0).all()
-    slope = jax.grad(lambda r: worst_margin(W, X, Y, Ball(2, r)).sum())(0.1)
+    slope = jax.jit(jax.grad(lambda r: worst_margin(W, X, Y, Ball(2, r)).sum()))(0.1)
     np.testing.assert_allclose(slope, -6 * np.linalg.norm(W), rtol=1e-9)
 
 

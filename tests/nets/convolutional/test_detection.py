@@ -49,12 +49,13 @@ def test_area_under_curve_against_scikit_learn():
 def test_detectors_find_their_best_threshold_and_curve():
     x, y, _ = signal_data(60, key=KEY)
     detector = PearsonDetector().fit(x, y)
-    scores = np.asarray(jax.vmap(detector.score)(x))
+    scores = np.asarray(jax.jit(jax.vmap(detector.score))(x))
     right = max(np.mean((scores > t) == np.asarray(y)) for t in np.r_[scores - 1e-9, scores + 1e-9])
-    assert np.mean(np.asarray(jax.vmap(detector)(x)) == y) == pytest.approx(right)
+    assert np.mean(np.asarray(jax.jit(jax.vmap(detector))(x)) == y) == pytest.approx(right)
     known = KnownSignalDetector().fit(x, y)
-    assert np.mean((np.asarray(jax.vmap(known)(x)) > 0.5) == y) > 0.9
-    slope = jax.grad(lambda wb: -jnp.log(KnownSignalDetector(REFERENCE, *wb)(x[0])))(jnp.array([0.01, -1.0]))
+    assert np.mean((np.asarray(jax.jit(jax.vmap(known))(x)) > 0.5) == y) > 0.9
+    loss = lambda wb: -jnp.log(KnownSignalDetector(REFERENCE, *wb)(x[0]))  # noqa: E731
+    slope = jax.jit(jax.grad(loss))(jnp.array([0.01, -1.0]))
     np.testing.assert_allclose(KnownSignalDetector(REFERENCE, 0.01, -1.0).gradient(x[0], 1), slope, rtol=1e-9)
 
 

@@ -46,10 +46,10 @@ def test_all_ways_to_the_layer(axes):
     )
     np.testing.assert_allclose(layer(x), wanted, atol=1e-12)
     np.testing.assert_allclose(cv.fft_layer(layer, x), wanted, atol=1e-12)
-    columns = cv.patches(x, window, stride=stride, padding=padding)
+    columns = np.asarray(cv.patches(x, window, stride=stride, padding=padding))
     product = turned.reshape(3, -1) @ columns + bias[:, None]
     np.testing.assert_allclose(product.reshape(wanted.shape), wanted, atol=1e-12)
-    dense = cv.dense_matrix(layer, size) @ x.ravel() + np.repeat(bias, wanted[0].size)
+    dense = np.asarray(cv.dense_matrix(layer, size)) @ x.ravel() + np.repeat(bias, wanted[0].size)
     np.testing.assert_allclose(dense.reshape(wanted.shape), wanted, atol=1e-12)
     np.testing.assert_array_equal(cv.flipped(layer).weight, kernel)
 
