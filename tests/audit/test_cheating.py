@@ -188,5 +188,5 @@ def test_the_line_on_the_terminal():
     line = _about(Sampler(healthy, TRAIN, TEST).summary())
     assert (
         line
-        == "4 numbers in an example, 1,100 training examples of 3 classes, 1,100 test examples, No likelihood was given"
+        == "4 numbers in an example, 1,100 training examples of 4 classes, 1,100 test examples, No likelihood was given"
     )
