@@ -3,8 +3,7 @@
     python benchmarks/pac_bayes.py          # CPU_CLOCK=1 counts the time of the cores instead of that on the wall
 
 PyTorch's step is the usual one (see `_peer_pac_bayes.py`). Ours is that of `pac_bayes`, from calls with few and with
-many steps, so that compiling and counting errors drop out. It draws noise per unit and not per weight, which takes
-twice the products, and on a CPU rounds their factors to bfloat16. The bar: at least 3 times as many steps per second.
+many steps, so that compiling and counting errors drop out. The bar: at least 3 times as many steps per second.
 """
 
 import os
