@@ -120,8 +120,18 @@ def test_training_finds_the_optimum_of_a_quadratic(batch_size):
     np.testing.assert_allclose(jax.tree.leaves(found.scale)[0], np.sqrt(COLD / n / (0.2 + pull)), rtol=0.05)
 
 
+def test_a_certificate_does_not_depend_on_how_layers_are_stored(made):
+    def turned(network):
+        layers = [(layer.weight.T, layer.bias) for layer in network.layers]
+        return Network(lambda p, x: jnp.tanh(x @ p[0][0] + p[0][1]) @ p[1][0] + p[1][1], layers)
+
+    with jax.enable_x64(True):
+        other = pac_bayes(turned(NETWORK), "cross_entropy", DATA, initial=turned(INITIAL), **OPTIONS)
+    np.testing.assert_allclose(other.value, made["initial"].value, rtol=1e-4)
+
+
 def test_coins_have_the_first_moments_of_the_normal_law():
-    noise = _noise(KEY, [jnp.zeros((300, 400)), jnp.zeros(7), jnp.zeros(())])
+    noise = _noise(KEY, [(300, 400), (7,), ()])
     assert [z.shape for z in noise] == [(300, 400), (7,), ()]
     z = np.asarray(noise[0], float)
     # binomial counts of four coins: standard errors of 120,000 draws are 0.003 (mean), 0.0035 (variance)

@@ -6,6 +6,7 @@ that the slopes by the scales are hardly rougher for it. Of $Z$ only its first t
 many weights, so coins will do. A bound is made with normal noise in any case, after the training.
 """
 
+import math
 from functools import partial
 from typing import NamedTuple
 
@@ -18,6 +19,7 @@ from jax import lax
 
 from corollary._engine.cpu_ready import cpu_ready
 from corollary.foundations import kl_inverse
+from corollary.generalization._layerwise import inputs_first, layerwise
 from corollary.generalization.certificate import nearest
 from corollary.generalization.stochastic import StochasticNetwork, wrong
 from corollary.network.batches import count
@@ -75,12 +77,14 @@ def trained(start: StochasticNetwork, prior, loss, data, goal: Goal, steps: int,
     adam, shrink = optax.scale_by_adam(), optax.cosine_decay_schedule(1.0, steps)
     size = min(batch_size, count(data))
     half = size - size // 2
+    turned = inputs_first(layerwise(parts, jax.tree.map(lambda a: a[0], data[0])))
+    shapes = [m.shape[::-1] if turn else m.shape for m, turn in zip(means, turned, strict=True)]
 
     def advance(carry, step):
         (means, logs), memory, seen = carry
         rows_key, noise_key = jax.random.split(jax.random.fold_in(key, step))
         rows = jax.random.randint(rows_key, (size,), 0, count(data))
-        noise = _noise(noise_key, means)
+        noise = [z.T if turn else z for z, turn in zip(_noise(noise_key, shapes), turned, strict=True)]
         # kept, so that no one computes them again: there are as many as weights
         scales, ways, noise = lax.optimization_barrier(
             ([jnp.exp(log) for log in logs], [m - c for m, c in zip(means, centres, strict=True)], noise)
@@ -110,14 +114,14 @@ def trained(start: StochasticNetwork, prior, loss, data, goal: Goal, steps: int,
     return law(means, [jnp.exp(log) for log in logs])
 
 
-def _noise(key, arrays) -> list:
+def _noise(key, shapes) -> list:
     """For each array as many numbers with mean 0 and variance 1: how many of four coins show heads, less 2."""
-    sizes = [a.size for a in arrays]
+    sizes = [math.prod(shape) for shape in shapes]
     words = jax.random.bits(key, (-(-sum(sizes) // 8),))
     coins = jnp.concatenate([(words >> (4 * i)) & 15 for i in range(8)])
     noise = lax.population_count(coins).astype(jnp.int8) - jnp.int8(2)
     ends = np.cumsum(sizes)[:-1]
-    return [z.reshape(a.shape) for z, a in zip(jnp.split(noise[: sum(sizes)], ends), arrays, strict=True)]
+    return [z.reshape(shape) for z, shape in zip(jnp.split(noise[: sum(sizes)], ends), shapes, strict=True)]
 
 
 def _moved(params, directions, step) -> list:

@@ -26,7 +26,7 @@ FACTS = dict(
 SHARE, FEWEST = 8, 32
 # rows per example of a kernel, and the part of the memory that the matrix of gradients may take
 ROWS, PART = 2, 64
-# a network whose features are fewer than half of the equations is far below the threshold
+# features that are fewer than half of the equations are far below the threshold
 FAR = 0.5
 
 
@@ -77,17 +77,17 @@ def judge(found: Features | None) -> Finding:
     text += ". "
     if low == 1:
         text += "This is beyond the interpolation threshold: near these weights any targets can be fitted."
-    elif high < FAR:
-        text += (
-            f"This is below the interpolation threshold: near these weights at most {short(100 * high)} % of what "
-            "targets could ask for can be fitted."
-        )
     elif low > FAR:
         text += (
             "This is near the interpolation threshold, where the error of least squares peaks if labels are noisy."
             if parameters < 2 * equations
             else f"Of what targets could ask for {short(100 * low)} % or more can be fitted near these weights. There "
             "are parameters enough for all, but examples that are alike, or units that are off, share gradients."
+        )
+    elif high < 1:
+        text += (
+            f"This is below the interpolation threshold: near these weights at most {short(100 * high)} % of what "
+            "targets could ask for can be fitted."
         )
     else:
         text += "On which side of the interpolation threshold that is cannot be told from so few."
