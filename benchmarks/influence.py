@@ -126,8 +126,9 @@ def projected(sizes, n, tests, repeats, threads, rank=256, damping=1e-2):
 
 
 def ranks(a, b):
-    """The rank correlation of two scores of the training points, for each test point (rows); its mean."""
-    return float(np.mean([stats.spearmanr(p, q).statistic for p, q in zip(np.asarray(a), np.asarray(b), strict=True)]))
+    """The rank correlation of two scores of the training points (rows), for each test point; its mean."""
+    columns = zip(np.asarray(a).T, np.asarray(b).T, strict=True)
+    return float(np.mean([stats.spearmanr(p, q).statistic for p, q in columns]))
 
 
 def main(sizes, n, tests, steps, rank, damping, repeats, threads):
