@@ -1,14 +1,17 @@
 """Influence of training digits on test digits against captum's Arnoldi iteration, one after the other.
 
     pip install -e . && python benchmarks/influence.py
-    python benchmarks/influence.py --conjugate    # against dattri's conjugate gradients, for 10 of the test digits
+    python benchmarks/influence.py --conjugate    # against dattri's and pyDVL's conjugate gradients, 10 test digits
+    python benchmarks/influence.py --projected    # against traker's projections
 
 A tanh network on scikit-learn's digits (8 by 8), trained by us, float32, the same weights and data on both sides: 1,000
 training digits, 100 test digits, 20 products with the Hessian, with the 10 largest eigenpairs kept.
 Scores are compared before times are, also with those of the whole Hessian's leading eigenpairs. captum does not export
 its class; it is taken from where it is, in both of its ways to make gradients of single examples. The time is that of
-everything from the network to the scores; our first compilation is printed beside it. captum and dattri live in
-environments of their own under benchmarks/.peers, installed when first needed.
+everything from the network to the scores; our first compilation is printed beside it. traker scores margins by their
+projected gradients, ours the loss by its Hessian on a random subspace of that dimension: another quantity, and what is
+compared is how each ranks the training digits beside conjugate gradients. The peers live in environments of their own
+under benchmarks/.peers, installed when first needed.
 """
 
 import argparse
@@ -23,6 +26,7 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 from _environment import environment
+from scipy import stats
 from sklearn.datasets import load_digits
 
 from corollary import attribution, nets
@@ -39,6 +43,9 @@ PEERS = (
 
 
 DATTRI = (["torch==2.13.0"], ["dattri==0.3.0"])
+PYDVL = (["torch==2.13.0"], ["pyDVL[influence]==0.10.0"])
+TRAKER = (["torch==2.13.0"], ["traker==0.3.2"])
+OTHERS = "_peer_influence_others.py"
 
 
 def trained(sizes, train, steps):
@@ -81,8 +88,11 @@ def subject(sizes, n, tests):
 
 def conjugate(sizes, n, steps, repeats, threads, tests=10, damping=0.1):
     network, train, test = subject(sizes, n, tests)
-    options = {"steps": steps, "damping": damping, "threads": threads}
-    theirs = peer("_peer_influence_cg.py", environment("dattri", *DATTRI), network, train, test, **options)
+    options = {"steps": steps, "damping": damping, "threads": threads, "peer": "pydvl"}
+    theirs = {"dattri": peer("_peer_influence_cg.py", environment("dattri", *DATTRI), network, train, test, **options)}
+    python = environment("pydvl", *PYDVL)
+    for name, together in (("pyDVL", False), ("pyDVL, together", True)):
+        theirs[name] = peer(OTHERS, python, network, train, test, together=together, **options)
     solver = attribution.Solver("cg", products=steps, tolerance=1e-7)
     ask = lambda: attribution.influence(  # noqa: E731
         network, "cross_entropy", train, test, solver=solver, damping=damping, batch_size=n
@@ -90,9 +100,35 @@ def conjugate(sizes, n, steps, repeats, threads, tests=10, damping=0.1):
     first, seconds, found = timed(ask, repeats)
     print(f"{nets.parameter_count(network):,} parameters, {n} training and {tests} test digits, ", end="")
     print(f"{steps} conjugate gradients each, damping {damping}")
-    print(f"  dattri     {theirs['seconds']:.2f} s")
-    print(f"  corollary  {seconds:.2f} s (first call {first:.2f} s), ratio {theirs['seconds'] / seconds:.2f}")
-    print(f"  correlation of the scores: {correlation(found.scores, theirs['scores']):.6f}")
+    print(f"  corollary        {seconds:.2f} s (first call {first:.2f} s)")
+    for name, other in theirs.items():
+        scores = other["scores"] if other["scores"].shape == found.scores.shape else other["scores"].T
+        print(f"  {name:15}  {other['seconds']:.2f} s, ratio {other['seconds'] / seconds:.2f}, ", end="")
+        print(f"correlation of the scores {correlation(found.scores, scores):.6f}")
+
+
+def projected(sizes, n, tests, repeats, threads, rank=256, damping=1e-2):
+    network, train, test = subject(sizes, n, tests)
+    python = environment("traker", *TRAKER)
+    theirs = peer(OTHERS, python, network, train, test, rank=rank, threads=threads, peer="trak")
+    options = {"damping": damping, "batch_size": n}
+    solver = attribution.Solver("projected", rank=rank)
+    ask = lambda: attribution.influence(network, "cross_entropy", train, test, solver=solver, **options)  # noqa: E731
+    first, seconds, found = timed(ask, repeats)
+    solver = attribution.Solver("cg", products=50, tolerance=1e-4)
+    whole = attribution.influence(network, "cross_entropy", train, test, solver=solver, **options).scores
+    scores = theirs["scores"] if theirs["scores"].shape == found.scores.shape else theirs["scores"].T
+    print(f"{nets.parameter_count(network):,} parameters, {n} training and {tests} test digits, dimension {rank}")
+    print("                 seconds    rank correlation with conjugate gradients, mean over test digits")
+    for name, time_of, some in (("corollary", seconds, found.scores), ("traker", theirs["seconds"], scores)):
+        print(f"  {name:15} {time_of:7.2f}    {ranks(some, whole):.3f}")
+    print(f"  ratio {theirs['seconds'] / seconds:.2f}, our first call {first:.2f} s")
+
+
+def ranks(a, b):
+    """The rank correlation of two scores of the training points (rows), for each test point; its mean."""
+    columns = zip(np.asarray(a).T, np.asarray(b).T, strict=True)
+    return float(np.mean([stats.spearmanr(p, q).statistic for p, q in columns]))
 
 
 def main(sizes, n, tests, steps, rank, damping, repeats, threads):
@@ -131,8 +167,12 @@ if __name__ == "__main__":
     parser.add_argument("--damping", type=float, default=1e-3)
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--threads", type=int, default=os.cpu_count())
-    parser.add_argument("--conjugate", action="store_true", help="against dattri's conjugate gradients")
+    parser.add_argument("--conjugate", action="store_true", help="against conjugate gradients of dattri and pyDVL")
+    parser.add_argument("--projected", action="store_true", help="against traker's projections")
     args = parser.parse_args()
+    if args.projected:
+        projected(args.sizes, args.examples, args.tests, args.repeats, args.threads)
+        raise SystemExit
     if args.conjugate:
         conjugate(args.sizes, args.examples, args.steps, args.repeats, args.threads)
         raise SystemExit

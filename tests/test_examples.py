@@ -38,6 +38,7 @@ SMALL = {
     "language/preferences.py": ["--quick"],
     "reinforcement/hill.py": ["--transitions", "600", "--grid", "8", "--fine", "20", "--starts", "-0.4"],
     "reinforcement/stability.py": ["--moves", "12"],
+    "robustness/adversarial_mnist.py": ["--quick"],
     "robustness/distance_to_the_boundary.py": ["--examples", "20", "--steps", "30", "--radii", "0", "0.1"],
     "robustness/smoothing.py": ["--steps", "30", "--votes", "50"],
 }

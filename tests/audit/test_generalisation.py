@@ -13,7 +13,7 @@ from scipy.spatial.distance import cdist
 from scipy.stats import beta
 
 from corollary.audit._budget import BUDGETS, Budget
-from corollary.audit.sections import _capacity, _columns, _copies, _gap, _shuffled, generalisation
+from corollary.audit.sections import _capacity, _columns, _copies, _gap, _shuffled, _threshold, generalisation
 from corollary.generalization.bounds import BOUNDS
 
 D, WIDTH, K, N, TESTS = 10, 64, 3, 120, 100
@@ -257,6 +257,41 @@ def test_sketches_of_wide_rows_keep_distances():
     # 256 sums: the square is off by a standard deviation of √(2/256), 9 %
     assert 0.75 < ratio.min() < ratio.max() < 1.25
     np.testing.assert_allclose(np.diag(cdist(theirs[:3], ours[:3])), 0, atol=1e-3)
+
+
+@pytest.mark.parametrize(("features", "examples"), [(5, 40), (40, 20), (12, 16)])
+def test_the_rank_of_tangent_features_is_that_of_the_design(features, examples):
+    """Of a linear model they are its inputs, here with one column that the others give."""
+    rng = np.random.default_rng(features)
+    x = rng.normal(size=(examples, features)) @ np.eye(features)[: features - 1, :].T
+    x = np.concatenate([x, x.sum(1, keepdims=True)], 1).astype(np.float32)
+    y = rng.normal(size=(examples, 1)).astype(np.float32)
+    linear = made(lambda p, x: x @ p, jnp.ones((features, 1)), "squared", (x, y), (x, y))
+    rank = min(features - 1, examples)
+    measured = _threshold.measure(linear, BUDGETS["quick"], jax.random.key(0))
+    assert measured == (rank, examples, examples, features)
+    finding = _threshold.judge(measured)
+    assert finding.value == rank / examples
+    assert finding.exact
+    words = {5: "below the interpolation threshold", 40: "beyond the interpolation", 12: "near the interpolation"}
+    assert words[features] in finding.sentence
+
+
+def test_a_part_of_the_gradients_bounds_the_rank_of_all():
+    one = subject(0)
+    little = Budget("quick", 2048, 256, 120, work=1e12, memory=64 * 60 * one.size)  # sixty rows
+    part = _threshold.measure(one, little, jax.random.key(0))
+    assert part.rows == 60
+    all_of_them = _threshold.measure(one, BUDGETS["quick"], jax.random.key(0))
+    jacobian = jax.vmap(lambda a: jax.jacfwd(lambda p: apply(p, a))(one.params.params))(one.train[0])
+    rows = np.concatenate([np.asarray(leaf).reshape(N * K, -1) for leaf in jax.tree.leaves(jacobian)], 1)
+    assert all_of_them == (np.linalg.matrix_rank(rows), N * K, N * K, one.size)
+    assert part.bounds[0] <= all_of_them.rank <= part.bounds[1]
+    assert "cannot be told from so few" in _threshold.judge(part).sentence
+    assert _threshold.measure(one, Budget("quick", 2048, 256, 120, work=1e5), jax.random.key(0)) is None
+    assert "left out" in _threshold.judge(None).sentence
+    shared = _threshold.judge(_threshold.Features(300, 360, 360, 10_000))
+    assert "share gradients" in shared.sentence
 
 
 def test_what_is_too_much_is_left_out_in_a_sentence():

@@ -11,9 +11,10 @@ from scipy import optimize, stats
 from corollary import Network
 from corollary.generalization import pac_bayes as guarded
 from corollary.generalization._fresh import fresh
-from corollary.generalization._posterior import Goal, slopes
+from corollary.generalization._posterior import COLD, Goal, _noise, slopes, trained
 from corollary.generalization.pac_bayes import pac_bayes
 from corollary.generalization.pac_bayes_bounds import log_moment, maurer_seeger, mcallester
+from corollary.generalization.stochastic import StochasticNetwork
 from corollary.nets import MLP, tanh, train
 
 KEY = jax.random.key(0)
@@ -101,6 +102,43 @@ def test_slopes_are_those_of_the_bounds():
     root = lambda loss, kl: mcallester(n, kl, 0.05, risk=loss * error / 0.4).value  # noqa: E731
     nats = np.log(4 * n) / 2 + np.log(20)
     np.testing.assert_allclose(slopes(Goal("square", nats, n), seen, kl), jax.grad(root, (0, 1))(loss, kl), rtol=1e-6)
+
+
+@pytest.mark.parametrize("batch_size", [1, 3])  # a half of one example is empty
+def test_training_finds_the_optimum_of_a_quadratic(batch_size):
+    """Of (w·x - y)² on unit vectors x the mean over w is (m - y)² + s² along each, so that the optimum is known."""
+    n, prior_scale = 3, 0.2
+    network = Network(lambda w, x: jnp.sum(w * x), jnp.zeros(3))
+    prior = StochasticNetwork(network, prior_scale)
+    data = np.sqrt(n) * jnp.eye(n), jnp.array([1.0, -1.0, 1.0])  # each is one in three of the batch
+    loss = lambda f, y: (f - y) ** 2 / 10  # noqa: E731
+    with jax.enable_x64(True):
+        goal = Goal("evidence", jnp.zeros(()), n)
+        found = trained(prior, prior, loss, data, goal, 6000, batch_size, KEY)
+    pull = COLD / n / prior_scale**2  # of the KL, against twice the curvature of the mean loss, 2/10
+    np.testing.assert_allclose(found.mean.params, 0.2 / (0.2 + pull) * np.array([1, -1, 1]) / np.sqrt(n), rtol=0.05)
+    np.testing.assert_allclose(jax.tree.leaves(found.scale)[0], np.sqrt(COLD / n / (0.2 + pull)), rtol=0.05)
+
+
+def test_a_certificate_does_not_depend_on_how_layers_are_stored(made):
+    def turned(network):
+        layers = [(layer.weight.T, layer.bias) for layer in network.layers]
+        return Network(lambda p, x: jnp.tanh(x @ p[0][0] + p[0][1]) @ p[1][0] + p[1][1], layers)
+
+    with jax.enable_x64(True):
+        other = pac_bayes(turned(NETWORK), "cross_entropy", DATA, initial=turned(INITIAL), **OPTIONS)
+    np.testing.assert_allclose(other.value, made["initial"].value, rtol=1e-4)
+
+
+def test_coins_have_the_first_moments_of_the_normal_law():
+    noise = _noise(KEY, [(300, 400), (7,), ()])
+    assert [z.shape for z in noise] == [(300, 400), (7,), ()]
+    z = np.asarray(noise[0], float)
+    # binomial counts of four coins: standard errors of 120,000 draws are 0.003 (mean), 0.0035 (variance)
+    assert abs(z.mean()) < 0.015
+    assert abs(z.var() - 1) < 0.018
+    np.testing.assert_allclose([(z == k).mean() for k in range(-2, 3)], np.array([1, 4, 6, 4, 1]) / 16, atol=0.007)
+    assert abs(np.corrcoef(z[:, ::2].ravel(), z[:, 1::2].ravel())[0, 1]) < 0.021  # five standard errors
 
 
 def test_what_was_changed_is_noticed(made):

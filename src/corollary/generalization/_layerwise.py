@@ -42,6 +42,32 @@ def layerwise(parts: Parts, x) -> Layerwise:
     return Layerwise(program, {slot: number for slot, number in found.items() if number is not None})
 
 
+def inputs_first(plan: Layerwise) -> list[bool]:
+    """Of each array of parameters, whether it is a matrix that has its inputs along its rows.
+
+    Libraries store one layer either way. What is drawn for its weights need not depend on that.
+    """
+    return [_contracted(plan, slot) == 0 for slot in plan.program.leaves]
+
+
+def _contracted(plan, slot) -> int | None:
+    """Which axis of a matrix of weights its product adds up; None if it is no such matrix."""
+    program, end = plan.program, plan.behind.get(slot)
+    if end is None or len(program.shape(slot)) != 2:
+        return None
+    axes = (0, 1)
+    for step in program.steps[:end]:
+        if slot in step.ins:
+            if step.name == "transpose":
+                axes = tuple(axes[i] for i in step.eqn.params["permutation"])
+            elif program.shape(step.outs[0]) != program.shape(slot) or step.name == "reshape":
+                return None
+            slot = step.outs[0]
+    step = program.steps[end]
+    (axis,) = step.eqn.params["dimension_numbers"][0][step.ins.index(slot)]
+    return axes[axis]
+
+
 def normals(key, means: list) -> list:
     """Normal noise like each array."""
     keys = jax.random.split(key, len(means))

@@ -1,7 +1,8 @@
 """Will it generalise? The measured gap, whether the test data are new, every bound, and what the network could fit.
 
 The findings are made in `_gap` (errors), `_copies` and `_columns` (leaks), `_certificates` (bounds), `_capacity`
-(margins, norms, numbers of parameters), `_calibration` (probabilities) and `_shuffled` (random labels).
+(margins, norms, numbers of parameters), `_threshold` (rank of the tangent features), `_calibration` (probabilities) and
+`_shuffled` (random labels).
 """
 
 from typing import Any
@@ -24,6 +25,7 @@ from corollary.audit.sections import (
     _gap,
     _shuffled,
     _stopping,
+    _threshold,
 )
 from corollary.network.batches import count
 from corollary.network.parts import split
@@ -77,6 +79,7 @@ def findings(subject, budget, key):
         initial = None if given is None else _in_order(network, given)
         yield from _of_classes(subject, classes, initial, budget, bound_key, cut_key, affordable)
     yield _capacity.interpolation(subject)
+    yield _threshold.judge(_threshold.measure(subject, budget, jax.random.fold_in(key, 6)))
     yield _capacity.layer_norms(subject, network, norm_key, affordable)
     start = None if refused else subject.initial_params
     if start is None and subject.init is not None:
