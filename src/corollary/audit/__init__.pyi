@@ -12,3 +12,6 @@ from .run import Trial as Trial
 from .run import audit as audit
 from .subject import Objective as Objective
 from .subject import Subject as Subject
+from .watch import Watch as Watch
+from .watch import WatchWarning as WatchWarning
+from .watch import watch as watch

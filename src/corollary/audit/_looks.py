@@ -15,7 +15,9 @@ from corollary.audit._data import count
 from corollary.network.parts import matched
 
 # examples for the loss on fresh batches, for held-out data, for units, and for gradients one by one
-FRESH, HELD, UNITS, GRADIENTS = 64, 512, 256, 128
+FRESH, HELD, UNITS, GRADIENTS = 64, 512, 128, 128
+# parameters of which the size of a step is estimated
+SAMPLED = 1 << 15
 # numbers that the gradients of the examples may be
 STORED = 1 << 26
 # products with the Hessian for its largest eigenvalue, and for its trace
@@ -34,13 +36,16 @@ class Looks(NamedTuple):
     train: Any
     test: Any
     batch: int
+    places: tuple[int, ...]  # of the parameters among the arrays
 
     def read(self, network) -> Any:
         """The arrays of a network of the same kind; one sentence for another kind."""
-        given = eqx.filter(network, eqx.is_array_like)
-        given = jax.tree.map(lambda a: a if hasattr(a, "shape") else None, given)
-        found = matched("network", given, self.arrays)
-        return jax.tree.map(lambda new, own: jnp.asarray(new, own.dtype), found, self.arrays)
+        own, tree = jax.tree.flatten(self.arrays)
+        given = [a for a in jax.tree.leaves(network) if eqx.is_array(a)]
+        if [a.shape for a in given] != [a.shape for a in own]:
+            given = jax.tree.leaves(matched("network", eqx.filter(network, eqx.is_array), self.arrays))
+        same = all(isinstance(a, jax.Array) and a.dtype == b.dtype for a, b in zip(given, own, strict=True))
+        return tree.unflatten(given if same else [jnp.asarray(a, b.dtype) for a, b in zip(given, own, strict=True)])
 
 
 def looks(subject) -> Looks:
@@ -49,7 +54,9 @@ def looks(subject) -> Looks:
     arrays, static = eqx.partition(network, eqx.is_array)
     mask = jax.tree.map(lambda p: p is not None, subject.params, is_leaf=lambda v: v is None)
     batch = min(subject.batch_size or GRADIENTS, GRADIENTS, count(subject.train), max(2, STORED // subject.size))
-    return Looks(arrays, static, mask, subject.objective, subject.train, subject.test, max(batch, 2))
+    numbered = jax.tree.unflatten(jax.tree.structure(arrays), range(len(jax.tree.leaves(arrays))))
+    places = tuple(jax.tree.leaves(eqx.filter(numbered, mask)))
+    return Looks(arrays, static, mask, subject.objective, subject.train, subject.test, max(batch, 2), places)
 
 
 def _split(looks: Looks, arrays):
@@ -72,11 +79,22 @@ def copied(arrays):
     return jax.tree.map(lambda a: a + jnp.zeros((), a.dtype) if jnp.issubdtype(a.dtype, jnp.number) else a, arrays)
 
 
-@eqx.filter_jit
-def distance(looks: Looks, first, second):
-    """How far the parameters are apart."""
-    pairs = zip(*(jax.tree.leaves(_split(looks, a)[0]) for a in (first, second)), strict=True)
-    return jnp.sqrt(sum(jnp.sum((a - b) ** 2) for a, b in pairs))
+def sampled(looks: Looks, arrays) -> np.ndarray:
+    """Some entries of the parameters, in the scale of all: the norm of a difference is about that of all of them."""
+    leaves = jax.tree.leaves(arrays)
+    return np.asarray(_spread([leaves[i] for i in looks.places]))
+
+
+def spread(leaves: list, np_: Any):
+    """Every so manieth entry of each array, times the root of how many it stands for: about `SAMPLED` of them."""
+    stride = max(1, sum(int(np.prod(a.shape)) for a in leaves) // SAMPLED)
+    parts = [a.reshape(-1)[::stride] for a in leaves]
+    sizes = [int(np.prod(a.shape)) / max(len(part), 1) for a, part in zip(leaves, parts, strict=True)]
+    return np_.concatenate([part * size**0.5 for part, size in zip(parts, sizes, strict=True)])
+
+
+# a plain program of few arrays: it is called often
+_spread = jax.jit(lambda leaves: spread(leaves, jnp))
 
 
 @eqx.filter_jit
@@ -111,8 +129,15 @@ def everything(looks: Looks, arrays, before, rows, key):
     slope, product = jax.linearize(jax.grad(lambda v: jnp.mean(examples(v))), flat)
     top_key, trace_key = jax.random.split(key)
     top = landscape.eigenpairs(
-        product, flat.size, 1, key=top_key, products=PRODUCTS, basis=min(PRODUCTS, flat.size), tolerance=1e-3,
-        start=slope, dtype=flat.dtype,
+        product,
+        flat.size,
+        1,
+        key=top_key,
+        products=PRODUCTS,
+        basis=min(PRODUCTS, flat.size),
+        tolerance=1e-3,
+        start=slope,
+        dtype=flat.dtype,
     )
     trace = landscape.hutchinson(product, flat.size, key=trace_key, probes=PROBES, dtype=flat.dtype)
     found = tests._asdict() | {"loss": values.mean(), "sharpness": top.values[0], "sharpness_error": top.residuals[0]}

@@ -10,8 +10,10 @@ import math
 import numpy as np
 from scipy import stats
 
-# spreads below this (of logarithms; of losses, as a share) are rounding, not noise
+# spreads of losses below this share of them are rounding, not noise
 LEAST = 1e-3
+# how much what is usual counts beside what was seen
+WEIGHT = 8
 
 
 def spent(delta: float, look: int) -> float:
@@ -19,16 +21,20 @@ def spent(delta: float, look: int) -> float:
     return delta * (1 / math.log2(look + 1) - 1 / math.log2(look + 2))
 
 
-def jumped(before: np.ndarray, now: np.ndarray, factor: float) -> float:
+def jumped(before: np.ndarray, now: np.ndarray, factor: float, usual: float) -> float:
     """The p-value of: the positive numbers `now` are not typically more than `factor` times those of `before`.
 
-    Student's prediction interval for the mean of new logarithms from the old ones. Premise: logarithms that are nearly
-    normal and do not trend within `before` by more than they scatter. A factor below 1 asks for a fall.
+    Student's prediction interval for the mean of new logarithms from the old ones. Few old ones do not tell how much
+    they scatter: their variance is averaged with `usual` squared, which counts as `WEIGHT` degrees of freedom. Premise:
+    logarithms that are nearly normal and do not trend within `before` by more than they scatter. A factor below 1 asks
+    for a fall.
     """
     old, new = np.log(before), np.log(now)
+    degrees = len(old) - 1 + WEIGHT
+    variance = (float(np.sum((old - old.mean()) ** 2)) + WEIGHT * usual**2) / degrees
+    spread = math.sqrt(variance * (1 / len(old) + 1 / len(new)))
     sign = 1 if factor >= 1 else -1
-    spread = max(float(old.std(ddof=1)), LEAST) * math.sqrt(1 / len(old) + 1 / len(new))
-    return float(stats.t.sf(sign * (new.mean() - old.mean() - math.log(factor)) / spread, len(old) - 1))
+    return float(stats.t.sf(sign * (new.mean() - old.mean() - math.log(factor)) / spread, degrees))
 
 
 def risen(before: np.ndarray, now: np.ndarray, factor: float) -> float:
@@ -48,9 +54,9 @@ def too_low(value: float, batch_size: int, sample: np.ndarray) -> float:
     return float(stats.t.cdf((value - float(sample.mean())) / error, len(sample) - 1))
 
 
-def roughness(losses: np.ndarray) -> float:
-    """The variance of independent noise in a row of losses, from second differences: no slope enters it."""
-    return float(np.mean(np.diff(losses, 2) ** 2)) / 6
+def roughness(losses: np.ndarray) -> np.ndarray:
+    """The variance of independent noise in rows of losses, from second differences: no slope enters it."""
+    return np.mean(np.diff(losses, 2, axis=-1) ** 2, axis=-1) / 6
 
 
 def too_smooth(losses: np.ndarray, variance: float) -> float:
@@ -61,4 +67,4 @@ def too_smooth(losses: np.ndarray, variance: float) -> float:
     """
     n = len(losses) - 2
     degrees = 18 * n / 35
-    return float(stats.chi2.cdf(degrees * roughness(losses) / max(variance, np.finfo(float).tiny), degrees))
+    return float(stats.chi2.cdf(degrees * float(roughness(losses)) / max(variance, np.finfo(float).tiny), degrees))
