@@ -21,6 +21,7 @@ from . import onnx as onnx
 from . import optimization as optimization
 from . import reinforcement as reinforcement
 from . import robustness as robustness
+from . import torch as torch
 from .audit import Subject as Subject
 from .audit import SubjectError as SubjectError
 from .network import BatchLoss as BatchLoss

@@ -28,6 +28,8 @@ SCATTER = {"step": 0.25, "explosion": 0.3, "noise": 0.5}
 ABOVE = 1.5
 # the share of a layer that has died since the start at least, beside `DEAD_LOOK` of it
 DIED = 0.125
+# fewer dead units than this are no matter in a small layer
+FEW = 4
 # a first loss that is less likely than this under the subject's loss is another loss
 OTHER = 1e-6
 
@@ -54,7 +56,7 @@ class Alarms:
         self._sizes = Recent(MOST)
         self._fresh: tuple[int, np.ndarray] | None = None
         self._best: tuple[int, float, np.ndarray] | None = None
-        self._dead: dict[str, float] = {}
+        self._dead: dict[str, tuple[float, float]] = {}
         self._tested = 0
 
     def begin(self) -> None:
@@ -79,10 +81,9 @@ class Alarms:
 
     def losses(self, steps: list[int], values: np.ndarray) -> None:
         known = self._losses.last(2 * WINDOW)
-        finite = np.isfinite(values)
-        if len(known) == 2 * WINDOW:
-            # the newest ones alone: a loss may explode and come to rest again before it is read
-            self._explodes(steps, np.where(finite, values, HUGE), known)
+        finite, grown = np.isfinite(values), np.minimum(values[~np.isnan(values)], HUGE)
+        if len(known) == 2 * WINDOW and len(grown):
+            self._explodes(steps, grown, known)
         if not finite.all():
             step = steps[int(np.argmin(finite))]
             self._raise("loss", step, "the loss is not finite; a smaller learning rate may help.")
@@ -98,9 +99,10 @@ class Alarms:
         if known.min() <= 0:  # a loss that can be negative has no scale
             return
         self.urgent |= bool(values.max() > ABOVE * known.max())
-        count = min(len(values), 3)
-        least = np.sort(values)[::-1][:count]  # of those that were read together
-        if _sequential.jumped(known, least[-1:], EXPLODED, SCATTER["explosion"]) < self._allowed("explosion"):
+        third = np.sort(values)[-min(len(values), 3) :][:1]  # of those that were read together
+        if third[0] > 0 and _sequential.jumped(known, third, EXPLODED, SCATTER["explosion"]) < self._allowed(
+            "explosion"
+        ):
             last = "infinity" if values.max() >= HUGE else short(float(values.max()))
             self._raise(
                 "step",
@@ -203,20 +205,25 @@ class Alarms:
 
     # --- units
 
-    def doubtful(self, shares: dict[str, float]) -> str | None:
+    def doubtful(self, dead: dict[str, tuple[float, float]]) -> str | None:
         """The layer in which too many units have died, if there is one."""
-        bad = [n for n, a in shares.items() if self._dead and a >= max(DEAD_LOOK, self._dead[n] + DIED)]
-        return max(bad, key=shares.__getitem__, default=None)
+        bad = [
+            name
+            for name, (share, count) in dead.items()
+            if self._dead and count >= FEW and share >= max(DEAD_LOOK, self._dead[name][0] + DIED)
+        ]
+        return max(bad, key=dead.__getitem__, default=None)
 
-    def units(self, step: int, shares: dict[str, float]) -> None:
-        """The share of dead units by layer."""
+    def units(self, step: int, dead: dict[str, tuple[float, float]]) -> None:
+        """The dead units of each layer: their share of it, and their number."""
         if not self._dead:
-            self._dead = shares
-        name = self.doubtful(shares)
+            self._dead = dead
+        name = self.doubtful(dead)
         if name is not None:
+            now, then = (short(100 * a[name][0]) for a in (dead, self._dead))
             self._raise(
                 "units",
                 step,
-                f"{short(100 * shares[name])} % of the units of {name} give zero on every example, at the start it was "
-                f"{short(100 * self._dead[name])} %. They learn nothing more; a shorter step keeps the rest alive.",
+                f"{now} % of the units of {name} give zero on every example, at the start it was {then} %. They learn "
+                "nothing more; a shorter step keeps the rest alive.",
             )

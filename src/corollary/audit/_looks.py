@@ -107,10 +107,10 @@ def losses(looks: Looks, arrays, data, rows):
 
 @eqx.filter_jit
 def dead(looks: Looks, arrays, rows):
-    """The share of dead units of every layer with a nonlinearity, by its name."""
+    """The share of dead units of every layer with a nonlinearity, and how many they are, by its name."""
     network, loss = eqx.combine(arrays, looks.static), looks.objective.loss
     found = landscape.layer_signals(network, loss, _taken(looks.train, rows), batch_size=rows.shape[0])
-    return {layer.name: layer.dead for layer in found if layer.dead is not None}
+    return {a.name: jnp.stack([a.dead, a.dead * a.units]) for a in found if a.dead is not None}
 
 
 @eqx.filter_jit

@@ -69,9 +69,9 @@ class Spending:
 
     def spend(self, kind: str, step: int | None, look: Callable) -> None:
         """Look; without a `step` as the second half of a look. A look that returns a number is that many."""
-        began = self.now()
+        began, waited = self.now(), self._waited
         found = look()
-        self.used[kind] += self.now() - began
+        self.used[kind] += self.now() - began - (self._waited - waited)
         if step is not None:
             self._last[kind] = step
             self.taken[kind] += 1 if found is None else found

@@ -163,7 +163,8 @@ class Watch:
         def arrays():
             """Of the network as it is now; the time that its last step takes is the training's."""
             if not found:
-                found.append(jax.block_until_ready(read()))
+                found.append(read())
+                clock.wait(lambda: jax.block_until_ready(found[0]))
             return found[0]
 
         if clock.due("losses", step, len(self._pending)) or len(self._pending) >= WAITING:
@@ -171,14 +172,11 @@ class Watch:
         if self._pair is not None or self._full is not None:
             self._second(step, arrays)
         elif self._alarms.urgent or clock.due("step", step):
-            clock.wait(arrays)
             clock.spend("step", step, lambda: self._before(step, arrays()))
         elif clock.due("everything", step):
-            clock.wait(arrays)
             clock.spend("everything", step, lambda: self._all_before(step, arrays()))
         for kind, look in (("batch", self._batch), ("held", self._held), ("units", self._units)):
             if clock.due(kind, step):
-                clock.wait(arrays)
                 clock.spend(kind, step, lambda look=look: look(step, arrays()))
         if self.report is not None and clock.now() - self._written > PAGE and clock.due("page", step):
             self._written = clock.now()
@@ -219,7 +217,6 @@ class Watch:
     def _second(self, step: int, arrays) -> None:
         """And after it: the size of the step, or everything."""
         clock = self._time
-        clock.wait(arrays)
         if self._pair is not None:
             (before, old), self._pair = self._pair, None
             if step == before + 1:
@@ -253,15 +250,14 @@ class Watch:
     def _units(self, step: int, arrays) -> None:
         def seen():
             rows = _looks.drawn(self._rng, self._examples, _looks.UNITS)
-            return {name: float(a) for name, a in _looks.dead(self._looks, arrays, rows).items()}
+            found = jax.device_get(_looks.dead(self._looks, arrays, rows))
+            return {name: tuple(map(float, a)) for name, a in found.items()}
 
-        shares = seen()
-        if self._alarms.doubtful(shares):  # on other examples some of them may live
-            shares = {
-                name: min(share, other) for share, (name, other) in zip(shares.values(), seen().items(), strict=True)
-            }
-        self._note(step, **{f"dead units, {name}": share for name, share in shares.items()})
-        self._alarms.units(step, shares)
+        dead = seen()
+        if self._alarms.doubtful(dead):  # on other examples some of them may live
+            dead = {name: min(dead[name], other) for name, other in seen().items()}
+        self._note(step, **{f"dead units, {name}": share for name, (share, _) in dead.items()})
+        self._alarms.units(step, dead)
 
     def _everything(self, step: int, old, new) -> None:
         rows = _looks.drawn(self._rng, self._examples, self._looks.batch)
