@@ -64,6 +64,7 @@ class Watch(_Watch):
     def __call__(self, step: int, loss: Any) -> None:
         """After a step of the optimiser: its number, and the loss that it saw."""
         self._pending.append((whole("step", step, 0), _number(loss)))
+        self._seen = step + 1
         self._observe(step, self._copied)
 
     def _copied(self):
@@ -84,7 +85,7 @@ class Watch(_Watch):
         """Lightning calls this after every batch; `outputs` is what `training_step` returned."""
         loss = outputs.get("loss") if isinstance(outputs, dict) else outputs
         if loss is not None:
-            self(self._next(), loss)
+            self(self._seen, loss)
 
     def on_train_end(self, trainer: Any = None, pl_module: Any = None, **ignored: Any) -> None:
         """The last page; Lightning gives trainer and module, skorch the net."""
@@ -118,11 +119,7 @@ class Watch(_Watch):
         """Skorch calls this after every batch, of the training and of the validation."""
         if training and loss is not None:
             self.module = getattr(net, "module_", self.module)
-            self(self._next(), loss)
-
-    def _next(self) -> int:
-        self._seen += 1
-        return self._seen - 1
+            self(self._seen, loss)
 
     def __getattr__(self, name: str) -> Any:
         # the other hooks of both, and what they ask a callback for

@@ -63,7 +63,7 @@ class Spending:
         self._waited += self.now() - began
 
     def charge(self, kind: str, seconds: float) -> None:
-        """Time that a look takes outside of the watch."""
+        """Time that a look takes outside the watch."""
         self.used[kind] += seconds
         self._watching += seconds
 
