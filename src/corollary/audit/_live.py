@@ -35,6 +35,7 @@ TITLES = {
 }
 LEFT_OUT = ("trace", "hessian_trace_error", "sharpness_error", "batch_loss")
 OWN = """
+main > .box { margin-top: 14px; }
 .courses { display: grid; grid-template-columns: repeat(auto-fill, minmax(300px, 1fr)); gap: 12px; margin-top: 14px; }
 .course { background: var(--card); border: 1px solid var(--line); border-radius: 8px; padding: 12px 14px; }
 .course h3 { font-size: 15px; } .course header { display: flex; justify-content: space-between; gap: 10px; }

@@ -35,7 +35,7 @@ from corollary.audit._spending import Spending
 from corollary.audit.subject import Subject
 
 # what each kind of look may take of the share, and how many steps lie between two of them at least
-PARTS = {"losses": 0.15, "step": 0.2, "batch": 0.25, "held": 0.15, "units": 0.1, "everything": 0.1, "page": 0.05}
+PARTS = {"losses": 0.1, "step": 0.3, "batch": 0.25, "held": 0.15, "units": 0.1, "everything": 0.05, "page": 0.05}
 APART = {"losses": 1, "step": 3, "batch": 8, "held": 20, "units": 20, "everything": 50, "page": 1}
 # seconds between two pages; seconds that a stop of a compiled loop takes; losses that wait to be read
 PAGE, STOP, WAITING = 2.0, 2e-4, 64
