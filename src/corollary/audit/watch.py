@@ -12,6 +12,7 @@ It only reads: a training ends with the same bits as without it.
 
 from __future__ import annotations
 
+import itertools
 import time
 import warnings
 from collections.abc import Callable
@@ -37,8 +38,10 @@ from corollary.audit.subject import Subject
 # what each kind of look may take of the share, and how many steps lie between two of them at least
 PARTS = {"losses": 0.1, "step": 0.3, "batch": 0.25, "held": 0.15, "units": 0.1, "everything": 0.05, "page": 0.05}
 APART = {"losses": 1, "step": 3, "batch": 8, "held": 20, "units": 20, "everything": 50, "page": 1}
-# seconds between two pages; seconds that a stop of a compiled loop takes; losses that wait to be read
-PAGE, STOP, WAITING = 2.0, 2e-4, 64
+# seconds between two pages; seconds that a stop of a compiled loop takes
+PAGE, STOP = 2.0, 2e-4
+# so many losses are read whatever it takes, and so many even if the device is not done with the last of them
+WAITING, MOST_WAITING = 16, 64
 
 
 class WatchWarning(UserWarning):
@@ -192,8 +195,8 @@ class Watch:
             self._courses.setdefault(name, Course()).add(step, value)
 
     def _read_losses(self) -> int:
-        ready = [(s, v) for s, v in self._pending if not hasattr(v, "is_ready") or v.is_ready()]
-        if len(self._pending) >= WAITING:
+        ready = [*itertools.takewhile(lambda one: not hasattr(one[1], "is_ready") or one[1].is_ready(), self._pending)]
+        if len(self._pending) >= MOST_WAITING:
             ready = self._pending
         self._pending = self._pending[len(ready) :]
         if ready:
