@@ -140,7 +140,7 @@ class Alarms:
             self._fresh = self._losses.total + waiting, values
 
     def _compare(self, step: int) -> None:
-        """Batches that repeat: their loss has fallen below that of fresh ones, and no longer scatters."""
+        """Batches that repeat: their losses scatter far less than those of fresh batches must."""
         if self._fresh is None or self._losses.total <= self._fresh[0]:
             return
         (place, sample), self._fresh = self._fresh, None
@@ -155,8 +155,9 @@ class Alarms:
         recent = kept[: len(kept) - after + 1][-WINDOW:]
         if not self.comparable or len(recent) < WINDOW:
             return
-        variance = float(sample.var(ddof=1)) / self.batch_size
-        if max(low, _sequential.too_smooth(recent, variance)) < self._allowed("batch"):
+        # without the largest tenth: an example that is hard and rare is in the sample, or in the batches, by chance
+        variance = float(np.sort(sample)[: -(len(sample) // 10) or None].var(ddof=1)) / self.batch_size
+        if _sequential.too_smooth(recent, LEFT * variance) < self._allowed("batch"):
             self._repeats(step, math.sqrt(_sequential.roughness(recent)), math.sqrt(variance))
 
     # --- the size of a step
