@@ -17,7 +17,7 @@ from corollary.audit.sections._units import DEAD_LOOK
 DELTA = {"step": 0.002, "explosion": 0.002, "batch": 0.002, "noise": 0.002, "overfitting": 0.002}
 # a step, or a loss, that grew by less than this at once, a held-out loss that rose by less, are no matter; what is left
 # of the noise in the losses when batches repeat is less than this
-GREW, ROSE, LEFT, EXPLODED = 4.0, 1.1, 0.1, 4.0
+GREW, ROSE, LEFT, EXPLODED = 4.0, 1.03, 0.1, 4.0
 # stands for a loss that is not finite
 HUGE = 1e30
 # losses in one window; windows, or sizes of steps, that are known before anything is compared with them
