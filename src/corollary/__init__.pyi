@@ -22,6 +22,7 @@ from . import optimization as optimization
 from . import reinforcement as reinforcement
 from . import robustness as robustness
 from . import testing as testing
+from . import torch as torch
 from .audit import Subject as Subject
 from .audit import SubjectError as SubjectError
 from .network import BatchLoss as BatchLoss

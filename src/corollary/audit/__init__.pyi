@@ -19,3 +19,6 @@ from .run import audit as audit
 from .sampler import Sampler as Sampler
 from .subject import Objective as Objective
 from .subject import Subject as Subject
+from .watch import Watch as Watch
+from .watch import WatchWarning as WatchWarning
+from .watch import watch as watch

@@ -77,6 +77,10 @@ from .gradient_noise import GradientNoise as GradientNoise
 from .gradient_noise import SGDPromise as SGDPromise
 from .gradient_noise import gradient_noise as gradient_noise
 from .gradient_noise import sgd_promise as sgd_promise
+from .gradient_tests import GradientTests as GradientTests
+from .gradient_tests import StepFit as StepFit
+from .gradient_tests import gradient_tests as gradient_tests
+from .gradient_tests import step_fit as step_fit
 from .initialisation import delta_method_variance as delta_method_variance
 from .initialisation import layer_variance_bound as layer_variance_bound
 from .initialisation import linear_layer_variances as linear_layer_variances

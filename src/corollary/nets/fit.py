@@ -62,6 +62,7 @@ def fit(
     progress: bool = True,
     reduction: str = "mean",
     trainable: PyTree | None = None,
+    watch: Any = None,
 ) -> Trained:
     """Take `steps` steps of `optimiser` down the gradient of the loss.
 
@@ -74,7 +75,8 @@ def fit(
     After every `every` steps `measure(network)`, or `measure(network, state)`, is recorded and the run is saved to
     `checkpoint`; a file of another run (network, optimiser, loss, data, key, batch size) is refused. With `patience`,
     `measure` is one number, the smaller the better: after so many looks without a better one training ends, and the
-    network of the best look is returned. A loss that is not finite ends training with an error.
+    network of the best look is returned. A loss that is not finite ends training with an error. `watch` is a
+    `corollary.audit.watch`, which follows the training without changing a bit of it.
 
     >>> import jax, optax
     >>> from corollary import nets
@@ -97,6 +99,8 @@ def fit(
         patience = whole("patience", patience)
         if measure is None:
             raise ValueError("patience needs a measure: the number that is to become smaller.")
+    if watch is not None and not (hasattr(watch, "pause") and hasattr(watch, "after")):
+        raise TypeError(f"watch must be a corollary.audit.watch of this training, got {type(watch).__name__}.")
     look = _looker(_step.checked_measure(measure), task.parts, state is not None)
     run = _start(task, state)
     done, losses, record = 0, [], [look(run.progress)]
@@ -112,9 +116,7 @@ def fit(
         tell(done, losses, record)
         while done < steps and (patience is None or int(run.waited) < patience):
             last = min(done + every, steps)
-            bounds = jnp.asarray(done), jnp.asarray(last)
-            moved, order, values = _stretch(task, key, run.progress, run.order, *bounds, every)
-            run, values = run._replace(progress=moved, order=order), np.asarray(values, np.float64)[: last - done]
+            run, values = _advance(task, key, run, done, last, every, watch)
             if not np.isfinite(values).all():
                 step = done + int(np.argmin(np.isfinite(values)))
                 raise FloatingPointError(f"the loss is not finite at step {step}; a smaller learning rate may help.")
@@ -127,6 +129,8 @@ def fit(
                 arrays = (run, np.concatenate(losses), _stacked(record))
                 save_checkpoint(path, header | {"done": done, "looks": len(record)}, arrays)
             tell(done, losses, record)
+    if watch is not None:
+        watch.save()
     params, state = run.best if patience is not None else (run.progress.point, run.progress.state)
     together = jnp.asarray(np.concatenate(losses)) if losses else jnp.zeros(0)
     return Trained(eqx.combine(params, network), together, None if measure is None else _stacked(record), state)
@@ -137,6 +141,21 @@ def _start(task, state) -> _Run:
     order = None if task.batch_size is None else jnp.arange(count(task.data))
     progress = _step.Progress(params, task.optimiser.init(params), state)
     return _Run(progress, order, (params, state), np.inf, np.asarray(0))
+
+
+def _advance(task, key, run, first, last, every, watch):
+    """Steps `first` to `last`, in pieces where someone watches: batches and noise depend on the step alone."""
+    pieces = []
+    while first < last:
+        stop = last if watch is None else min(last, first + watch.pause(first))
+        bounds = jnp.asarray(first), jnp.asarray(stop)
+        moved, order, values = _stretch(task, key, run.progress, run.order, *bounds, every)
+        run = run._replace(progress=moved, order=order)
+        pieces.append(np.asarray(values, np.float64)[: stop - first])
+        if watch is not None:
+            watch.after(stop, task.parts.join(moved.point), pieces[-1])
+        first = stop
+    return run, np.concatenate(pieces)
 
 
 @eqx.filter_jit
