@@ -3,9 +3,9 @@
 import contextlib
 import ctypes
 import gc
-import itertools
 import os
 import sys
+import threading
 from importlib.metadata import version
 from pathlib import Path
 
@@ -56,21 +56,28 @@ def _share_contexts(programs: int = 200):
 
     JAX makes a context for each program and loads all dialects into it: a fifth of the time that a tiny program takes,
     and three quarters of the memory that it holds as long as it is kept. Contexts are renewed because they keep
-    constants. Where JAX makes them in another way, it goes on doing so.
+    constants. A thread has its own, and a program that is lowered while another one is gets a new one: contexts are
+    not made for either. Where JAX makes them in another way, it goes on doing so.
     """
     from jax.interpreters import mlir
 
     make = getattr(mlir, "make_ir_context", None)
     scope = getattr(make, "__globals__", {})
-    if make is not None and scope.get("make_ir_context") is make:
-        counted, held = itertools.count(1), [make()]
+    if make is None or scope.get("make_ir_context") is not make or "ir" not in scope:
+        return
+    held = threading.local()
 
-        def shared():
-            if next(counted) % programs == 0:
-                held[0] = make()
-            return held[0]
+    def shared():
+        with contextlib.suppress(ValueError):  # there is none
+            if scope["ir"].Context.current is not None:
+                return make()
+        held.programs = getattr(held, "programs", 0)
+        if held.programs % programs == 0:
+            held.context = make()
+        held.programs += 1
+        return held.context
 
-        scope["make_ir_context"] = shared
+    scope["make_ir_context"] = shared
 
 
 @pytest.fixture

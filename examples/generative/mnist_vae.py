@@ -112,5 +112,6 @@ if __name__ == "__main__":
     elif jax.default_backend() == "cpu":
         settings = dict(steps=12_000, batch=100, rate=2e-3, train=60_000, test=500, importance=200, group=50)
     else:
-        settings = dict(steps=200_000, batch=250, rate=2e-3, train=60_000, test=10_000, importance=5000, group=10)
+        steps = 400_000 if given.samples == 1 else 200_000
+        settings = dict(steps=steps, batch=250, rate=2e-3, train=60_000, test=10_000, importance=5000, group=10)
     main(given.samples, **settings | ({"steps": given.steps} if given.steps else {}))
