@@ -75,8 +75,9 @@ def task_a_and_task_b(key, *, n: Annotated[int, Range(500, 20_000)] = 2000, step
     yield at_most("giving back: what is left, over that of the first component", losses["autoencode"] / left, 1.1)
     quiet = [probe(found[o].encoder, shared, shared_test) for o in ("mask", "contrast")]
     loud = probe(found["autoencode"].encoder, own, own_test)
-    yield at_least("sign of the eight, from hidden entries and from views", quiet, 0.9)
-    yield at_least("sign of the loud one, from giving back", loud, 0.9)
+    # nearer to certainty, which both signs allow to many digits, than to even odds
+    yield at_least("sign of the eight, from hidden entries and from views", quiet, 0.75)
+    yield at_least("sign of the loud one, from giving back", loud, 0.75)
     lost = [probe(found["autoencode"].encoder, shared, shared_test)]
     lost += [probe(found[o].encoder, own, own_test) for o in ("mask", "contrast")]
     # even odds; draws of 50 labels and n test points do not move that by a tenth
