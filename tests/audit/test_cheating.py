@@ -160,6 +160,8 @@ def test_bad_samplers():
 
 
 def test_a_function_in_a_file_makes_a_sampler(tmp_path):
+    from corollary.audit._asked import Asked
+    from corollary.audit._child import answer
     from corollary.audit.load import load
 
     file = tmp_path / "mine.py"
@@ -174,6 +176,13 @@ def test_a_function_in_a_file_makes_a_sampler(tmp_path):
         encoding="utf-8",
     )
     made = load(f"{file}:make_sampler")
+    with pytest.raises(SubjectError, match="a Sampler cannot be compared with another one: leave against out"):
+        audit(made, against=made)
+    (tmp_path / "old.json").write_text("{}", encoding="utf-8")
+    asked = Asked(f"{file}:make_sampler")
+    for option, given in (("against", str(tmp_path / "old.json")), ("checkpoints", "*.onnx")):
+        said = answer(asked._replace(**{option: given}), lambda title: None)
+        assert said == ("refused", f"--{option} is for networks with a loss and data, not for a Sampler.")
     assert isinstance(made, Sampler)
     assert made.summary()["shape"] == [2]
     with pytest.raises(
