@@ -62,6 +62,7 @@ def test_a_network_does_not_differ_from_itself(subject):
     assert [t.p for t in found.tests] == [1.0] * 4
     np.testing.assert_allclose([a.value for a in found.agreement], 1.0, atol=1e-5)
     assert found.examples == 400
+    assert "no difference seen: every example fares the same." in repr(found)
     assert repr(found).startswith("Against Network, on 400 test examples: no difference seen.\n  test error: ")
 
 

@@ -213,6 +213,8 @@ def _judged(name, before, after, p, smallest, counted, alone) -> PairedTest:
         end = f"{verdict}, p {p:.2g} after all tests"
         # of pairs of seeds of one regression a sixth to a half are told apart (benchmarks/compare.py)
         end += "; another seed may make as much of a difference, which compare(twins=) tells" if alone else ""
+    elif smallest == 0:
+        end = "no difference seen: every example fares the same"
     elif np.isinf(smallest):
         end = "no difference seen, and none could have been: there are too few examples, or groups of them"
     else:
