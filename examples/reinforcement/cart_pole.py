@@ -143,7 +143,7 @@ def main(seeds, steps, width, episodes, looks=14):
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--seeds", type=int, default=64)
+    parser.add_argument("--seeds", type=int, default=4 if jax.default_backend() == "cpu" else 64)
     parser.add_argument("--steps", type=int, default=50_176, help="of the environment; a multiple of 3,584")
     parser.add_argument("--width", type=int, default=256)
     parser.add_argument("--tiny", action="store_true", help="a few steps, to see that it runs")

@@ -122,7 +122,7 @@ ZOO = {
     "duplicated feature": (duplicated, _alike.SAME, "look"),
     "2 % of the labels flipped": (flipped, _doubtful.LABELS, "look"),
     "a test point copied into training": (copied, _doubtful.COPIED, "look"),
-    "stopped far from a minimum": (stopped, _blamed.BELIEVED, "problem"),
+    "stopped far from a minimum": (stopped, _blamed.BELIEVED, "look"),
 }
 
 

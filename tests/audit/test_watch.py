@@ -12,7 +12,7 @@ import pytest
 
 from corollary import landscape, nets
 from corollary.audit import Subject, SubjectError, Watch, WatchWarning, _looks, _spending, watch
-from corollary.audit._course import Course, Recent
+from corollary.audit._history import Recent, Thinned
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(120, 4)).astype(np.float32)
@@ -190,7 +190,7 @@ def test_memory_is_bounded(made, clock):
 
 
 def test_a_course_keeps_means_of_equally_many_in_bounded_room():
-    course = Course(8)
+    course = Thinned(8)
     for step in range(100):
         course.add(step, float(step))
     points = course.points

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.spatial.distance import cdist
 
-from corollary.generative import _distances, cluster_centres, mode_counts, nearest_training, predicted_accuracy
+from corollary.generative import _distances, mode_counts, nearest_training, predicted_accuracy
 
 KEY = jax.random.key(0)
 X, Y = np.random.default_rng(0).normal(size=(2, 30, 4))
@@ -29,16 +29,6 @@ def test_counts_of_modes():
     assert mode_counts(samples, centres, [1, 0, 1]).tolist() == [0, 4]
     with pytest.raises(ValueError, match="labels must hold one label for each of the 3 centres, got 2"):
         mode_counts(samples, centres, [0, 1])
-
-
-def test_clusters_are_found():
-    centres = jnp.array([[0.0, 0.0], [10.0, 0.0], [0.0, 10.0]])
-    x = (centres[:, None] + 0.1 * jax.random.normal(KEY, (3, 20, 2))).reshape(60, 2)
-    found = cluster_centres(x, 3, key=KEY)
-    np.testing.assert_allclose(found[nearest_training(centres, found).index], x.reshape(3, 20, 2).mean(1), atol=1e-9)
-    np.testing.assert_array_equal(cluster_centres(jnp.ones((5, 2)), 2, key=KEY), 1.0)
-    with pytest.raises(ValueError, match="count must be from 1 to 60, got 61"):
-        cluster_centres(x, 61, key=KEY)
 
 
 def test_accuracy_on_what_a_generator_makes():

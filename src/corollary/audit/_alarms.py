@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from corollary.audit import _sequential
-from corollary.audit._course import Recent
+from corollary.audit._history import Recent
 from corollary.audit.finding import short
 from corollary.audit.sections._units import DEAD_LOOK
 

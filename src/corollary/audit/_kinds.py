@@ -1,9 +1,10 @@
 """What is audited by sections of its own, in place of those of a network with a loss and labels."""
 
+from abc import ABC, abstractmethod
 from typing import Any
 
 
-class Special:
+class Special(ABC):
     """A subject of another kind: `sections` names what is asked of it, files of `audit/sections`.
 
     Its `summary()` holds what stands at the top of a report: `facts`, pairs of a number and the words that go with it,
@@ -13,5 +14,6 @@ class Special:
     sections: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
 
+    @abstractmethod
     def summary(self) -> dict[str, Any]:
-        raise NotImplementedError
+        """What stands at the top of a report."""

@@ -28,9 +28,9 @@ from corollary._types import NetworkLike
 from corollary._validate import real, whole, within
 from corollary.audit import _looks
 from corollary.audit._alarms import Alarm, Alarms
-from corollary.audit._course import Course
 from corollary.audit._data import count
 from corollary.audit._errors import SubjectError, sentences
+from corollary.audit._history import Thinned
 from corollary.audit._live import replaced
 from corollary.audit._spending import Spending
 from corollary.audit.subject import Subject
@@ -82,7 +82,7 @@ class Watch:
         began = time.perf_counter()
         self.latest: dict[str, float] = {}
         self.histograms: dict[str, Any] = {}
-        self._courses: dict[str, Course] = {}
+        self._courses: dict[str, Thinned] = {}
         self._looks = _looks.looks(subject)
         self._start, self._origin = self._looks.arrays, np.zeros(0)
         self._rng, self._key = np.random.default_rng(0), jax.random.key(0)
@@ -192,7 +192,7 @@ class Watch:
     def _note(self, step: int, **numbers: float) -> None:
         self.latest |= {"step": step} | numbers
         for name, value in numbers.items():
-            self._courses.setdefault(name, Course()).add(step, value)
+            self._courses.setdefault(name, Thinned()).add(step, value)
 
     def _read_losses(self) -> int:
         ready = [*itertools.takewhile(lambda one: not hasattr(one[1], "is_ready") or one[1].is_ready(), self._pending)]
@@ -201,7 +201,7 @@ class Watch:
         self._pending = self._pending[len(ready) :]
         if ready:
             steps, values = [s for s, _ in ready], [float(v) for _, v in ready]
-            course = self._courses.setdefault("loss", Course())
+            course = self._courses.setdefault("loss", Thinned())
             for step, value in zip(steps, values, strict=True):
                 course.add(step, value)
             self.latest |= {"step": steps[-1], "loss": values[-1]}

@@ -1,4 +1,3 @@
-from ._players import Adversaries as Adversaries
 from .birthday import BirthdayTest as BirthdayTest
 from .birthday import birthday_test as birthday_test
 from .birthday import duplicate_probability as duplicate_probability
@@ -43,6 +42,7 @@ from .games import gda_flow as gda_flow
 from .games import optimistic as optimistic
 from .games import unrolled as unrolled
 from .gan import GAN as GAN
+from .gan import Adversaries as Adversaries
 from .gan import optimal_discriminator as optimal_discriminator
 from .gan import optimal_value as optimal_value
 from .gan import sample_weight as sample_weight
@@ -79,7 +79,6 @@ from .projection import Projection as Projection
 from .projection import kl_projection as kl_projection
 from .recall import NearestTraining as NearestTraining
 from .recall import PredictedAccuracy as PredictedAccuracy
-from .recall import cluster_centres as cluster_centres
 from .recall import mode_counts as mode_counts
 from .recall import nearest_training as nearest_training
 from .recall import predicted_accuracy as predicted_accuracy

@@ -7,28 +7,11 @@ import jax
 import jax.numpy as jnp
 import optax
 
-from corollary._show import shown
 from corollary._validate import real, whole
 from corollary.nets import stepwise
 from corollary.network import BatchLoss
 from corollary.network._code import by_code
 from corollary.network.parts import split
-
-
-class Adversaries(NamedTuple):
-    """What training against each other returns.
-
-    `gan` has both networks as they are at the end. `losses` and `generator_losses` are the losses of the judge and of
-    the generator, of each round the last one on its batch and before its update; `record` is what `measure` returned
-    before the first and after every `every` rounds, along a first axis (None without).
-    """
-
-    gan: Any
-    losses: jax.Array
-    generator_losses: jax.Array
-    record: Any
-
-    __repr__ = shown
 
 
 class Sides(NamedTuple):
@@ -65,7 +48,7 @@ def weighted(values, weights, name: str):
 def fight(
     generator, judge, sides: Sides, data, optimisers, *, steps, key, batch_size, updates, latents, every, bound=0.0
 ):
-    """The trained pair; arguments that both ways of training share are checked here."""
+    """The trained pair, the losses of both and the record; arguments that both ways of training share are checked."""
     data = real("data", data)
     if data.ndim < 2:
         raise ValueError(f"data must have examples along the first axis, shape (n, ...), got {data.shape}.")
@@ -85,8 +68,7 @@ def fight(
     sides = Sides(*(None if part is None else by_code(part) for part in sides))
     optimisers = tuple(o._replace(init=by_code(o.init), update=by_code(o.update)) for o in optimisers.values())
     sizes = steps, batch_size, updates, latents, every
-    (generator, judge), losses, record = _fought(generator, judge, sides, data, bound, optimisers, key, sizes)
-    return Adversaries(sides.together(generator, judge), *losses, record)
+    return _fought(generator, judge, sides, data, bound, optimisers, key, sizes)
 
 
 @eqx.filter_jit

@@ -23,7 +23,7 @@ from corollary.generative._distances import drawn, tables
 from corollary.generative._exact import more_in_first
 from corollary.generative.birthday import BirthdayTest, birthday_test
 from corollary.generative.normaliser import HeldOut, Normaliser, held_out, log_normaliser
-from corollary.generative.recall import cluster_centres, mode_counts, nearest_training
+from corollary.generative.recall import mode_counts, nearest_training
 from corollary.generative.two_sample import TwoSample, two_sample
 
 #: nearer to the training data than a quarter of what is usual for test examples is a near copy
@@ -96,8 +96,7 @@ def examine(
 
     `sample(count, key=key)` returns so many examples, `train` are the examples it was trained on, or a pair of them and
     their class labels, `test` others of the same law, `log_prob(x)` what it says of one example. `size` examples are
-    drawn; each measurement takes its own half of the randomness. Without labels the modes are `modes` clusters of the
-    training data.
+    drawn, the same for all measurements. Without labels the modes are `modes` clusters of the training data.
     """
     size, modes = whole("size", size, 16), whole("modes", modes)
     x, kinds = train if isinstance(train, tuple) and len(train) == 2 else (train, None)
@@ -106,7 +105,7 @@ def examine(
     if min(len(x), len(test)) < 8:
         raise ValueError(f"train and test must hold eight examples each at least, got {len(x)} and {len(test)}.")
     kinds = None if kinds is None else checked_labels("the labels of train", kinds, None)
-    keys = jax.random.split(key, 7)
+    keys = jax.random.split(key, 8)
     made = drawn(sample, size, keys[0], x.shape[1:])
     some = lambda rows, count, key: rows[np.asarray(jax.random.permutation(key, len(rows))[:count])]  # noqa: E731
     few = some(test, size, keys[2])
@@ -121,7 +120,7 @@ def examine(
         copying,
         _modes(made, few, x, kinds, min(modes, len(x)), keys[4]),
         two_sample(made, few, key=keys[5]),
-        None if log_prob is None else held_out(log_prob, some(x, size, keys[3]), few),
+        None if log_prob is None else held_out(log_prob, some(x, size, keys[7]), few),
         None if log_prob is None else log_normaliser(log_prob, made, key=keys[6]),
     )
 
@@ -136,10 +135,19 @@ def _copying(made, test, train) -> tuple[Copying, jax.Array]:
 
 
 def _modes(made, test, train, kinds, count, key) -> Modes:
-    centres = cluster_centres(train, count, key=key) if kinds is None else train
+    centres = _centres(train, count, key) if kinds is None else train
     ours, theirs = mode_counts(made, centres, kinds), mode_counts(test, centres, kinds)
     # so many test examples among those of this mode, if samples were as likely to be
     chance = jax.vmap(lambda a, b: more_in_first(b, a, len(test), len(made)))(ours, theirs)
     chance = jnp.minimum(1.0, len(ours) * chance)
     few = ours / len(made) < HALF * theirs / len(test)
     return Modes(ours, theirs, chance, (chance < CHANCE) & few)
+
+
+def _centres(train, count, key):
+    """Means of clusters of the training data."""
+    from sklearn.cluster import KMeans
+
+    rows, seed = np.asarray(train).reshape(len(train), -1), int(jax.random.randint(key, (), 0, 2**31 - 1))
+    found = KMeans(min(count, len(np.unique(rows, axis=0))), n_init=1, max_iter=25, random_state=seed).fit(rows)
+    return found.cluster_centers_.reshape(-1, *train.shape[1:])

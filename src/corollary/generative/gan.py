@@ -10,7 +10,7 @@ run.gan.sample(100, key=key)
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -23,7 +23,7 @@ from corollary._types import NetworkLike
 from corollary._validate import one_of, real, whole, within
 from corollary.catalog import implements
 from corollary.foundations import kl, total_variation
-from corollary.generative._players import Adversaries, Sides, fight, number, require_networks, weighted
+from corollary.generative._players import Sides, fight, number, require_networks, weighted
 from corollary.network._code import by_code
 from corollary.network.parts import split
 
@@ -214,6 +214,22 @@ def optimal_value(p: Float[ArrayLike, "... J"], q: Float[ArrayLike, "... J"], f:
     return kl(p, (p + q) / 2) + kl(q, (p + q) / 2) - 2 * jnp.log(2.0)
 
 
+class Adversaries(NamedTuple):
+    """What training against each other returns.
+
+    `gan` has both networks as they are at the end. `losses` and `generator_losses` are the losses of the judge and of
+    the generator, of each round the last one on its batch and before its update; `record` is what `measure` returned
+    before the first and after every `every` rounds, along a first axis (None without).
+    """
+
+    gan: Any
+    losses: jax.Array
+    generator_losses: jax.Array
+    record: Any
+
+    __repr__ = shown
+
+
 @implements("M15.23", "T16.07", "M15.26")
 def train_gan(
     gan: GAN,
@@ -254,7 +270,7 @@ def train_gan(
     def fooled(discriminator, generator, z):
         return _fooled(discriminator, f, jax.vmap(generator)(z), saturating)
 
-    return fight(
+    pair, losses, record = fight(
         gan.generator,
         gan.discriminator,
         Sides(judged, fooled, None, together, measure),
@@ -267,6 +283,7 @@ def train_gan(
         latents=latents,
         every=every,
     )
+    return Adversaries(together(*pair), *losses, record)
 
 
 def _logits(discriminator, x):

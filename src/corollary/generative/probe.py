@@ -8,8 +8,8 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.scipy.special import betainc
 from jaxtyping import Array, ArrayLike, Float, PRNGKeyArray
+from scipy import stats
 
 from corollary._show import shown
 from corollary._types import NetworkLike, Scalar
@@ -30,13 +30,13 @@ class Probe(NamedTuple):
         """The mean over the draws."""
         return jnp.mean(self.accuracies)
 
-    def interval(self, level: Scalar = 0.95) -> tuple[Float[Array, ""], Float[Array, ""]]:
+    def interval(self, level: float = 0.95) -> tuple[Float[Array, ""], Float[Array, ""]]:
         """Student's interval for the mean over draws, of which there must be two or more."""
         n = self.accuracies.shape[0]
         if n < 2:
             raise ValueError("interval takes two draws or more: linear_probe(..., draws=20).")
-        level = within("level", real("level", level, ""), 0.0, 1.0, open="both")
-        half = _student(level, n - 1) * jnp.std(self.accuracies, ddof=1) / n**0.5
+        level = float(within("level", level, 0.0, 1.0, open="both"))
+        half = float(stats.t.ppf((1 + level) / 2, n - 1)) * jnp.std(self.accuracies, ddof=1) / n**0.5
         return self.accuracy - half, self.accuracy + half
 
 
@@ -112,16 +112,3 @@ def _data(name, pair):
         raise ValueError(f"{name}[0] must have examples along its first axis, got a number.")
     dims["n"] = x.shape[0]
     return x, labels(f"{name}[1]", y, None, "n", dims)
-
-
-def _student(level, freedom):
-    """The quantile t with a share `level` of Student's law in [-t, t], by halving."""
-
-    def halve(_, ends):
-        low, high = ends
-        t = (low + high) / 2
-        below = 1 - betainc(freedom / 2, 0.5, freedom / (freedom + t**2)) < level
-        return jnp.where(below, t, low), jnp.where(below, high, t)
-
-    low, high = jax.lax.fori_loop(0, 60, halve, (jnp.zeros_like(level), jnp.full_like(level, 1e4)))
-    return (low + high) / 2

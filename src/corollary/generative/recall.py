@@ -3,12 +3,10 @@ r"""What a sampler makes against what it has seen: copies of training examples, 
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jax import lax
 from jaxtyping import Array, ArrayLike, Float, Int, PRNGKeyArray
 
 from corollary._show import shown
@@ -53,38 +51,6 @@ def mode_counts(
         raise ValueError(f"labels must hold one label for each of the {len(centres)} centres, got {len(kinds)}.")
     count = len(centres) if labels is None else int(kinds.max()) + 1
     return jnp.bincount(kinds[nearest(samples, centres)[1]], length=count)
-
-
-def cluster_centres(x: Float[ArrayLike, "n ..."], count: int, *, key: PRNGKeyArray, steps: int = 25) -> Array:
-    """Means of `count` clusters by Lloyd's iteration, from examples drawn with odds by their squared distances."""
-    (rows,) = tables(x=x)
-    count, steps = whole("count", count, 1, len(rows)), whole("steps", steps)
-    return _lloyd(rows, count, steps, key).reshape(count, *jnp.shape(x)[1:])
-
-
-@partial(jax.jit, static_argnums=(1, 2))
-def _lloyd(rows, count, steps, key):
-    first_key, key = jax.random.split(key)
-    first = rows[jax.random.randint(first_key, (), 0, len(rows))]
-    squares = lambda centre: jnp.sum((rows - centre) ** 2, 1)  # noqa: E731
-
-    def seeded(least, key):
-        odds = jnp.where(jnp.any(least > 0), least, 1.0)
-        centre = rows[jax.random.categorical(key, jnp.log(odds))]
-        return jnp.minimum(least, squares(centre)), centre
-
-    _, others = lax.scan(seeded, squares(first), jax.random.split(key, count - 1))
-    start = jnp.concatenate([first[None], others])
-
-    def moved(_, centres):
-        # centred for the rounding; the term of the rows themselves is the same for all centres
-        product = (rows - rows.mean(0)) @ (centres - rows.mean(0)).T
-        at = jnp.argmin(jnp.sum((centres - rows.mean(0)) ** 2, 1) - 2 * product, 1)
-        belongs = jax.nn.one_hot(at, count, dtype=rows.dtype)
-        size = belongs.sum(0)[:, None]
-        return jnp.where(size > 0, belongs.T @ rows / jnp.maximum(size, 1), centres)
-
-    return lax.fori_loop(0, steps, moved, start)
 
 
 class PredictedAccuracy(NamedTuple):

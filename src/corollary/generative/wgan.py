@@ -21,7 +21,8 @@ from corollary._show import shown
 from corollary._types import NetworkLike, Scalar
 from corollary._validate import positive, real, whole
 from corollary.catalog import implements
-from corollary.generative._players import Adversaries, Sides, fight, number, require_networks, weighted
+from corollary.generative._players import Sides, fight, number, require_networks, weighted
+from corollary.generative.gan import Adversaries
 
 
 @implements("M15.30")
@@ -72,8 +73,11 @@ def clip_params(params: PyTree, most: Scalar) -> PyTree:
     leaves = [real("params", leaf) for leaf in jax.tree.leaves(params)]
     if not leaves:
         raise ValueError("params must have at least one array.")
-    clipped = (jnp.clip(leaf, -most, most).astype(leaf.dtype) for leaf in leaves)
-    return jax.tree.unflatten(jax.tree.structure(params), clipped)
+    ends = ([sign * most] * len(leaves) for sign in (-1, 1))
+    clipped = optax.projections.projection_box(leaves, *ends)
+    return jax.tree.unflatten(
+        jax.tree.structure(params), [c.astype(a.dtype) for c, a in zip(clipped, leaves, strict=True)]
+    )
 
 
 @implements("M15.35")
@@ -151,7 +155,7 @@ def train_wgan(
     def praised(critic, generator, z):
         return -jnp.mean(_scores(critic, jax.vmap(generator)(z)))
 
-    return fight(
+    pair, losses, record = fight(
         wgan.generator,
         wgan.critic,
         Sides(judged, praised, clip_params if clipping else None, together, measure),
@@ -165,6 +169,7 @@ def train_wgan(
         every=every,
         bound=bound,
     )
+    return Adversaries(together(*pair), *losses, record)
 
 
 def _scores(critic, x):

@@ -8,7 +8,7 @@ import numpy as np
 
 from corollary.audit.finding import Finding, Premise, short
 from corollary.audit.sections import _copies
-from corollary.audit.sections._blamed import PROBLEM, Blamed
+from corollary.audit.sections._blamed import Blamed
 from corollary.audit.sections._explained import listed, losses_of
 
 LABELS, COPIED = "labels most likely wrong", "test examples that are training examples"
@@ -18,6 +18,8 @@ SURPRISE = float(np.log(20))
 # examples, which are left out too: a hard task surprises everywhere, wrong labels where they are. Test examples are
 # counted by Laplace's rule, one more of two more.
 SHARE, FEWEST, TWICE = 0.005, 3, 2.0
+# Where one Newton step would still take off more than this of what training has, labels are not learned yet.
+UNLEARNED = 0.1
 
 
 class Doubts(NamedTuple):
@@ -37,7 +39,7 @@ class Doubts(NamedTuple):
 def measure_doubts(subject, numbers: Blamed | str) -> Doubts | str:
     if isinstance(numbers, str):
         return numbers
-    if (numbers.unfinished or 0.0) > PROBLEM:
+    if (numbers.unfinished or 0.0) > UNLEARNED:
         return "Training was stopped so early that the losses do not tell wrong labels from those not learned yet."
     losses = losses_of(subject, "train")[numbers.rows] + numbers.own
     order = np.argsort(-losses, kind="stable")

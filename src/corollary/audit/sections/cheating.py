@@ -111,7 +111,8 @@ def judge_modes(modes, *, labelled: bool) -> Finding:
             f"{kind[0]} {i} ({ours[i]} of {ours.sum()} samples, {theirs[i]} of {total} test examples)" for i in missing
         ]
         shown = ", ".join(each[:3]) + (f" and {len(each) - 3} more" if len(each) > 3 else "")
-        said = f"It leaves out {len(missing)} of {len(ours)} {kind[1]} of the training data: {shown}."
+        said = "It leaves out, or makes less than half as often as it should, "
+        said += f"{len(missing)} of {len(ours)} {kind[1]}: {shown}."
     else:
         said = f"All {len(ours)} {kind[1]} of the training data come, none less than half as often as it should."
     ends = binomtest(gone, total).proportion_ci(0.95, "exact")

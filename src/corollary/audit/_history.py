@@ -1,11 +1,11 @@
-"""The course of numbers along a training in bounded memory: when the room is full, neighbours are averaged."""
+"""Numbers along a training in bounded memory: when the room is full, neighbours are averaged."""
 
 import numpy as np
 
 ROOM = 512
 
 
-class Course:
+class Thinned:
     """Steps and values of one quantity, at most `ROOM` points; every point is the mean of equally many values."""
 
     def __init__(self, room: int = ROOM):
