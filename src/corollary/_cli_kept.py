@@ -28,7 +28,7 @@ def ledger_write(
     store: Annotated[Path | None, typer.Option(help="The evidence file.", show_default=False)] = None,
     time_limit: Annotated[float, typer.Option(min=0.1, help="Seconds that one claim may take.")] = 600.0,
 ) -> None:
-    """Write the lines of claims from the evidence in the store, and measure what is missing. Resumable."""
+    """Write the lines of claims, or of all that the ledger does not vouch for, and measure what is missing. Resumable."""
     from corollary._console import LedgerReport
 
     kept = None
@@ -40,7 +40,9 @@ def ledger_write(
         from corollary.evidence._store import Store, default_path
 
         place, path = directory or book.default_directory(), store or default_path()
-        entries = {c.id: book.Entry(c) for c in book.recorded(select(patterns or ["*"]))}
+        chosen = book.recorded(select(patterns or ["*"]))
+        wanted = {c.id for c in chosen} if patterns else book.stale(chosen, book.read(place))
+        entries = {c.id: book.Entry(c) for c in chosen if c.id in wanted}
         work = tasks([e.claim for e in entries.values()], book.SEEDS, trace_first=True)
         # seed after seed: what the first compiled for a claim is at hand for the others
         work.sort(key=lambda task: task.seed)
