@@ -1,3 +1,5 @@
+from functools import partial
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -34,6 +36,61 @@ def test_derivatives_and_batches():
     end = jax.jit(jax.vmap(lambda a: jax.grad(lambda a: solve(lambda u: a * u, 1.0, [0.0, 1.0], substeps=50)[-1])(a)))
     a = jnp.array([-1.0, 0.5])
     np.testing.assert_allclose(end(a), np.exp(a), rtol=1e-7)
+
+
+@jax.custom_vjp
+def half_square(u):
+    return u**2 / 2
+
+
+half_square.defvjp(lambda u: (u**2 / 2, u), lambda u, g: (g * u,))
+
+
+def by_scan(field, start, times):
+    """Euler's method, differentiated as the loop that it is."""
+
+    def onward(u, h):
+        u = u + h * field(u)
+        return u, u
+
+    return jnp.concatenate([start[None], jax.lax.scan(onward, start, jnp.diff(times))[1]])
+
+
+def by_solve(field, start, times):
+    return solve(field, start, times, method="euler")
+
+
+@pytest.mark.parametrize("square", [lambda u: u**2 / 2, half_square], ids=["plain", "rule for the reverse mode alone"])
+def test_derivatives_of_one_number(square):
+    """By weights that are used transposed, by the start and by the times; more steps than are taken at once."""
+    key = jax.random.key(0)
+    weights = jax.random.normal(key, (5, 1)), jax.random.normal(key, (1, 5)), jnp.arange(5)
+    times = jnp.linspace(0.0, 1.0, 2500) ** 2
+
+    def value(path, floats, start, times):
+        first, last, order = *floats, weights[2]
+        found = path(lambda u: last @ jnp.tanh(u @ first.T)[order] - square(u), start, times)
+        return jnp.sum(found[::7] ** 2)
+
+    arguments = weights[:2], jnp.ones(1), times
+    found, reference = (
+        jax.jit(jax.grad(partial(value, path), argnums=(0, 1, 2)))(*arguments) for path in (by_solve, by_scan)
+    )
+    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-8, atol=1e-12), found, reference)
+
+
+def test_second_derivatives_of_one_number():
+    def end(path, a):
+        return path(lambda u: a[0] * u + jnp.sin(a[1] * u), jnp.array(0.7), jnp.linspace(0.0, 1.0, 9))[-1]
+
+    a = jnp.array([[0.3, 2.0], [-1.0, 0.5]])
+    found, reference = (jax.jit(jax.vmap(jax.hessian(partial(end, path))))(a) for path in (by_solve, by_scan))
+    np.testing.assert_allclose(found, reference, rtol=1e-9, atol=1e-12)
+
+
+def test_one_time_is_the_start():
+    assert jax.grad(lambda a: solve(lambda u: a * u, 2.0, [0.5]).sum())(3.0) == 0
+    assert jax.grad(lambda u: solve(lambda v: -v, u, [0.5]).sum())(3.0) == 1
 
 
 @pytest.mark.parametrize(

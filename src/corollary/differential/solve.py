@@ -10,9 +10,11 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, ArrayLike, Float
 
+from corollary._engine.invariant import prepared
 from corollary._engine.runge_kutta import METHODS, stepped
 from corollary._validate import concrete, one_of, real, whole
 from corollary.catalog import implements
+from corollary.differential._states import states
 
 
 @implements("M22.07")
@@ -39,12 +41,15 @@ def solve(
         raise ValueError("times must increase.")
     start = for_field(field, start)
 
-    def onward(u, length):
-        h = length / substeps
-        u = jax.lax.fori_loop(0, substeps, lambda _, u: stepped(lambda u, _: field(u), u, h, method), u)
-        return u, u
+    field, values = prepared(field, start)
 
-    _, later = jax.lax.scan(onward, start, jnp.diff(times).astype(start.dtype))
+    def step(values, u, h):
+        def on(_, u):
+            return stepped(lambda u, _: field(values, u), u, h, method)
+
+        return on(0, u) if substeps == 1 else jax.lax.fori_loop(0, substeps, on, u)
+
+    later = states(step, values, start, jnp.diff(times).astype(start.dtype) / substeps)
     return finite(jnp.concatenate([start[None], later]), times)
 
 

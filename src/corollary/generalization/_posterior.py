@@ -3,7 +3,7 @@ r"""Normal laws of weights, trained down the gradient of a bound: one compiled l
 A step draws two networks, $M+SZ$ and $M-SZ$, one for each half of the batch. That takes the products of one ordinary
 step, where noise behind the products takes those of two, and what is linear in the noise cancels between the halves, so
 that the slopes by the scales are hardly rougher for it. Of $Z$ only its first two moments count in layers that add up
-many weights, so coins will do. A bound is made with normal noise in any case, after the training.
+many weights, so coins will do, 1 and -1. A bound is made with normal noise in any case, after the training.
 """
 
 import math
@@ -33,6 +33,7 @@ MEMORY = 50
 COLD = 0.01
 # standard deviations begin as a share of what the weights have moved (root mean square), or of no less than this
 SHARE, LEAST = 0.5, 0.01
+BITS = 32  # of a random word
 
 
 class Goal(NamedTuple):
@@ -74,54 +75,78 @@ def trained(start: StochasticNetwork, prior, loss, data, goal: Goal, steps: int,
         return surrogate, jnp.stack([share, surrogate])
 
     descent = cpu_ready(jax.grad(value, has_aux=True))
-    adam, shrink = optax.scale_by_adam(), optax.cosine_decay_schedule(1.0, steps)
+    shrink = optax.cosine_decay_schedule(1.0, steps)
     size = min(batch_size, count(data))
     half = size - size // 2
     turned = inputs_first(layerwise(parts, jax.tree.map(lambda a: a[0], data[0])))
     shapes = [m.shape[::-1] if turn else m.shape for m, turn in zip(means, turned, strict=True)]
 
-    def advance(carry, step):
-        (means, logs), memory, seen = carry
-        rows_key, noise_key = jax.random.split(jax.random.fold_in(key, step))
-        rows = jax.random.randint(rows_key, (size,), 0, count(data))
-        noise = [z.T if turn else z for z, turn in zip(_noise(noise_key, shapes), turned, strict=True)]
+    def advance(carry, turn):
+        # the ways of the means from the centres are carried: they are all that the KL sees
+        (ways, logs), moments, seen = carry
+        step, step_key = turn
+        rows, heads = _drawn(step_key, size, count(data), shapes)
+        heads = [z.T if turn else z for z, turn in zip(heads, turned, strict=True)]
         # kept, so that no one computes them again: there are as many as weights
-        scales, ways, noise = lax.optimization_barrier(
-            ([jnp.exp(log) for log in logs], [m - c for m, c in zip(means, centres, strict=True)], noise)
-        )
+        scales = lax.optimization_barrier([jnp.exp(log) for log in logs])
         around = widths or variances(scales, ways)
         kl = sum(map(_kl, scales, logs, ways, around))
         by_loss, by_kl = lax.optimization_barrier(tuple(jnp.asarray(b, kl.dtype) for b in slopes(goal, seen, kl)))
         batch = jax.tree.map(lambda a: a[rows], data)
-        flat = [*zip(means, scales, noise, strict=True)]
-        drawn = [m + s * z.astype(m.dtype) for m, s, z in flat], [m - s * z.astype(m.dtype) for m, s, z in flat]
+        noise = [jnp.where(z, s, -s) for z, s in zip(heads, scales, strict=True)]
+        flat = [*zip(centres, ways, noise, strict=True)]
+        drawn = [c + (w + z) for c, w, z in flat], [c + (w - z) for c, w, z in flat]
         (there, here), now = lax.optimization_barrier(descent(lax.optimization_barrier(drawn), batch))
         by_mean = [a + b for a, b in zip(there, here, strict=True)]
-        by_scale = [(a - b) * z.astype(a.dtype) for a, b, z in zip(there, here, noise, strict=True)]
+        by_scale = [jnp.where(z, a - b, b - a) for a, b, z in zip(there, here, heads, strict=True)]
         # the KL is differentiated by hand: at its best a change of the prior's variance changes nothing
         down = (
             [by_loss * g + by_kl / v * w for g, w, v in zip(by_mean, ways, around, strict=True)],
             [s * (by_loss * g + by_kl / v * s) - by_kl for g, s, v in zip(by_scale, scales, around, strict=True)],
         )
-        down = jax.tree.map(lambda g, p: g.astype(p.dtype), down, (means, logs))  # arrays may differ in precision
-        (by_mean, by_log), memory = adam.update(down, memory)
-        moved = _moved(means, by_mean, STEP * shrink(step)), _moved(logs, by_log, SCALE_STEP * shrink(step))
-        return (moved, memory, seen + (now - seen) / MEMORY), None
+        down = jax.tree.map(lambda g, p: g.astype(p.dtype), down, (ways, logs))  # arrays may differ in precision
+        (by_way, by_log), moments = adam(down, moments, step)
+        moved = _moved(ways, by_way, STEP * shrink(step)), _moved(logs, by_log, SCALE_STEP * shrink(step))
+        return (moved, moments, seen + (now - seen) / MEMORY), None
 
-    params = means, [jnp.log(s) for s in scales]
-    begin = params, adam.init(params), jnp.full(2, 0.25, means[0].dtype)
-    ((means, logs), *_), _ = lax.scan(advance, begin, jnp.arange(steps))
+    params = [m - c for m, c in zip(means, centres, strict=True)], [jnp.log(s) for s in scales]
+    begin = params, (jax.tree.map(jnp.zeros_like, params),) * 2, jnp.full(2, 0.25, means[0].dtype)
+    # all keys at once: a step would spend more time on its own than on its coins
+    turns = jnp.arange(steps), jax.random.split(key, steps)
+    ((ways, logs), *_), _ = lax.scan(advance, begin, turns)
+    means = [c + w for c, w in zip(centres, ways, strict=True)]
     return law(means, [jnp.exp(log) for log in logs])
 
 
-def _noise(key, shapes) -> list:
-    """For each array as many numbers with mean 0 and variance 1: how many of four coins show heads, less 2."""
-    sizes = [math.prod(shape) for shape in shapes]
-    words = jax.random.bits(key, (-(-sum(sizes) // 8),))
-    coins = jnp.concatenate([(words >> (4 * i)) & 15 for i in range(8)])
-    noise = lax.population_count(coins).astype(jnp.int8) - jnp.int8(2)
-    ends = np.cumsum(sizes)[:-1]
-    return [z.reshape(shape) for z, shape in zip(jnp.split(noise[: sum(sizes)], ends), shapes, strict=True)]
+def _drawn(key, size: int, n: int, shapes) -> tuple:
+    """The numbers of `size` of `n` examples, and for each array a coin per entry, whether it shows heads."""
+    # a matrix takes all bits of its words, along its first axis, so that neighbours in a row come from neighbours
+    few = [(-(-shape[0] // BITS), *shape[1:]) if len(shape) > 1 else shape for shape in shapes]
+    ends = np.cumsum([size, *map(math.prod, few)])
+    rows, *words = jnp.split(jax.random.bits(key, (ends[-1],), jnp.uint32), ends[:-1])
+    heads = [_heads(w.reshape(f), shape) for w, f, shape in zip(words, few, shapes, strict=True)]
+    return rows % n, heads  # n is so far below 2³² that all examples are as likely
+
+
+def _heads(words, shape):
+    if words.shape != shape:
+        places = jnp.arange(BITS, dtype=words.dtype).reshape(BITS, *(1 for _ in shape))
+        words = (words >> places).reshape(-1, *shape[1:])[: shape[0]]
+    return (words & 1).astype(bool)
+
+
+def adam(slopes, moments, step) -> tuple:
+    """Adam's directions after `step` steps before this one, with one division for each entry, and the new moments."""
+    first = jax.tree.map(lambda m, g: 0.9 * m + 0.1 * g, moments[0], slopes)
+    second = jax.tree.map(lambda v, g: 0.999 * v + 0.001 * g**2, moments[1], slopes)
+    # both corrections of the start as numbers: Optax divides every entry by each
+    root = jnp.sqrt(1 - 0.999 ** (step + 1.0))
+    factor = root / (1 - 0.9 ** (step + 1.0))
+
+    def direction(m, v):
+        return factor.astype(m.dtype) * (m / (jnp.sqrt(v) + (1e-8 * root).astype(m.dtype)))
+
+    return jax.tree.map(direction, first, second), (first, second)
 
 
 def _moved(params, directions, step) -> list:
