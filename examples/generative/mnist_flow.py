@@ -27,6 +27,7 @@ from corollary.generative import (
     MixtureCoupling,
     NormalisingFlow,
     Squeeze,
+    Stacked,
     bits_per_dimension,
     checkerboard_mask,
     dequantised,
@@ -106,12 +107,11 @@ def flow(counts, width, depth, rounds, dtype, *, key):
         return MixtureCoupling(mask, Gated(mask.shape, width, depth, dtype, key=next(keys)), PARTS)
 
     outer, inner = (4, 14, 14), (8, 7, 7)
-    fine = [coupling(kept(outer, pair)) for pair in PAIRS * rounds] + [coupling(kept(outer, (0, 1)))]
-    halves = [(0, 3, 5, 6), (1, 2, 4, 7), (0, 1, 2, 3), (4, 5, 6, 7)]
-    coarse = [coupling(kept(inner, half)) for half in halves * rounds]
-    board = checkerboard_mask(inner)
-    coarse += [coupling(board), coupling(~board)]
-    layers = [Histogram(counts), Squeeze(), *fine, FactorOut([Squeeze(), *coarse, Inverted(Squeeze())])]
+    board, halves = checkerboard_mask(inner), [(0, 3, 5, 6), (1, 2, 4, 7), (0, 1, 2, 3), (4, 5, 6, 7)]
+    # the last of the fine ones moves what is factored out
+    fine = Stacked([coupling(kept(outer, pair)) for pair in [*PAIRS * rounds, (0, 1)]])
+    coarse = Stacked([coupling(m) for m in [*(kept(inner, half) for half in halves), board, ~board] * rounds])
+    layers = [Histogram(counts), Squeeze(), fine, FactorOut([Squeeze(), coarse, Inverted(Squeeze())])]
     return NormalisingFlow(layers, (1, 28, 28))
 
 

@@ -85,6 +85,7 @@ from .recall import PredictedAccuracy as PredictedAccuracy
 from .recall import mode_counts as mode_counts
 from .recall import nearest_training as nearest_training
 from .recall import predicted_accuracy as predicted_accuracy
+from .stacked import Stacked as Stacked
 from .topics import TopicModel as TopicModel
 from .two_sample import TwoSample as TwoSample
 from .two_sample import two_sample as two_sample
