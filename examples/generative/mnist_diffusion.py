@@ -105,7 +105,7 @@ def main(steps, batch, rate, widths, levels, sampling, images, test, count, grou
     with jax.enable_x64(True):  # of levels next to 1 float32 would forget how far
         model = DiffusionModel(GreyDenoiser(network), schedule(levels), (1, 28, 28))
         decay = optax.warmup_cosine_decay_schedule(0.0, rate, min(500, steps // 5), steps, 0.01 * rate)
-        optimiser = optax.chain(optax.clip_by_global_norm(1.0), optax.adamw(decay, b2=0.99, weight_decay=1e-3))
+        optimiser = optax.chain(optax.clip_by_global_norm(1.0), optax.adam(decay, b2=0.99))
         began = time.perf_counter()
         model = fit(
             model, diffusion_loss(dropped=0.1), (x, y), trailing(optimiser, 0.999), steps=steps, batch_size=batch,

@@ -121,8 +121,9 @@ class DiffusionBound(NamedTuple):
 class DiffusionModel(eqx.Module):
     r"""A network that is given $(x_t,\bar\alpha_t)$ and returns the noise $\epsilon$ in it, and the schedule of noise.
 
-    `shape` is that of one example, a number for a vector. The schedule is not trained. A network of classes is given
-    $(x_t,\bar\alpha_t,\text{label})$ wherever a label is given, and -1 is no class.
+    `shape` is that of one example, a number for a vector. The schedule is not trained, but it is among the arrays,
+    and weight decay would move it. A network of classes is given $(x_t,\bar\alpha_t,\text{label})$ wherever a label is
+    given, and -1 is no class.
     """
 
     network: Any

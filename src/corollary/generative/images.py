@@ -130,7 +130,7 @@ class Histogram(eqx.Module):
         return (at + jnp.clip((share - edges[at]) / masses[at], 0, 1)) / len(masses)
 
     def _steps(self):
-        masses = lax.stop_gradient(self.masses)
+        masses = lax.stop_gradient(self.masses / jnp.sum(self.masses))  # they stay a law where weights decay
         return masses, jnp.concatenate([jnp.zeros(1, masses.dtype), jnp.cumsum(masses)[:-1]])
 
 
