@@ -1,6 +1,7 @@
 """The U-Net of `benchmarks/unet.py` in PyTorch, written for speed; reads and writes `.npz`.
 
-Channels last, bfloat16 by `autocast` with float32 parameters, `torch.compile`, fused Adam, batches and noise on the device.
+Channels last, bfloat16 by `autocast` with float32 parameters, `torch.compile`, fused Adam, batches and noise made on
+the device.
 """
 
 import contextlib

@@ -73,7 +73,9 @@ def main(threads, bar):
         UNet(1, c["widths"], key=jax.random.key(0), classes=10, dtype=dtype), jax.random.key(1)
     )
     schedule = Schedule.linear(1000)
-    exact, fast = (DiffusionModel(build(d), schedule, (1, 28, 28)) for d in (None, jnp.bfloat16 if on == "gpu" else None))
+    exact, fast = (
+        DiffusionModel(build(d), schedule, (1, 28, 28)) for d in (None, jnp.bfloat16 if on == "gpu" else None)
+    )
     given = dict(x=x, y=y, eps=eps, at=at, levels=np.asarray(schedule.levels()), count=parameter_count(exact.network))
     frequencies = np.geomspace(0.1, 20.0, FREQUENCIES)
     theirs = peer("_peer_unet.py", threads=threads, frequencies=frequencies, **given, **arrays(exact.network), **c)

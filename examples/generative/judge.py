@@ -107,7 +107,9 @@ def main(files, widths, epochs, batch, images, test, most, size):
             found = {name: given[name] for name in given.files}
         count = min(half, most, len(found["x"]))
         near = frechet(np.asarray(seen(reader, jnp.asarray(found["x"][:count]))[0]), features[:count])
-        learned = f"{right(taught(found['x'], found['labels'], widths, epochs, batch)):.2%}" if "labels" in found else ""
+        learned = (
+            f"{right(taught(found['x'], found['labels'], widths, epochs, batch)):.2%}" if "labels" in found else ""
+        )
         said = str(found.get("likelihood", ""))
         row = Path(file).stem, said, f"{near:.3f}", f"{floor(count):.3f}", repetitions(found["x"], size), learned
         print(line.format(*row), flush=True)

@@ -153,7 +153,11 @@ def main(steps, batch, rate, width, depth, rounds, train, test, count, out):
     )  # fmt: skip
     network, seconds = run.network, time.perf_counter() - began
     print(f"trained in {seconds:.0f} s, {steps * batch / seconds:,.0f} images/s with compilation; ", end="")
-    print("bits on the way:", *(f"{float(part.mean()):.3f}" for part in np.array_split(run.losses, min(10, steps))), flush=True)
+    print(
+        "bits on the way:",
+        *(f"{float(part.mean()):.3f}" for part in np.array_split(run.losses, min(10, steps))),
+        flush=True,
+    )
     for name, images in (("training", x[: len(new)]), ("test", new)):
         each = np.asarray(score(network, images, jax.random.key(2)))
         error = each.std() / len(each) ** 0.5
@@ -179,5 +183,5 @@ if __name__ == "__main__":
     elif jax.default_backend() == "cpu":
         settings = dict(steps=500, batch=32, width=16, depth=1, rounds=1, train=60_000, test=500, count=64)
     else:
-        settings = dict(steps=10_000, batch=256, width=64, depth=3, rounds=2, train=60_000, test=10_000, count=10_000)
+        settings = dict(steps=8000, batch=256, width=64, depth=2, rounds=2, train=60_000, test=10_000, count=10_000)
     main(rate=1e-3, out=args.out, **settings | ({"steps": args.steps} if args.steps else {}))

@@ -162,7 +162,8 @@ def test_labels_are_dropped():
     batch = jnp.zeros((4000, 1)), jnp.zeros(4000, int)
     none, all_, some = (float(diffusion_loss(dropped=d)(says_its_label, batch, key=KEY)) for d in (0.0, 1.0, 0.25))
     # the loss is (noise - label)^2, 1 in the mean for the class 0, and 2 for -1
-    assert none == pytest.approx(1.0, abs=0.1) and all_ == pytest.approx(2.0, abs=0.15)
+    assert none == pytest.approx(1.0, abs=0.1)
+    assert all_ == pytest.approx(2.0, abs=0.15)
     assert some == pytest.approx(1.25, abs=0.12)
 
 

@@ -33,7 +33,8 @@ def test_values_and_determinant():
 def test_far_out():
     layer, z = MixtureCoupling(MASK, network(3), 3), np.array([0.3, -400.0, 0.8, 500.0])
     out, log_det = layer.forward(z)
-    assert np.isfinite(out).all() and np.isfinite(log_det)
+    assert np.isfinite(out).all()
+    assert np.isfinite(log_det)
     np.testing.assert_allclose(layer.inverse(out), z, rtol=1e-9)
 
 
@@ -44,7 +45,9 @@ def test_one_part_is_an_affine_coupling():
         r, s, _, mu, nu = one(z).reshape(5, 4)
         return jnp.concatenate([r - nu, s - mu * jnp.exp(r - nu)])
 
-    for ours, theirs in zip(MixtureCoupling(MASK, one, 1).forward(z), AffineCoupling(MASK, affine).forward(z), strict=True):
+    for ours, theirs in zip(
+        MixtureCoupling(MASK, one, 1).forward(z), AffineCoupling(MASK, affine).forward(z), strict=True
+    ):
         np.testing.assert_allclose(ours, theirs, rtol=1e-9)
 
 

@@ -30,9 +30,9 @@ HALVINGS = 60
 class MixtureCoupling(eqx.Module):
     r"""$z_A\mapsto z_A$, $z_B\mapsto e^r\ln\frac F{1-F}+s$ with $F(z)=\sum_k\pi_k\sigma((z-\mu_k)e^{-\nu_k})$.
 
-    $\sigma$ is the logistic function; with one part it is an affine coupling. `mask` has the shape of one example and is
-    true on $A$. `network` is given the example with zeros on $B$ and returns $2+3K$ arrays like it, one after the other
-    along the first axis: $r$, $s$, the $K$ logits of the weights $\pi_k$, the $\mu_k$, the $\nu_k$.
+    $\sigma$ is the logistic function; with one part it is an affine coupling. `mask` has the shape of one example and
+    is true on $A$. `network` is given the example with zeros on $B$ and returns $2+3K$ arrays like it, one after the
+    other along the first axis: $r$, $s$, the $K$ logits of the weights $\pi_k$, the $\mu_k$, the $\nu_k$.
     """
 
     mask: jax.Array

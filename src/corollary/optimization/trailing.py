@@ -12,10 +12,10 @@ from corollary.optimization.minimize import Pointed, point
 
 
 def trailing(optimiser: optax.GradientTransformation, delta: Scalar) -> optax.GradientTransformationExtraArgs:
-    r"""The same steps, but the point is $\bar\theta_{k+1}=d\bar\theta_k+(1-d)\theta_{k+1}$ with $d=\min(\delta,\frac{k+1}{k+10})$.
+    r"""The same steps, but the point is $\bar\theta_{k+1}=d\bar\theta_k+(1-d)\theta_{k+1}$, a moving average.
 
-    $\delta$ is the decay in the long run; early on the average is shorter, so that the start is soon forgotten. What is
-    recorded and returned by `nets.fit` is that average.
+    $d=\min(\delta,\frac{k+1}{k+10})$: `delta` is the decay in the long run; early on the average is shorter, so that
+    the start is soon forgotten. What `nets.fit` records and returns is that average.
     """
     if not isinstance(optimiser, optax.GradientTransformation):
         raise TypeError(f"optimiser must be an Optax transformation, got {type(optimiser).__name__}.")

@@ -42,7 +42,8 @@ def test_group_norm():
 
 def test_what_it_is_given_counts():
     found = outputs(network(), X, LEVELS, LABELS)
-    assert found.shape == (6, 2, 8, 8) and np.isfinite(found).all()
+    assert found.shape == (6, 2, 8, 8)
+    assert np.isfinite(found).all()
     for other in found[1:4]:
         assert np.abs(other - found[0]).max() > 1e-3
     np.testing.assert_allclose(network()._embedded(0.3), network()._embedded(0.3, -1))  # nothing and -1 are the same
@@ -63,7 +64,8 @@ def test_sixteen_bits():
 
 def test_zero_before_training():
     last = UNet(1, (8,), key=KEY).last
-    assert last.shape == (3, 3, 8, 1) and not last.any()
+    assert last.shape == (3, 3, 8, 1)
+    assert not last.any()
 
 
 def test_sentences():
