@@ -24,10 +24,10 @@ from corollary.generative import (
     FactorOut,
     Histogram,
     Inverted,
+    LayerLoop,
     MixtureCoupling,
     NormalisingFlow,
     Squeeze,
-    Stacked,
     bits_per_dimension,
     checkerboard_mask,
     dequantised,
@@ -109,8 +109,8 @@ def flow(counts, width, depth, rounds, dtype, *, key):
     outer, inner = (4, 14, 14), (8, 7, 7)
     board, halves = checkerboard_mask(inner), [(0, 3, 5, 6), (1, 2, 4, 7), (0, 1, 2, 3), (4, 5, 6, 7)]
     # the last of the fine ones moves what is factored out
-    fine = Stacked([coupling(kept(outer, pair)) for pair in [*PAIRS * rounds, (0, 1)]])
-    coarse = Stacked([coupling(m) for m in [*(kept(inner, half) for half in halves), board, ~board] * rounds])
+    fine = LayerLoop([coupling(kept(outer, pair)) for pair in [*PAIRS * rounds, (0, 1)]])
+    coarse = LayerLoop([coupling(m) for m in [*(kept(inner, half) for half in halves), board, ~board] * rounds])
     layers = [Histogram(counts), Squeeze(), fine, FactorOut([Squeeze(), coarse, Inverted(Squeeze())])]
     return NormalisingFlow(layers, (1, 28, 28))
 

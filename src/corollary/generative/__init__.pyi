@@ -57,6 +57,7 @@ from .latent import LatentModel as LatentModel
 from .latent import LinearGaussian as LinearGaussian
 from .laws import DiagonalGaussian as DiagonalGaussian
 from .laws import gaussian_rule as gaussian_rule
+from .layer_loop import LayerLoop as LayerLoop
 from .likelihood import fit_isotropic as fit_isotropic
 from .likelihood import held_out_gap as held_out_gap
 from .likelihood import mean_log_likelihood as mean_log_likelihood
@@ -85,7 +86,6 @@ from .recall import PredictedAccuracy as PredictedAccuracy
 from .recall import mode_counts as mode_counts
 from .recall import nearest_training as nearest_training
 from .recall import predicted_accuracy as predicted_accuracy
-from .stacked import Stacked as Stacked
 from .topics import TopicModel as TopicModel
 from .two_sample import TwoSample as TwoSample
 from .two_sample import two_sample as two_sample

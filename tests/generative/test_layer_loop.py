@@ -3,14 +3,14 @@
 import numpy as np
 import pytest
 
-from corollary.generative import AffineCoupling, Invertible1x1, NormalisingFlow, Stacked
+from corollary.generative import AffineCoupling, Invertible1x1, LayerLoop, NormalisingFlow
 
 MATRICES = np.eye(3) + 0.3 * np.random.default_rng(0).normal(size=(4, 3, 3))
 
 
 def test_as_one_after_the_other():
     layers, z = [Invertible1x1(m) for m in MATRICES], np.random.default_rng(1).normal(size=(3, 2))
-    apart, together = NormalisingFlow(layers, (3, 2)), NormalisingFlow([Stacked(layers)], (3, 2))
+    apart, together = NormalisingFlow(layers, (3, 2)), NormalisingFlow([LayerLoop(layers)], (3, 2))
     for ours, theirs in zip(together.forward(z), apart.forward(z), strict=True):
         np.testing.assert_allclose(ours, theirs, rtol=1e-10)
     np.testing.assert_allclose(together.inverse(apart.forward(z)[0]), z, rtol=1e-9)
@@ -18,10 +18,10 @@ def test_as_one_after_the_other():
 
 def test_sentences():
     with pytest.raises(ValueError, match="layers must be one or more layers"):
-        Stacked([])
+        LayerLoop([])
     with pytest.raises(ValueError, match="layers must be of one kind"):
-        Stacked([Invertible1x1(np.eye(2)), Invertible1x1(np.eye(3))])
+        LayerLoop([Invertible1x1(np.eye(2)), Invertible1x1(np.eye(3))])
     with pytest.raises(ValueError, match="layers must be of one kind"):
-        Stacked([Invertible1x1(np.eye(2)), AffineCoupling([True, False], lambda z: z)])
+        LayerLoop([Invertible1x1(np.eye(2)), AffineCoupling([True, False], lambda z: z)])
     with pytest.raises(TypeError, match="a layer of a flow has forward and inverse"):
-        Stacked([np.eye(2)])
+        LayerLoop([np.eye(2)])

@@ -1,7 +1,7 @@
 r"""Many layers of one kind in a flow, compiled as one.
 
 ```python
-Stacked([MixtureCoupling(mask, network(key), 6) for mask, key in zip(masks, keys)])
+LayerLoop([MixtureCoupling(mask, network(key), 6) for mask, key in zip(masks, keys)])
 ```
 """
 
@@ -20,7 +20,7 @@ from corollary._show import shown
 from corollary._validate import real
 
 
-class Stacked(eqx.Module):
+class LayerLoop(eqx.Module):
     r"""Layers that differ in the values of their arrays alone, run in turn: one program in a loop, however many.
 
     `layers` is the layer whose arrays have one axis more, the first, along which they are taken one after the other.
