@@ -23,6 +23,8 @@ SMALL = {
     "differential/neural_sde.py": ["--tiny"],
     "generalization/certificate.py": ["--steps", "30"],
     "generalization/double_descent.py": ["--train", "12", "--most", "48"],
+    "generative/judge.py": ["--quick"],
+    "generative/mnist_diffusion.py": ["--quick"],
     "generative/mnist_flow.py": ["--quick"],
     "generative/mnist_vae.py": ["--quick"],
     "generative/wgan_mnist.py": ["--quick"],

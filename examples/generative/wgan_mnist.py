@@ -11,7 +11,6 @@ that classifier is of the written digits, and how many of each it counts.
 
 import argparse
 import time
-from pathlib import Path
 
 import equinox as eqx
 import jax
@@ -86,14 +85,6 @@ def frechet(a, b):
     return float(np.sum((a.mean(0) - b.mean(0)) ** 2) + np.trace(first) + np.trace(second) - 2 * cross)
 
 
-def grid(images, path):
-    """Sixty-four digits as a grey image that most viewers open."""
-    rows = (255 * np.asarray(images[:64, 0]).reshape(8, 8, 28, 28).transpose(0, 2, 1, 3).reshape(224, 224)).astype(
-        "uint8"
-    )
-    Path(path).write_bytes(b"P5 224 224 255\n" + rows.tobytes())
-
-
 def main(rounds, batch, width, latents, clip, penalty, images, samples, reading, out):
     x, y = (a[:images] for a in mnist("train"))
     x = jnp.asarray(x[:, None], jnp.float32) / 255
@@ -136,7 +127,7 @@ def main(rounds, batch, width, latents, clip, penalty, images, samples, reading,
     print(f"classifier sure of written digits {sure[0]:.1%}, of real ones {sure[1]:.1%}")
     print("digits 0 to 9 among them:", *np.bincount(np.asarray(guesses.argmax(1)), minlength=10).tolist())
     if out:
-        grid(written, out)
+        np.savez_compressed(out, x=np.asarray(jnp.round(255 * written[:, 0]), np.uint8))
 
 
 if __name__ == "__main__":
@@ -150,7 +141,7 @@ if __name__ == "__main__":
     parser.add_argument("--images", type=int, default=60_000)
     parser.add_argument("--samples", type=int, default=10_000)
     parser.add_argument("--reading", type=int, default=2000, help="steps of the classifier")
-    parser.add_argument("--out", default=None, help="where to write sixty-four digits, as digits.pgm")
+    parser.add_argument("--out", default=None, help="where to write the digits, as wgan.npz, for judge.py")
     parser.add_argument("--quick", action="store_true", help="a few steps, to see that it runs")
     args = parser.parse_args()
     if args.quick:

@@ -128,3 +128,83 @@ def test_sentences():
         model().bound([1.0], [1.0, 2.0])
     with pytest.raises(TypeError, match="mixture must be a GaussianMixture"):
         MixtureDenoiser(0.5)
+
+
+class Classes(eqx.Module):
+    """The exact denoisers of N(-1, 1/4) and N(3, 1/4), and without a class of their mixture."""
+
+    def __call__(self, given):
+        x, level, *label = given
+        one = lambda m: MixtureDenoiser(GaussianMixture([1.0], [[m]], [[[0.25]]]))((x, level))  # noqa: E731
+        both = MixtureDenoiser(GaussianMixture([0.5, 0.5], [[-1.0], [3.0]], [[[0.25]], [[0.25]]]))((x, level))
+        label = label[0] if label else -1
+        return jnp.where(label < 0, both, jnp.where(label == 0, one(-1.0), one(3.0)))
+
+
+def test_classes():
+    exact = DiffusionModel(Classes(), Schedule.linear(60, last=0.9), 1)
+    labels = np.array([0, 1] * 500)
+    x = jax.jit(lambda key: exact.sample(1000, labels=labels, key=key))(KEY)[:, 0]
+    for label, mean in ((0, -1.0), (1, 3.0)):
+        of_class = x[labels == label]
+        np.testing.assert_allclose(of_class.mean(), mean, atol=0.15)
+        np.testing.assert_allclose(of_class.std(), 0.5, atol=0.1)
+    found = jax.jit(jax.vmap(lambda label: exact.log_prob([2.5], steps=300, label=label)))(np.array([1, -1]))
+    expected = stats.norm(3, 0.5).logpdf(2.5)
+    np.testing.assert_allclose(found, [expected, expected - np.log(2)], atol=1e-5)  # the other half is far away
+    alone = DiffusionModel(MixtureDenoiser(GaussianMixture([1.0], [[3.0]], [[[0.25]]])), exact.schedule, 1)
+    eps = np.array([[0.3], [-1.0]])
+    np.testing.assert_allclose(exact.bound([2.5], eps, label=1).total, alone.bound([2.5], eps).total, rtol=1e-10)
+
+
+def test_labels_are_dropped():
+    says_its_label = DiffusionModel(lambda given: 1.0 * given[2] + 0 * given[0], Schedule([0.5]), 1)
+    batch = jnp.zeros((4000, 1)), jnp.zeros(4000, int)
+    none, all_, some = (float(diffusion_loss(dropped=d)(says_its_label, batch, key=KEY)) for d in (0.0, 1.0, 0.25))
+    # the loss is (noise - label)^2, 1 in the mean for the class 0, and 2 for -1
+    assert none == pytest.approx(1.0, abs=0.1)
+    assert all_ == pytest.approx(2.0, abs=0.15)
+    assert some == pytest.approx(1.25, abs=0.12)
+
+
+def test_the_bound_of_a_cell():
+    exact = DiffusionModel(model().network, Schedule([0.36, 0.8]), 1)
+    x, eps = np.array([0.7]), np.array([[0.2], [-1.1]])
+    bound, density = exact.bound(x, eps, cell=0.3), exact.bound(x, eps)
+    noisy = 0.6 * x + 0.8 * eps[:, 0]
+    guess = np.array([float(exact.network((jnp.array([v]), 0.36))[0]) for v in noisy])
+    law = stats.norm((noisy - 0.64 / 0.8 * guess) / 0.6, 0.8)
+    assert float(bound.first) == pytest.approx(-np.log(law.cdf(0.85) - law.cdf(0.55)).mean())
+    np.testing.assert_allclose(bound.steps, density.steps)
+    far = exact.bound(np.array([60.0]), eps, cell=1e-3)  # far in a tail, and finite
+    assert np.isfinite(float(far.first))
+
+
+def test_the_density_of_noised_examples_and_by_probes():
+    exact, t = model(60, last=0.9), 7
+    level = float(exact.schedule.levels()[t])
+    law = stats.norm(level**0.5, (0.25 * level + 1 - level) ** 0.5)
+    found = jax.jit(lambda x: exact.log_prob(x, t=t, steps=300))(np.array([0.2]))
+    assert float(found) == pytest.approx(law.logpdf(0.2), abs=1e-6)
+    # in one dimension a random sign finds the divergence without error
+    probed = jax.jit(lambda x: exact.log_prob(x, t=t, steps=300, probes=[[1.0], [-1.0]]))(np.array([0.2]))
+    assert float(probed) == pytest.approx(float(found), abs=1e-9)
+    mixture = GaussianMixture([1.0], [[0.0, 1.0]], [[[0.5, 0.3], [0.3, 0.4]]])
+    wide = DiffusionModel(MixtureDenoiser(mixture), exact.schedule, 2)
+    signs = np.array([[1.0, 1.0], [1.0, -1.0]])  # over both the off-diagonal entries cancel
+    x = np.array([0.3, 0.8])
+    density = stats.multivariate_normal([0.0, 1.0], [[0.5, 0.3], [0.3, 0.4]]).logpdf(x)
+    assert float(wide.log_prob(x, probes=signs, steps=500)) == pytest.approx(density, abs=1e-5)
+
+
+def test_sentences_on_classes():
+    with pytest.raises(ValueError, match="labels must be 2 whole numbers, one for each sample"):
+        model().sample(2, labels=[1, 2, 3], key=KEY)
+    with pytest.raises(ValueError, match=r"probes must have shape \(k, 1\)"):
+        model().log_prob([1.0], probes=[[1.0, 2.0]])
+    with pytest.raises(ValueError, match="t must be from 0 to 59, got 60"):
+        model().log_prob([1.0], t=60)
+    with pytest.raises(ValueError, match="cell must be"):
+        model().bound([1.0], [[1.0]], cell=0.0)
+    with pytest.raises(ValueError, match=r"dropped must be in \[0, 1\], got 2"):
+        diffusion_loss(dropped=2.0)

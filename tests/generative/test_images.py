@@ -4,9 +4,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from scipy import stats
 
 from corollary.generative import (
     AffineCoupling,
+    FactorOut,
+    Histogram,
+    Inverted,
     Logit,
     NormalisingFlow,
     Squeeze,
@@ -18,13 +22,13 @@ KEY = jax.random.key(0)
 IMAGE = np.random.default_rng(0).random((1, 4, 4))
 
 
-@pytest.mark.parametrize("layer", [Squeeze(), Logit(), Logit(0.2)])
+@pytest.mark.parametrize("layer", [Squeeze(), Logit(), Logit(0.2), Histogram([5, 0, 2, 1], 1e-3)])
 def test_layers_of_images(layer):
     def dense(x):
         return jax.jacfwd(lambda x: layer.forward(x)[0].ravel())(x).reshape(16, 16)
 
     out, log_det = layer.forward(IMAGE)
-    np.testing.assert_allclose(layer.inverse(out), IMAGE, rtol=1e-12)
+    np.testing.assert_allclose(layer.inverse(out), IMAGE, rtol=1e-9)
     np.testing.assert_allclose(log_det, np.linalg.slogdet(np.asarray(dense(IMAGE)))[1], atol=1e-10)
 
 
@@ -75,3 +79,31 @@ def test_sentences():
         checkerboard_mask((4, 4))
     with pytest.raises(ValueError, match=r"margin must be in \(0, 0.5\), got 0.0"):
         Logit(0.0)
+
+
+def test_a_histogram_makes_normal_numbers():
+    counts, levels = np.array([80, 3, 7, 10]), 4
+    x = np.random.default_rng(0).choice(levels, 20_000, p=counts / counts.sum())
+    scores, _ = Histogram(10**6 * counts).forward(dequantised(x, levels=levels, key=KEY))
+    assert stats.kstest(scores, "norm").pvalue > 1e-6
+    for edge in (0.0, 1.0):  # the ends of the interval are finite
+        assert np.isfinite(Histogram(counts).forward(np.array([edge]))[0]).all()
+
+
+def test_half_of_the_channels_goes_on():
+    coupling = AffineCoupling(np.arange(4).reshape(4, 1, 1) < 2, lambda z: jnp.concatenate([0.3 * z, z])[:, ::-1] + 0.2)
+    layer = FactorOut([Squeeze(), coupling, Inverted(Squeeze())])
+    z = np.random.default_rng(1).normal(size=(2, 2, 2))
+    out, log_det = layer.forward(z)
+    np.testing.assert_array_equal(out[1], z[1])
+    jacobian = jax.jacfwd(lambda z: layer.forward(z)[0].ravel())(z).reshape(8, 8)
+    assert float(log_det) == pytest.approx(np.linalg.slogdet(np.asarray(jacobian))[1])
+    np.testing.assert_allclose(layer.inverse(out), z, rtol=1e-12)
+    with pytest.raises(ValueError, match=r"the layers must bring back the shape \(1, 2, 2\)"):
+        FactorOut([Squeeze()]).forward(z)
+    with pytest.raises(ValueError, match="the number of channels must be even"):
+        layer.forward(z[:1])
+    with pytest.raises(TypeError, match="a layer of a flow has forward and inverse, got float"):
+        FactorOut([1.0])
+    with pytest.raises(ValueError, match="counts must be"):
+        Histogram([1.0, -1.0])

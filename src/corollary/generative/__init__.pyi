@@ -47,6 +47,8 @@ from .gan import optimal_discriminator as optimal_discriminator
 from .gan import optimal_value as optimal_value
 from .gan import sample_weight as sample_weight
 from .gan import train_gan as train_gan
+from .images import FactorOut as FactorOut
+from .images import Histogram as Histogram
 from .images import Logit as Logit
 from .images import Squeeze as Squeeze
 from .images import checkerboard_mask as checkerboard_mask
@@ -55,6 +57,7 @@ from .latent import LatentModel as LatentModel
 from .latent import LinearGaussian as LinearGaussian
 from .laws import DiagonalGaussian as DiagonalGaussian
 from .laws import gaussian_rule as gaussian_rule
+from .layer_loop import LayerLoop as LayerLoop
 from .likelihood import fit_isotropic as fit_isotropic
 from .likelihood import held_out_gap as held_out_gap
 from .likelihood import mean_log_likelihood as mean_log_likelihood
@@ -63,6 +66,7 @@ from .memorising import MemorisingGenerator as MemorisingGenerator
 from .memorising import discriminator_samples as discriminator_samples
 from .memorising import memorising_discriminator as memorising_discriminator
 from .memorising import memorising_generator as memorising_generator
+from .mixed_coupling import MixtureCoupling as MixtureCoupling
 from .mixture import GaussianMixture as GaussianMixture
 from .mixture import mixture_from_quantiles as mixture_from_quantiles
 from .normaliser import HeldOut as HeldOut

@@ -5,6 +5,9 @@ model = DiffusionModel(network, Schedule.cosine(1000), 2)
 trained = nets.fit(model, diffusion_loss(), x, optax.adam(1e-3), steps=5000, batch_size=256, key=key).network
 trained.sample(100, key=key)
 ```
+
+With classes the network is given the class too, `diffusion_loss(dropped=0.1)` trains on `(x, labels)`, and
+`trained.sample(3, labels=[7, 7, 1], key=key)` draws from the classes that are asked for.
 """
 
 from __future__ import annotations
@@ -17,11 +20,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
+from jax.scipy.special import log_ndtr
 from jaxtyping import Array, ArrayLike, Float, Int, PRNGKeyArray
 
 from corollary._engine.runge_kutta import stepped
 from corollary._show import shown
-from corollary._types import NetworkLike
+from corollary._types import NetworkLike, Scalar
 from corollary._validate import concrete, real, whole, within
 from corollary.catalog import implements
 from corollary.generative.mixture import GaussianMixture
@@ -117,7 +121,9 @@ class DiffusionBound(NamedTuple):
 class DiffusionModel(eqx.Module):
     r"""A network that is given $(x_t,\bar\alpha_t)$ and returns the noise $\epsilon$ in it, and the schedule of noise.
 
-    `shape` is that of one example, a number for a vector. The schedule is not trained.
+    `shape` is that of one example, a number for a vector. The schedule is not trained, but it is among the arrays,
+    and weight decay would move it. A network of classes is given $(x_t,\bar\alpha_t,\text{label})$ wherever a label is
+    given, and -1 is no class.
     """
 
     network: Any
@@ -133,80 +139,134 @@ class DiffusionModel(eqx.Module):
 
     __repr__ = shown
 
-    def noise(self, x: Float[ArrayLike, "..."], level: Float[ArrayLike, ""]) -> Float[Array, "..."]:
+    def noise(
+        self, x: Float[ArrayLike, "..."], level: Float[ArrayLike, ""], label: Int[ArrayLike, ""] | None = None
+    ) -> Float[Array, "..."]:
         r"""What the network takes for the noise in $x_t$ where $\bar\alpha_t$ is `level`."""
-        out = self.network((x, level))
+        out = self.network((x, level) if label is None else (x, level, label))
         if jnp.shape(out) != self.shape:
             raise ValueError(f"the network must return noise of shape {self.shape}, got {jnp.shape(out)}.")
         return out
 
-    def loss(self, x: Float[ArrayLike, "..."], t: Int[ArrayLike, ""], eps: Float[ArrayLike, "..."]) -> Float[Array, ""]:
+    def loss(
+        self,
+        x: Float[ArrayLike, "..."],
+        t: Int[ArrayLike, ""],
+        eps: Float[ArrayLike, "..."],
+        label: Int[ArrayLike, ""] | None = None,
+    ) -> Float[Array, ""]:
         r"""$\|\epsilon-\epsilon_\theta(x_t,\bar\alpha_t)\|^2$ for one example, noised with $\epsilon$ to step $t$."""
         x, eps, level = self._example("x", x), self._example("eps", eps), self._levels()[t]
-        return jnp.sum((eps - self.noise(_mixed(x, eps, level), level)) ** 2)
+        return jnp.sum((eps - self.noise(_mixed(x, eps, level), level, label)) ** 2)
 
-    def sample(self, count: int, *, steps: int | None = None, key: PRNGKeyArray) -> Float[Array, "_ ..."]:
+    def sample(
+        self, count: int, *, labels: Int[ArrayLike, "_"] | None = None, steps: int | None = None, key: PRNGKeyArray
+    ) -> Float[Array, "_ ..."]:
         r"""Independent samples: from $N(0,I)$ down the schedule, or down `steps` evenly spaced levels of it.
 
         $x_{t-1}=\frac1{\sqrt\alpha}(x_t-\frac{1-\alpha}{\sqrt{1-\bar\alpha_t}}\epsilon_\theta)+\sigma_t\xi$ with the
         variance $\sigma_t^2=\frac{1-\bar\alpha_{t-1}}{1-\bar\alpha_t}(1-\alpha)$ that $x_{t-1}$ has given $x_t$ and
-        $x_0$; without noise at the last step.
+        $x_0$; without noise at the last step. With `labels`, one for each sample, every one is of its class.
         """
+        count, labels = whole("count", count), None if labels is None else jnp.asarray(labels)
+        if labels is not None and (labels.shape != (count,) or not jnp.issubdtype(labels.dtype, jnp.integer)):
+            raise ValueError(f"labels must be {count} whole numbers, one for each sample, got {labels.shape}.")
         schedule = self.schedule if steps is None else self.schedule.strided(steps)
         levels, alphas, variances = self._reverse(schedule)
         variances = variances.at[0].set(0.0)
         start_key, key = jax.random.split(key)
-        start = jax.random.normal(start_key, (whole("count", count), *self.shape), levels.dtype)
+        start = jax.random.normal(start_key, (count, *self.shape), levels.dtype)
 
         def back(x, given):
             level, alpha, variance, key = given
-            mean = jax.vmap(lambda x: self._mean(x, level, alpha))(x)
+            mean = jax.vmap(lambda x, label: self._mean(x, level, alpha, label))(x, labels)
             return mean + jnp.sqrt(variance) * jax.random.normal(key, x.shape, x.dtype), None
 
         keys = jax.random.split(key, len(alphas))
         return lax.scan(back, start, (levels[1:], alphas, variances, keys), reverse=True)[0]
 
-    def bound(self, x: Float[ArrayLike, "..."], eps: Float[ArrayLike, "k ..."]) -> DiffusionBound:
+    def bound(
+        self,
+        x: Float[ArrayLike, "..."],
+        eps: Float[ArrayLike, "k ..."],
+        *,
+        label: Int[ArrayLike, ""] | None = None,
+        cell: Scalar | None = None,
+    ) -> DiffusionBound:
         r"""The variational bound of $-\ln p(x)$, the mean over `k` draws of noise, the same at every step.
 
-        Reverse steps have the variances of `sample`, and the last one $1-\alpha_0$.
+        Reverse steps have the variances of `sample`, and the last one $1-\alpha_0$. With a `cell` it bounds minus the
+        logarithm of the probability of the cube of that width around `x`: the first term is that of the cube.
         """
         x, eps = self._example("x", x), real("eps", eps)
         if eps.shape[1:] != x.shape:
             raise ValueError(f"eps must have shape (k, {', '.join(map(str, x.shape))}), got {eps.shape}.")
         levels, alphas, variances = self._reverse(self.schedule)
-
-        def missed(level):
-            return jnp.mean(jax.vmap(lambda e: jnp.sum((e - self.noise(_mixed(x, e, level), level)) ** 2))(eps))
-
         last = levels[-1]
         prior = 0.5 * jnp.sum(last * x**2 - last - jnp.log1p(-last))
-        squares = lax.map(missed, levels[1:])
-        terms = (1 - alphas) ** 2 / (2 * variances * alphas * (1 - levels[1:])) * squares
-        return DiffusionBound(prior, terms[1:], terms[0] + 0.5 * x.size * jnp.log(2 * jnp.pi * variances[0]))
 
-    def log_prob(self, x: Float[ArrayLike, "..."], *, steps: int = 200) -> Float[Array, ""]:
+        def missed(level):
+            """In the units of the noise, the mean over the draws."""
+            return jnp.mean(jax.vmap(lambda e: jnp.sum((e - self.noise(_mixed(x, e, level), level, label)) ** 2))(eps))
+
+        def first(e):
+            width, scale = within("cell", real("cell", cell, ""), 0.0, open="low"), jnp.sqrt(variances[0])
+            off = (self._mean(_mixed(x, e, levels[1]), levels[1], alphas[0], label) - x) / scale
+            return -jnp.sum(_log_between(jnp.abs(off), 0.5 * width / scale))
+
+        terms = (1 - alphas) ** 2 / (2 * variances * alphas * (1 - levels[1:])) * lax.map(missed, levels[1:])
+        if cell is None:
+            return DiffusionBound(prior, terms[1:], terms[0] + 0.5 * x.size * jnp.log(2 * jnp.pi * variances[0]))
+        return DiffusionBound(prior, terms[1:], jnp.mean(jax.vmap(first)(eps)))
+
+    def log_prob(
+        self,
+        x: Float[ArrayLike, "..."],
+        *,
+        t: int = 0,
+        steps: int = 200,
+        label: Int[ArrayLike, ""] | None = None,
+        probes: Float[ArrayLike, "k ..."] | None = None,
+    ) -> Float[Array, ""]:
         r"""$\ln p(x)$ by the probability flow from $\bar\alpha=1$ down to the last level, where $x\sim N(0,I)$.
 
         With $\bar\alpha=\cosh^{-2}\tau$ it is $\frac{dx}{d\tau}=\epsilon_\theta(x,\bar\alpha)-x\tanh\tau$, and $\ln p$
         falls by the divergence: `steps` equal steps of Runge and Kutta in $\tau$, the divergence exact, at the cost of
-        as many networks as $x$ has numbers.
+        as many networks as $x$ has numbers, or by Hutchinson's estimate as the mean of $v^\top\partial_x\epsilon_\theta
+        v$ over `probes`, random signs. With `t` it is the density of $x_t$, which is smooth where that of grey values
+        is not; the steps are then equal in $\ln\sinh\tau$, half the logarithm of noise over signal.
         """
-        x, steps = self._example("x", x), whole("steps", steps)
-        last = self._levels()[-1]
-        h = jnp.arccosh(1 / jnp.sqrt(last)) / steps
+        levels, steps = self._levels(), whole("steps", steps)
+        t, last = whole("t", t, 0, len(levels) - 2), levels[-1]
+        x = self._example("x", x)
+        x = x.astype(jnp.result_type(x, levels))
+        if probes is not None:
+            probes = real("probes", probes)
+            if probes.shape[1:] != self.shape:
+                raise ValueError(f"probes must have shape (k, {', '.join(map(str, self.shape))}), got {probes.shape}.")
+            probes = probes.reshape(len(probes), -1)
+        ends = jnp.arccosh(1 / jnp.sqrt(levels[t])), jnp.arccosh(1 / jnp.sqrt(last))
+        if t:
+            ends = tuple(jnp.log(jnp.sinh(tau)) for tau in ends)
+        h = (ends[1] - ends[0]) / steps
 
-        def velocity(state, tau):
-            level = jnp.cosh(tau) ** -2
-            guess = lambda flat: self.noise(flat.reshape(self.shape), level).ravel()  # noqa: E731
-            return guess(state[0]) - jnp.tanh(tau) * state[0], jnp.trace(jax.jacfwd(guess)(state[0]))
+        def velocity(state, place):
+            tau = jnp.arcsinh(jnp.exp(ends[0] + place)) if t else place
+            pace = jnp.tanh(tau) if t else 1.0  # how fast tau goes by
+            guess = lambda flat: self.noise(flat.reshape(self.shape), jnp.cosh(tau) ** -2, label).ravel()  # noqa: E731
+            if probes is None:
+                found, divergence = guess(state[0]), jnp.trace(jax.jacfwd(guess)(state[0]))
+            else:
+                found, along = jax.linearize(guess, state[0])
+                divergence = jnp.mean(jax.vmap(lambda v: v @ along(v))(probes.astype(x.dtype)))
+            return pace * (found - jnp.tanh(tau) * state[0]), pace * divergence
 
         def onward(i, state):
             return stepped(lambda state, share: velocity(state, (i + share) * h), state, h)
 
-        end, gained = lax.fori_loop(0, steps, onward, (x.ravel(), jnp.zeros((), x.dtype)))
+        final, gained = lax.fori_loop(0, steps, onward, (x.ravel(), jnp.zeros((), x.dtype)))
         # what tanh adds to the divergence integrates to the logarithm of cosh
-        return gained - 0.5 * jnp.sum(end**2 + jnp.log(2 * jnp.pi) - jnp.log(last))
+        return gained - 0.5 * jnp.sum(final**2 + jnp.log(2 * jnp.pi) - jnp.log(last) + jnp.log(levels[t]))
 
     def _levels(self):
         return lax.stop_gradient(self.schedule.levels())
@@ -217,8 +277,8 @@ class DiffusionModel(eqx.Module):
         between = (1 - levels[:-1]) / (1 - levels[1:]) * (1 - alphas)
         return levels, alphas, between.at[0].set(1 - alphas[0])
 
-    def _mean(self, x, level, alpha):
-        return (x - (1 - alpha) / jnp.sqrt(1 - level) * self.noise(x, level)) / jnp.sqrt(alpha)
+    def _mean(self, x, level, alpha, label):
+        return (x - (1 - alpha) / jnp.sqrt(1 - level) * self.noise(x, level, label)) / jnp.sqrt(alpha)
 
     def _example(self, name, x):
         x = real(name, x)
@@ -228,13 +288,23 @@ class DiffusionModel(eqx.Module):
 
 
 @implements("T14.25")
-def diffusion_loss() -> BatchLoss:
-    r"""The mean of $\|\epsilon-\epsilon_\theta\|^2$ over a batch `x`, at a random step each: for `nets.fit`."""
+def diffusion_loss(*, dropped: Scalar = 0.0) -> BatchLoss:
+    r"""The mean of $\|\epsilon-\epsilon_\theta\|^2$ over a batch `x`, at a random step each: for `nets.fit`.
+
+    Of a batch `(x, labels)` the network is given the labels too, but for a share `dropped` of them -1, no class: so it
+    learns the law of all classes beside those of each.
+    """
+    dropped = float(within("dropped", dropped, 0.0, 1.0))
 
     def on_batch(network, batch, *, key):
-        t_key, e_key = jax.random.split(key)
-        t = jax.random.randint(t_key, (len(batch),), 1, len(network.schedule.alphas) + 1)
-        return jnp.mean(jax.vmap(network.loss)(batch, t, jax.random.normal(e_key, batch.shape, batch.dtype)))
+        x, labels = batch if isinstance(batch, tuple | list) else (batch, None)
+        t_key, e_key, l_key = jax.random.split(key, 3)
+        t = jax.random.randint(t_key, (len(x),), 1, len(network.schedule.alphas) + 1)
+        eps = jax.random.normal(e_key, x.shape, x.dtype)
+        if labels is not None:
+            hidden = jax.random.bernoulli(l_key, dropped, labels.shape)
+            labels = jnp.where(hidden, -1, labels.astype(jnp.int32))
+        return jnp.mean(jax.vmap(network.loss)(x, t, eps, labels))
 
     return BatchLoss(on_batch)
 
@@ -266,6 +336,12 @@ class MixtureDenoiser(eqx.Module):
         r"""$\mathbb E[\epsilon|x_t]$ for the pair of $x_t$ and $\bar\alpha_t$."""
         point, level = x
         return -jnp.sqrt(1 - level) * jax.grad(self.at(level).log_prob)(point)
+
+
+def _log_between(off, half):
+    """ln P(|z - off| < half) of a standard normal z, for off >= 0: the two tails by their logarithms."""
+    upper, lower = log_ndtr(half - off), log_ndtr(-half - off)
+    return upper + jnp.log(-jnp.expm1(lower - upper))
 
 
 def _mixed(x, eps, level):

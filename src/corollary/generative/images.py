@@ -1,4 +1,5 @@
-r"""Images in flows: grey values as densities, pixels as channels, every other pixel as the part that stays.
+r"""Images in flows: grey values as densities, pixels as channels, every other pixel as the part that stays, several
+sizes.
 
 ```python
 layers = [Logit(), Squeeze(), AffineCoupling(checkerboard_mask((4, 14, 14)), network), …]
@@ -10,11 +11,14 @@ bits_per_dimension(flow.log_prob(dequantised(x, key=key)), 784)
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import lax
+from jax.scipy.special import ndtr, ndtri
 from jaxtyping import Array, ArrayLike, Bool, Float, PRNGKeyArray, Real
 
 from corollary._show import shown
@@ -89,3 +93,87 @@ class Logit(eqx.Module):
     def inverse(self, z: Float[ArrayLike, "..."]) -> Float[Array, "..."]:
         r"""$(\frac1{1+e^{-z}}-m)/(1-2m)$."""
         return (jax.nn.sigmoid(real("z", z)) - self.margin) / (1 - 2 * self.margin)
+
+
+class Histogram(eqx.Module):
+    r"""$x\mapsto\Phi^{-1}(m+(1-2m)F(x))$, $F$ the distribution of grey values spread over their intervals of $[0,1]$.
+
+    `counts` says how often each grey value was seen; one is added to each, so that none is impossible. A pixel of that
+    law becomes standard normal but for the `margin` $m$, and black, which is most of many images, a wide interval where
+    `Logit` leaves it narrow. The histogram is not trained.
+    """
+
+    masses: jax.Array
+    margin: float = eqx.field(static=True)
+
+    def __init__(self, counts: Real[ArrayLike, "levels"], margin: float = 1e-5):
+        counts = within("counts", real("counts", jnp.asarray(counts, float), "levels"), 0.0)
+        self.masses = (counts + 1) / jnp.sum(counts + 1)
+        self.margin = float(within("margin", margin, 0.0, 0.5, open="both"))
+
+    __repr__ = shown
+
+    def forward(self, z: Float[ArrayLike, "..."]) -> tuple[Float[Array, "..."], Float[Array, ""]]:
+        r"""The normal scores, and $\ln|\det J|=\sum\ln\frac{(1-2m)F'(x)}{\varphi(z)}$."""
+        z, (masses, edges) = real("z", z), self._steps()
+        place = jnp.clip(z, 0, 1) * len(masses)
+        at = jnp.minimum(place.astype(jnp.int32), len(masses) - 1)
+        score = ndtri(self.margin + (1 - 2 * self.margin) * (edges[at] + masses[at] * (place - at)))
+        slope = jnp.log(masses[at] * len(masses) * (1 - 2 * self.margin))
+        return score, jnp.sum(slope + 0.5 * score**2 + 0.5 * jnp.log(2 * jnp.pi))
+
+    def inverse(self, z: Float[ArrayLike, "..."]) -> Float[Array, "..."]:
+        r"""The grey values between 0 and 1 that have these scores."""
+        masses, edges = self._steps()
+        share = jnp.clip((ndtr(real("z", z)) - self.margin) / (1 - 2 * self.margin), 0, 1)
+        at = jnp.clip(jnp.searchsorted(edges, share, side="right") - 1, 0, len(masses) - 1)
+        return (at + jnp.clip((share - edges[at]) / masses[at], 0, 1)) / len(masses)
+
+    def _steps(self):
+        masses = lax.stop_gradient(self.masses / jnp.sum(self.masses))  # they stay a law where weights decay
+        return masses, jnp.concatenate([jnp.zeros(1, masses.dtype), jnp.cumsum(masses)[:-1]])
+
+
+class FactorOut(eqx.Module):
+    r"""The first half of the channels goes on through `layers`, the other half is done: $(a,b)\mapsto(f(a),b)$.
+
+    The layers must bring back the shape of $a$: what begins with `Squeeze()` ends with `Inverted(Squeeze())`.
+    """
+
+    layers: tuple
+
+    def __init__(self, layers: Sequence[Any]):
+        self.layers = tuple(layers)
+        for layer in self.layers:
+            if not callable(getattr(layer, "forward", None)) or not callable(getattr(layer, "inverse", None)):
+                raise TypeError(f"a layer of a flow has forward and inverse, got {type(layer).__name__}.")
+
+    __repr__ = shown
+
+    def forward(self, z: Float[ArrayLike, "c ..."]) -> tuple[Float[Array, "c ..."], Float[Array, ""]]:
+        r"""The image, and $\ln|\det J|$, which is that of the layers."""
+        a, b = self._halves(z)
+        shape, total = a.shape, jnp.zeros((), a.dtype)
+        for layer in self.layers:
+            a, log_det = layer.forward(a)
+            total = total + log_det
+        return self._together(a, b, shape), total
+
+    def inverse(self, z: Float[ArrayLike, "c ..."]) -> Float[Array, "c ..."]:
+        r"""$(f^{-1}(a),b)$."""
+        a, b = self._halves(z)
+        shape = a.shape
+        for layer in reversed(self.layers):
+            a = layer.inverse(a)
+        return self._together(a, b, shape)
+
+    def _halves(self, z):
+        z = real("z", z)
+        if z.ndim == 0 or len(z) % 2:
+            raise ValueError(f"the number of channels must be even to be split in half, got shape {z.shape}.")
+        return jnp.split(z, 2)
+
+    def _together(self, a, b, shape):
+        if a.shape != shape:
+            raise ValueError(f"the layers must bring back the shape {shape} of half of the channels, got {a.shape}.")
+        return jnp.concatenate([a, b])

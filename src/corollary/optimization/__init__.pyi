@@ -147,6 +147,7 @@ from .sums import coin as coin
 from .sums import least_squares_sum as least_squares_sum
 from .sums import sigmoid_sum as sigmoid_sum
 from .sums import walk as walk
+from .trailing import trailing as trailing
 from .variance_reduction import gradient_alignment as gradient_alignment
 from .variance_reduction import sag as sag
 from .variance_reduction import svrg as svrg

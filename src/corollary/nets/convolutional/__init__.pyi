@@ -69,3 +69,4 @@ from .sizes import receptive_field as receptive_field
 from .toeplitz import dense_matrix as dense_matrix
 from .toeplitz import is_toeplitz as is_toeplitz
 from .toeplitz import toeplitz_matrix as toeplitz_matrix
+from .unet import UNet as UNet
