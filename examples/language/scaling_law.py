@@ -23,6 +23,7 @@ import optax
 from corollary.language import chinchilla_loss, fit_scaling_law
 from corollary.nets import parameter_count, train
 from corollary.nets.attention import LanguageModel, token_cross_entropy
+from corollary.nets.initialisations import normal
 from corollary.network import BatchLoss
 
 SIZES = {
@@ -30,13 +31,13 @@ SIZES = {
         vocabulary=16, widths=(4, 8), tokens=(2**8, 2**9, 3 * 2**8, 2**10, 2**11), batch=2**7, looks=2**9, draws=8
     ),
     "cpu": dict(
-        vocabulary=512, widths=(8, 12, 16, 24), tokens=(2**20, 2**21, 2**22), batch=2**11, looks=2**17, draws=100
+        vocabulary=512, widths=(8, 12, 16, 24), tokens=(2**18, 2**19, 2**20), batch=2**9, looks=2**16, draws=100
     ),
     "gpu": dict(
         vocabulary=512,
         widths=(8, 12, 16, 24, 32, 48),
-        tokens=(2**21, 2**22, 2**23, 2**24),
-        batch=2**11,
+        tokens=(2**20, 2**21, 2**22, 2**23),
+        batch=2**9,
         looks=2**20,
         draws=400,
     ),
@@ -45,25 +46,32 @@ LENGTH, KEPT = 8, 0.5  # tokens that are predicted in a piece of text, and how o
 LARGEST = 4  # runs that are predicted from the others
 
 
+def picked(sums, u):
+    """The outcome that a uniform number picks, of a law that is summed up along the last axis."""
+    return jnp.sum(u[..., None] >= sums[..., :-1], -1)
+
+
 class Source(NamedTuple):
     """After tokens (a, b) comes `rule[a, b]` with probability one half, else a token of Zipf's law."""
 
     zipf: jax.Array
     rule: jax.Array
-    pairs: jax.Array  # their stationary law
+    first: jax.Array  # the stationary law of one token, and of the token after each, both summed up
+    second: jax.Array
 
     def draw(self, count, key):
         """`count` independent pieces of the stationary chain, `LENGTH` tokens and the two before them."""
         pair_key, coin_key, token_key = jax.random.split(key, 3)
-        first = jax.random.choice(pair_key, self.pairs.size, (count,), p=self.pairs.ravel())
+        before = jax.random.uniform(pair_key, (2, count))
+        a = picked(self.first, before[0])
+        pair = a, picked(self.second[a], before[1])
         kept = jax.random.bernoulli(coin_key, KEPT, (LENGTH, count))
-        other = jax.random.choice(token_key, len(self.zipf), (LENGTH, count), p=self.zipf)
+        other = picked(jnp.cumsum(self.zipf), jax.random.uniform(token_key, (LENGTH, count)))
 
         def one(pair, drawn):
             token = jnp.where(drawn[0], self.rule[pair], drawn[1])
             return (pair[1], token), token
 
-        pair = first // len(self.zipf), first % len(self.zipf)
         _, tokens = jax.lax.scan(one, pair, (kept, other), unroll=LENGTH)
         return jnp.concatenate([jnp.stack(pair), tokens]).T
 
@@ -73,7 +81,7 @@ class Source(NamedTuple):
         rule = self.rule[a, b]
         hit = rest[rule]
         entropy = -jnp.sum(rest * jnp.log(rest)) + hit * jnp.log(hit) - (hit + KEPT) * jnp.log(hit + KEPT)
-        return -KEPT * jnp.take_along_axis(found, rule[..., None], -1)[..., 0] - found @ rest - entropy
+        return -KEPT * jnp.take_along_axis(found, rule[..., None], -1)[..., 0] - jnp.sum(found * rest, -1) - entropy
 
 
 def zipf_source(vocabulary, exponent, key):
@@ -89,7 +97,9 @@ def zipf_source(vocabulary, exponent, key):
     rest = (1 - KEPT) * zipf
     hit = rest[rule]
     entropies = -np.sum(rest * np.log(rest)) + hit * np.log(hit) - (hit + KEPT) * np.log(hit + KEPT)
-    return Source(jnp.asarray(zipf), jnp.asarray(rule), jnp.asarray(pairs)), float(np.sum(pairs * entropies))
+    once = pairs.sum(1)
+    sums = np.cumsum(once), np.cumsum(pairs / once[:, None], 1)
+    return Source(*map(jnp.asarray, (zipf, rule, *sums))), float(np.sum(pairs * entropies))
 
 
 def source_loss(count):
@@ -119,8 +129,12 @@ def excesses(models, source, pieces):
 def trained(c, source, width, key):
     """Models of this width, one for each number of tokens: one program, in which those that are done stand still."""
     model_key, train_key = jax.random.split(key)
-    model = LanguageModel(len(source.zipf), LENGTH + 1, width, 2, 2, unroll=2, key=model_key)
-    peak = min(0.02, 0.32 / width)
+    # embeddings of length one: with smaller ones most steps of short runs pass before the first rule is learned
+    initialisation = normal(width**-0.5)
+    model = LanguageModel(
+        len(source.zipf), LENGTH + 1, width, 2, 2, unroll=2, key=model_key, initialisation=initialisation
+    )
+    peak = min(0.02, 0.3 / width)
     loss, steps = source_loss(c.batch // LENGTH), max(c.tokens) // c.batch
 
     def one(horizon):
