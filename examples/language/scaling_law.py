@@ -31,11 +31,11 @@ SIZES = {
         vocabulary=16, widths=(4, 8), tokens=(2**8, 2**9, 3 * 2**8, 2**10, 2**11), batch=2**7, looks=2**9, draws=8
     ),
     "cpu": dict(
-        vocabulary=512, widths=(8, 12, 16, 24), tokens=(2**18, 2**19, 2**20), batch=2**9, looks=2**16, draws=100
+        vocabulary=512, widths=(8, 16, 32), tokens=(2**18, 2**19, 2**20, 2**21), batch=2**9, looks=2**16, draws=100
     ),
     "gpu": dict(
         vocabulary=512,
-        widths=(8, 12, 16, 24, 32, 48),
+        widths=(12, 16, 24, 32, 48, 64),
         tokens=(2**20, 2**21, 2**22, 2**23),
         batch=2**9,
         looks=2**20,
