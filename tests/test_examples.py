@@ -38,6 +38,7 @@ SMALL = {
     "reinforcement/cart_pole.py": ["--tiny"],
     "language/decoders.py": ["--quick"],
     "language/preferences.py": ["--quick"],
+    "language/scaling_law.py": ["--quick"],
     "reinforcement/hill.py": ["--transitions", "600", "--grid", "8", "--fine", "20", "--starts", "-0.4"],
     "reinforcement/stability.py": ["--moves", "12"],
     "robustness/adversarial_mnist.py": ["--quick"],

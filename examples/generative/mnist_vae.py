@@ -20,7 +20,7 @@ import optax
 
 from corollary.data import mnist
 from corollary.generative import VAE, BernoulliDecoder, GaussianEncoder, importance_bound, importance_loss, vae_loss
-from corollary.nets import fit
+from corollary.nets import train
 from corollary.network import BatchLoss
 
 
@@ -76,16 +76,18 @@ def log_likelihoods(vae, x, samples, group, key):
         return jax.lax.map(one, (x, jax.random.split(key, len(x))), batch_size=group)
 
 
-def main(samples, steps, batch, rate, train, test, importance, group, out):
+def main(samples, steps, batch, rate, images, test, importance, group, out):
     (x, _), (new, _) = mnist("train"), mnist("test")
-    x, new = (a.reshape(-1, 784)[:n] for a, n in ((x, train), (new, test)))
-    start, fit_key, x_key, z_key = jax.random.split(jax.random.key(0), 4)
+    x, new = (a.reshape(-1, 784)[:n] for a, n in ((x, images), (new, test)))
+    start, train_key, x_key, z_key = jax.random.split(jax.random.key(0), 4)
     loss = vae_loss() if samples == 1 else importance_loss(samples)
     optimiser = optax.adam(optax.cosine_decay_schedule(rate, steps, alpha=0.01))
     print(f"{len(x):,} images on {jax.default_backend()}, {steps:,} steps of {batch}, {samples} sample(s) per image")
     began = time.perf_counter()
     vae = autoencoder(key=start)
-    vae = fit(vae, drawn_anew(loss), x, optimiser, steps=steps, batch_size=batch, key=fit_key).network
+    # one program: a step takes a graphics card so little time that it must not wait for the host in between
+    vae = train(vae, drawn_anew(loss), x, optimiser, steps=steps, batch_size=batch, key=train_key).network
+    jax.block_until_ready(vae.decoder.network.layers)
     print(f"trained in {time.perf_counter() - began:.0f} s", flush=True)
     pixels = binary(jnp.asarray(new), x_key)
     bound = jax.jit(lambda vae, x, key: -vae_loss(20)(vae, x, key=key))(vae, pixels[:1000], z_key)
@@ -113,10 +115,12 @@ if __name__ == "__main__":
     parser.add_argument("--quick", action="store_true", help="few images and steps")
     given = parser.parse_args()
     if given.quick:
-        settings = dict(steps=200, batch=50, rate=2e-3, train=1000, test=50, importance=50, group=50)
+        settings = dict(steps=200, batch=50, rate=2e-3, images=1000, test=50, importance=50, group=50)
     elif jax.default_backend() == "cpu":
-        settings = dict(steps=12_000, batch=100, rate=2e-3, train=60_000, test=500, importance=200, group=50)
+        settings = dict(steps=12_000, batch=100, rate=2e-3, images=60_000, test=500, importance=200, group=50)
     else:
-        steps = 400_000 if given.samples == 1 else 200_000
-        settings = dict(steps=steps, batch=250, rate=2e-3, train=60_000, test=10_000, importance=5000, group=10)
+        # of one sample the gradient is noisier: a larger batch, which costs no more there, allows a larger rate
+        one = dict(steps=400_000, batch=500, rate=3e-3)
+        many = dict(steps=200_000, batch=250, rate=2e-3)
+        settings = dict(images=60_000, test=10_000, importance=5000, group=10) | (one if given.samples == 1 else many)
     main(given.samples, out=given.out, **settings | ({"steps": given.steps} if given.steps else {}))

@@ -177,6 +177,39 @@ def test_a_trained_pair_for_each_key_and_what_is_measured():
     assert alone.gan.sample(5, key=KEY).shape == (5, 1)
 
 
+def test_a_run_taken_up_again_ends_with_the_same_bits(tmp_path):
+    def run(name, **changes):
+        given = {"gan": gan(), "data": X, "optimiser": optax.adam(0.1), "steps": 6, "batch_size": 2, "every": 2}
+        measure = lambda g: g.generator.theta  # noqa: E731
+        return train_gan(**given | {"key": KEY, "measure": measure, "checkpoint": tmp_path / name} | changes)
+
+    straight = run("straight")
+    run("broken", steps=2)
+    again = run("broken")
+    for a, b in zip(*(jax.tree.leaves(eqx.filter(r, eqx.is_array)) for r in (straight, again)), strict=True):
+        np.testing.assert_array_equal(a, b)
+    assert straight.record.shape == (4,)
+    assert straight.losses.shape == straight.generator_losses.shape == (6,)
+    plain = run("plain", checkpoint=None)
+    np.testing.assert_allclose(again.losses, plain.losses, rtol=1e-6)
+    np.testing.assert_allclose(again.record, plain.record, rtol=1e-6)
+    for changes, names in (
+        ({"gan": gan("identity")}, r"f \(log, not identity\)"),
+        ({"gan": GAN(Shift(jnp.zeros(1)), Line(jnp.zeros(1), jnp.zeros(1)))}, "networks"),
+        ({"data": X + 1}, "data"),
+        ({"optimiser": optax.adam(0.2)}, "optimiser, generator_optimiser"),
+        ({"generator_optimiser": optax.sgd(0.2)}, "generator_optimiser"),
+        (
+            {"saturating": True, "discriminator_steps": 2},
+            r"saturating \(False, not True\), discriminator_steps \(1, not",
+        ),
+        ({"key": jax.random.key(1), "batch_size": 3}, r"key, batch_size \(2, not 3\)"),
+        ({"every": 3}, r"every \(2, not 3\)"),
+    ):
+        with pytest.raises(ValueError, match=f"is of a run with another {names}"):
+            run("broken", **changes)
+
+
 def test_sentences():
     with pytest.raises(TypeError, match="generator must be a network of one example, got float"):
         GAN(1.0, jnp.tanh)

@@ -95,6 +95,28 @@ def test_penalised_training_finds_the_slope_in_closed_form():
     assert float(run.gan.critic.w) == pytest.approx(1 + float(X.mean()) / 4)
 
 
+def test_a_run_taken_up_again_ends_with_the_same_bits(tmp_path):
+    def run(name, **changes):
+        given = {"wgan": wgan(), "data": X, "optimiser": optax.adam(0.1), "steps": 4, "batch_size": 2, "every": 2}
+        return train_wgan(
+            **given | {"clip": 0.3, "critic_steps": 2, "key": KEY, "checkpoint": tmp_path / name} | changes
+        )
+
+    straight = run("straight")
+    run("broken", steps=2)
+    again = run("broken")
+    assert float(straight.gan.critic.w) == float(again.gan.critic.w)
+    assert float(straight.gan.generator.theta) == float(again.gan.generator.theta)
+    np.testing.assert_array_equal(straight.losses, again.losses)
+    for changes, names in (
+        ({"clip": 0.4}, r"clip \(0.3, not 0.4\)"),
+        ({"clip": None, "penalty": 1.0}, r"clip \(0.3, not None\), penalty \(None, not 1.0\)"),
+        ({"critic_steps": 3}, r"critic_steps \(2, not 3\)"),
+    ):
+        with pytest.raises(ValueError, match=f"is of a run with another {names}"):
+            run("broken", **changes)
+
+
 def test_sentences():
     with pytest.raises(TypeError, match="critic must be a network of one example, got int"):
         WGAN(jnp.tanh, 3)

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import optax
 
 from corollary._validate import real, whole
-from corollary.nets import stepwise
+from corollary.nets import resumable, stepwise
 from corollary.network import BatchLoss
 from corollary.network._code import by_code
 from corollary.network.parts import split
@@ -46,9 +46,26 @@ def weighted(values, weights, name: str):
 
 
 def fight(
-    generator, judge, sides: Sides, data, optimisers, *, steps, key, batch_size, updates, latents, every, bound=0.0
+    generator,
+    judge,
+    sides: Sides,
+    data,
+    optimisers,
+    *,
+    steps,
+    key,
+    batch_size,
+    updates,
+    latents,
+    every,
+    checkpoint,
+    arguments,
+    bound=0.0,
 ):
-    """The trained pair, the losses of both and the record; arguments that both ways of training share are checked."""
+    """The trained pair, the losses of both and the record; arguments that both ways of training share are checked.
+
+    `arguments` are those of the call that are not among these, by name, for the head of the file `checkpoint`.
+    """
     data = real("data", data)
     if data.ndim < 2:
         raise ValueError(f"data must have examples along the first axis, shape (n, ...), got {data.shape}.")
@@ -65,15 +82,62 @@ def fight(
     if getattr(made, "shape", None) != data.shape[1:]:
         shape = getattr(made, "shape", type(made).__name__)
         raise ValueError(f"the generator must return examples like those of data, {data.shape[1:]}, got {shape}.")
+    if checkpoint is not None:
+        shapes = jax.tree.map(_shape, eqx.filter((generator, judge), eqx.is_array_like))
+        arguments = arguments | {"networks": shapes, "data": data, "key": key, "batch_size": batch_size} | optimisers
     sides = Sides(*(None if part is None else by_code(part) for part in sides))
     optimisers = tuple(o._replace(init=by_code(o.init), update=by_code(o.update)) for o in optimisers.values())
-    sizes = steps, batch_size, updates, latents, every
-    return _fought(generator, judge, sides, data, bound, optimisers, key, sizes)
+    sizes = batch_size, updates, latents, every
+    given = generator, judge, sides, data, bound, optimisers, key, sizes
+    if checkpoint is None:
+        return _fought(given, steps)
+    start, first = _begun(given)
+    last, (losses, record) = resumable(
+        lambda carry, first: _stretched(given, carry, first),
+        start,
+        steps=steps,
+        every=every,
+        checkpoint=checkpoint,
+        arguments=arguments,
+    )
+    return _ended(_game(*given), last, losses, first, record)
+
+
+class _Game(NamedTuple):
+    """The loop in pieces: where it begins, `every` rounds of it, what is measured, and the pair of networks."""
+
+    start: Any
+    stretch: Any
+    look: Any
+    pair: Any
 
 
 @eqx.filter_jit
-def _fought(generator, judge, sides, data, bound, optimisers, key, sizes):
-    steps, batch_size, (judge_updates, generator_updates), latents, every = sizes
+def _fought(given, steps):
+    game, every = _game(*given), given[-1][-1]
+    last, (losses, record) = jax.lax.scan(game.stretch, game.start, jnp.arange(0, steps, every))
+    return _ended(game, last, losses, game.look(game.start), record)
+
+
+@eqx.filter_jit
+def _begun(given):
+    game = _game(*given)
+    return game.start, game.look(game.start)
+
+
+@eqx.filter_jit
+def _stretched(given, carry, first):
+    return _game(*given).stretch(carry, first)
+
+
+def _ended(game, last, losses, first, record):
+    losses = jax.tree.map(jnp.ravel, losses)
+    record = jax.tree.map(lambda a, b: jnp.concatenate([jnp.asarray(a)[None], b]), first, record)
+    return game.pair(last), losses, record
+
+
+def _game(generator, judge, sides, data, bound, optimisers, key, sizes) -> _Game:
+    batch_size, (judge_updates, generator_updates), latents, every = sizes
     count = len(data) if batch_size is None else batch_size
     judge_parts = split(judge, inference=False)
 
@@ -118,17 +182,18 @@ def _fought(generator, judge, sides, data, bound, optimisers, key, sizes):
         made, losses = jax.lax.scan(generator_step, made, jax.random.split(generator_key, generator_updates))
         return (judged, made), (values[-1], losses[-1])
 
+    def pair(carry):
+        return making.network(carry[1]), judging.network(carry[0])
+
     def look(carry):
-        if sides.measure is None:
-            return None
-        return sides.measure(sides.together(making.network(carry[1]), judging.network(carry[0])))
+        return None if sides.measure is None else sides.measure(sides.together(*pair(carry)))
 
     def stretch(carry, first):
         carry, losses = jax.lax.scan(one_round, carry, first + jnp.arange(every))
         return carry, (losses, look(carry))
 
-    start = judging.start, making.start
-    last, (losses, record) = jax.lax.scan(stretch, start, jnp.arange(0, steps, every))
-    losses = jax.tree.map(jnp.ravel, losses)
-    record = jax.tree.map(lambda a, b: jnp.concatenate([jnp.asarray(a)[None], b]), look(start), record)
-    return (making.network(last[1]), judging.network(last[0])), losses, record
+    return _Game((judging.start, making.start), stretch, look, pair)
+
+
+def _shape(array):
+    return jax.ShapeDtypeStruct(jnp.shape(array), jnp.result_type(array))

@@ -10,6 +10,7 @@ run.gan.sample(100, key=key)
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -245,6 +246,7 @@ def train_gan(
     generator_optimiser: optax.GradientTransformation | None = None,
     measure: Callable | None = None,
     every: int = 1,
+    checkpoint: str | Path | None = None,
 ) -> Adversaries:
     r"""`steps` rounds of `discriminator_steps` steps of the discriminator, then `generator_steps` of the generator.
 
@@ -254,7 +256,9 @@ def train_gan(
     `measure(gan)` is recorded before the first and after every `every` rounds.
 
     One compiled program and a pure function of the key: `jax.vmap` over keys trains one pair for each, and so does
-    `equinox.filter_vmap`, which also returns networks that hold functions.
+    `equinox.filter_vmap`, which also returns networks that hold functions. With a `checkpoint` the run is one program
+    per `every` rounds, kept in that file after each: called again with the same arguments, or with more `steps`, it
+    goes on from there and ends with the same bits; a file of another run is refused by the names of what differs.
     """
     if not isinstance(gan, GAN):
         raise TypeError(f"gan must be a GAN, got {type(gan).__name__}.")
@@ -282,6 +286,14 @@ def train_gan(
         updates=updates,
         latents=latents,
         every=every,
+        checkpoint=checkpoint,
+        arguments={
+            "f": f,
+            "latents": latents,
+            "saturating": saturating,
+            "discriminator_steps": updates[0],
+            "generator_steps": updates[1],
+        },
     )
     return Adversaries(together(*pair), *losses, record)
 

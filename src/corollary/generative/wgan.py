@@ -9,6 +9,7 @@ run = train_wgan(wgan, x, optax.adam(1e-4, b1=0.5), steps=5000, penalty=10.0, ba
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import equinox as eqx
@@ -128,12 +129,14 @@ def train_wgan(
     generator_optimiser: optax.GradientTransformation | None = None,
     measure: Callable | None = None,
     every: int = 1,
+    checkpoint: str | Path | None = None,
 ) -> Adversaries:
     r"""Rounds of `critic_steps` steps of the critic up $\mathbb Em(x)-\mathbb Em(G(z))$, then one of the generator.
 
     There are `steps` rounds. One of two things bounds the slope of the critic. With `clip` all his parameters are cut
     back to $[-c,c]$ after each of his steps; with `penalty` $\lambda$ he pays $\lambda$ times the `gradient_penalty` at
-    random places between real and generated examples. Batches, optimisers, `measure` and seeds as in `train_gan`.
+    random places between real and generated examples. Batches, optimisers, `measure`, seeds and `checkpoint` as in
+    `train_gan`.
     """
     if not isinstance(wgan, WGAN):
         raise TypeError(f"wgan must be a WGAN, got {type(wgan).__name__}.")
@@ -167,6 +170,8 @@ def train_wgan(
         updates=(whole("critic_steps", critic_steps), 1),
         latents=latents,
         every=every,
+        checkpoint=checkpoint,
+        arguments={"latents": latents, "critic_steps": critic_steps, "clip": clip, "penalty": penalty},
         bound=bound,
     )
     return Adversaries(together(*pair), *losses, record)

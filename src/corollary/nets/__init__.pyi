@@ -98,6 +98,8 @@ from .rectangles import staircase as staircase
 from .residual import ProjectedResidualLayer as ProjectedResidualLayer
 from .residual import ResidualBlock as ResidualBlock
 from .residual import ResidualLayer as ResidualLayer
+from .resumable import Resumed as Resumed
+from .resumable import resumable as resumable
 from .steps import conjunction_error as conjunction_error
 from .steps import nested_step as nested_step
 from .steps import opposing_sum as opposing_sum
