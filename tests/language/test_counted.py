@@ -44,7 +44,7 @@ def test_what_was_never_seen():
 
 def test_one_sentence():
     with pytest.raises(ValueError, match="data y must hold labels from 0 to 2"):
-        counted_losses(TEXT[:1] + (TEXT[1] % 3,), OTHER, vocabulary=3)
+        counted_losses((TEXT[0], TEXT[1] % 3), OTHER, vocabulary=3)
     with pytest.raises(TypeError, match=r"text must be a pair \(x, y\)"):
         counted_losses(TEXT[0], OTHER, vocabulary=4)
     with pytest.raises(ValueError, match="smoothing must be"):

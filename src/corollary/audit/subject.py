@@ -24,7 +24,7 @@ from jaxtyping import Array, ArrayLike, Float, Int, Num, PyTree
 from corollary._text import first_line
 from corollary._types import LossLike, NetworkLike
 from corollary._validate import one_of, positive, whole, within
-from corollary.audit import _checks, _data, _losses
+from corollary.audit import _checks, _data, _losses, _text
 from corollary.audit._cost import cost
 from corollary.audit._errors import SubjectError, sentences
 from corollary.audit._facts import checked_history, checked_optimiser, raised, said_of_halves
@@ -152,11 +152,16 @@ class Subject:
                 f"got {_data.spelled(x['test'])}."
             )
         self.cost = cost(self.network, x["train"])
+        tables = None
+        for name, value in x.items():
+            tables = _text.require_tokens(f"{name} x", self.network, value, tables)
         found = {
             name: _losses.targets(f"{name} y", self.loss_name, part[1], (self._counts[name], *row), self.dtype)
             for name, part in parts.items()
         }
         self._targets = found["train"]
+        if len(row) == 2 and self._targets.axis == 2:
+            _text.require_sequences("train x", x["train"], (self._counts["train"], *row), self._targets.y)
         self.notes += () if self._targets.note is None else (self._targets.note,)
         weights = {
             name: _data.weights(f"{name} weights", part[2], found[name].counted, self._counts[name], self.dtype)
