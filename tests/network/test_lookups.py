@@ -1,4 +1,4 @@
-"""Tables that tokens are looked up in, found whichever way a network does it."""
+"""Tables that tokens are looked up in, found whichever way a network does it, and networks cut behind them."""
 
 import equinox as eqx
 import jax
@@ -8,6 +8,7 @@ import pytest
 
 from corollary import Network
 from corollary.nets.attention import LanguageModel
+from corollary.network._embedded import ELSEWHERE, NO_TABLE, embedded
 from corollary.network._lookups import read
 
 KEY = jax.random.key(0)
@@ -62,3 +63,31 @@ OTHERS = {
 @pytest.mark.parametrize("other", OTHERS)
 def test_what_is_no_table_of_tokens(other):
     assert of(OTHERS[other]) == []
+
+
+# --- in two parts
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_both_parts_are_the_network(way):
+    network = Network(lambda w, x: jnp.tanh(WAYS[way](w, x)).sum(0) @ w.T, TABLE)
+    parts = embedded(network, X)
+    rows = parts.rows(X)
+    assert rows.size == X.size * D
+    np.testing.assert_allclose(jax.vmap(parts.after)(rows), jax.vmap(network)(X), rtol=1e-6)
+    moved = jax.grad(lambda rows: parts.after(rows).sum())(rows[0])
+    assert np.isfinite(moved).all()
+    assert np.any(moved != 0)
+
+
+def test_a_transformer_in_two_parts():
+    network = LanguageModel(5, 4, 8, 2, 2, key=jax.random.key(0))
+    parts = embedded(network, X)
+    np.testing.assert_allclose(jax.vmap(parts.after)(parts.rows(X)), jax.vmap(network)(X), rtol=1e-5, atol=1e-7)
+
+
+def test_what_cannot_be_cut():
+    assert embedded(Network(lambda w, x: w[x] * (x > 0)[:, None], TABLE), X) == ELSEWHERE
+    assert embedded(Network(lambda w, x: w[x] + w[x[::-1]], TABLE), X) == ELSEWHERE
+    assert embedded(Network(lambda w, x: w[x] + w[x, :1], TABLE), X) == NO_TABLE
+    assert all(isinstance(embedded(Network(other, TABLE), X), str) for other in OTHERS.values())
