@@ -126,8 +126,8 @@ def test_gigabytes_are_audited_in_little_memory(tmp_path):
     )
     count, taken, error, memory = json.loads(out.stdout)
     assert (count, taken, error) == (n, 2**12, 0.0)
-    # 16 MiB of rows, each on a page of its own that is mapped, and copies of them
-    assert memory < 2**28
+    # 16 MiB of rows and copies of them; Linux maps up to 64 KiB around each row that is touched, 256 MiB in all
+    assert memory < 2**29
 
 
 REFUSED = {
