@@ -56,7 +56,7 @@ def test_no_path_of_this_machine_in_the_files():
             assert not any(place in text for place in here), path
 
 
-def test_every_kind_of_subject_in_the_documents_is_taken():
+def test_every_kind_of_subject_in_the_documents_is_taken(tmp_path, monkeypatch):
     import equinox as eqx
     import jax
     import jax.numpy as jnp
@@ -67,11 +67,15 @@ def test_every_kind_of_subject_in_the_documents_is_taken():
 
     rng = np.random.default_rng(0)
     x, images = rng.normal(size=(8, 4)).astype(np.float32), rng.normal(size=(8, 3, 5, 6)).astype(np.float32)
+    monkeypatch.chdir(tmp_path)
+    np.save("x.npy", x)
+    np.save("y.npy", np.arange(8) % 3)
     words, table = rng.integers(0, 7, (8, 6)), jnp.asarray(rng.normal(size=(7, 7)), jnp.float32)
     names = {
         "Subject": Subject,
         "Network": Network,
         "jnp": jnp,
+        "np": np,
         "optax": optax,
         "x": x,
         "y": np.arange(8) % 3,

@@ -95,7 +95,8 @@ def audit(
         ),
     ] = None,
     train: Annotated[
-        Path | None, typer.Option(help="Training data: .npz, .csv or .parquet with x and y, or a folder of images.")
+        Path | None,
+        typer.Option(help="Training data: .npz, .csv or .parquet with x and y, or a folder of .npy files or images."),
     ] = None,
     test: Annotated[Path | None, typer.Option(help="Test data, like the training data.")] = None,
     loss: Annotated[str | None, typer.Option(help="cross_entropy, binary_cross_entropy, squared, ...")] = None,

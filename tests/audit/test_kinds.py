@@ -8,7 +8,7 @@ import pytest
 
 from corollary import Network, Subject
 from corollary.audit import SubjectError, audit
-from corollary.audit._budget import BUDGETS, SECTIONS, Budget
+from corollary.audit._budget import BUDGETS, OF_TEXT, SECTIONS, Budget
 
 RNG = np.random.default_rng(0)
 N, T, V, D = 24, 5, 7, 4
@@ -31,11 +31,11 @@ def moved(params):
     return jax.tree.map(lambda a: (0.5 * a).astype(np.float32), params)
 
 
-def audited(subject, monkeypatch):
-    """The findings of all sections, none of which may stop."""
+def audited(subject, monkeypatch, beside=()):
+    """The findings of all sections, and of those `beside` that are asked of its kind, none of which may stop."""
     monkeypatch.setitem(BUDGETS, "quick", LESS)
     report = audit(subject)
-    assert [s.failed for s in report.sections] == [None] * len(SECTIONS)
+    assert [s.failed for s in report.sections] == [None] * len(SECTIONS + beside)
     return {f.name: f for f in report.findings}
 
 
@@ -70,7 +70,9 @@ def test_a_language_model(monkeypatch):
     expected = -np.log(np.take_along_axis(p, np.where(known, y, 0)[..., None], -1)[..., 0])[known].mean()
     assert subject.mean_loss() == pytest.approx(expected, rel=1e-5)
     assert subject.error() == pytest.approx(np.mean(out.argmax(-1)[known] != y[known]))
-    found = audited(subject, monkeypatch)
+    found = audited(subject, monkeypatch, OF_TEXT)
+    # its mean of the tokens so far knows no order
+    assert (found["outputs that move with later tokens"].value, found["order of the tokens"].mark) == (0, "problem")
     assert "words" in found["scale of the inputs"].sentence
     assert "places" in found["median margin"].sentence
     assert found["regression with the initial kernel"].value is not None

@@ -239,9 +239,9 @@ KINDS = {
     ),
     "tokens": (
         lambda: Subject(
-            Network(lambda w, x: w[x].mean(0), jnp.ones((5, K))), "cross_entropy", (np.ones((24, 4), int), Y)
+            Network(lambda w, x: w[x].mean(0) * x[0], jnp.ones((5, K))), "cross_entropy", (np.ones((24, 4), int), Y)
         ),
-        "whole numbers",
+        "whole numbers, such as words, and the tokens are used beside their embeddings",
     ),
     "several inputs": (
         lambda: Subject(Network(lambda p, x: apply(p, x[0] + x[1]), start(0)), "cross_entropy", ((X, X), Y)),

@@ -112,7 +112,8 @@ def require(asked: Asked) -> None:
         return
     if asked.train is None:
         raise SubjectError(
-            "an ONNX file needs its training data: --train FILE, an .npz, .csv or .parquet file or a folder of images."
+            "an ONNX file needs its training data: --train FILE, an .npz, .csv or .parquet file or a folder of .npy "
+            "files or of images."
         )
     for data in (asked.train, asked.test):
         if data is not None and not os.path.exists(data):

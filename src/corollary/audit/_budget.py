@@ -5,6 +5,8 @@ from math import inf
 
 #: The sections in order, modules of `audit/sections`, whose docstring says what they have.
 SECTIONS = ("trainability", "regime", "minimum", "noise", "generalisation", "robustness", "attribution")
+#: What is asked beside of networks that give a class to each token of a text.
+OF_TEXT = ("reading",)
 
 
 @dataclass(frozen=True)

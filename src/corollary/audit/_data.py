@@ -15,9 +15,9 @@ from corollary.audit._errors import SubjectError
 from corollary.network.batches import count as count
 from corollary.network.batches import examples
 
-# What is looked at of a split: at most so many outputs are held (256 MiB in float32), and so many operations spent on a
-# forward pass, about a minute of two cores.
-OUTPUTS, WORK = 2**26, 4e12
+# Looked at of a split: at most so many outputs are held (256 MiB in float32), so many numbers of inputs (1 GiB),
+# and so many operations spent on a forward pass, about a minute of two cores.
+OUTPUTS, INPUTS, WORK = 2**26, 2**28, 4e12
 FEWEST = 8
 
 
@@ -38,16 +38,63 @@ def taken_apart(split: str, data) -> tuple[Any, Any, Any]:
     return (*data, None) if len(data) == 2 else tuple(data)
 
 
-def inputs(name: str, x, dtype):
-    """Inputs as a pytree of arrays; whole numbers and booleans stay what they are: they may be words, or masks."""
+def opened(name: str, x):
+    """Inputs as a pytree of arrays, which stay where they are: they may lie on disk."""
     if not isinstance(x, dict | tuple):
-        x = x if isinstance(x, jax.Array) else np.asarray(x)
-        if x.ndim == 0 or x.shape[0] == 0:
+        x = _array(x)
+        if len(x.shape) == 0 or x.shape[0] == 0:
             raise SubjectError(f"{name} must hold at least one example, got shape {tuple(x.shape)}.")
         if not (jnp.issubdtype(x.dtype, np.number) or x.dtype == bool):
             raise SubjectError(f"{name} must be an array of numbers, got dtype {x.dtype}.")
+        return x
+    arrays = jax.tree.map(_array, x)
+    shapes = [a.shape for a in jax.tree.leaves(arrays)]
+    if not shapes or any(0 in s or s == () for s in shapes) or len({s[0] for s in shapes}) > 1:
+        examples(name, x)  # has the sentence for it
+    return arrays
+
+
+def _array(value):
+    """What has a shape, a type of NumPy's and rows by their numbers as it is; all else in memory."""
+    try:
+        np.dtype(value.dtype)
+        rows = hasattr(value, "shape") and hasattr(value, "__getitem__") and not hasattr(value, "iloc")
+    except (AttributeError, TypeError):
+        rows = False
+    return value if rows else np.asarray(value)
+
+
+def inputs(name: str, x, dtype):
+    """Inputs as a pytree of arrays; whole numbers and booleans stay what they are: they may be words, or masks."""
+    x = jax.tree.map(lambda a: a if isinstance(a, jax.Array) else np.asarray(a), opened(name, x))
     x = examples(name, x)
     return jax.tree.map(lambda a: a.astype(dtype) if jnp.issubdtype(a.dtype, np.floating) else a, x)
+
+
+def most_of(x, cost: Cost, outputs: int) -> int:
+    """How many examples like those of `x` are looked at: as many as time and memory allow."""
+    numbers = sum(int(np.prod(a.shape[1:])) for a in jax.tree.leaves(x))
+    return max(FEWEST, int(min(OUTPUTS / max(outputs, 1), INPUTS / max(numbers, 1), WORK / max(cost.operations, 1))))
+
+
+def drawn(n: int, most: int, seed: int) -> np.ndarray | None:
+    """The examples that are looked at, in order; None for all of them."""
+    if n <= most:
+        return None
+    return np.sort(np.random.default_rng(seed).choice(n, most, replace=False, shuffle=False))
+
+
+def rows_of(name: str, data, rows: np.ndarray | None, n: int):
+    """These rows of the arrays of a pytree, of `n` each: nothing else is read of what lies on disk."""
+    if data is None or rows is None:
+        return data
+    if isinstance(data, list):
+        data = np.asarray(data) if len(data) == n else tuple(data)
+    data = jax.tree.map(_array, data)
+    for a in jax.tree.leaves(data):
+        if a.shape[:1] != (n,):
+            raise SubjectError(f"{name} must have one entry for each of the {n} examples, got shape {tuple(a.shape)}.")
+    return jax.tree.map(lambda a: np.asarray(a[rows]), data)
 
 
 def weights(name: str, given, counted, n: int, dtype):
@@ -65,16 +112,6 @@ def weights(name: str, given, counted, n: int, dtype):
     if (value < 0).any() or not value.any():
         raise SubjectError(f"{name} must be zero or more and not all zero.")
     return jnp.asarray(value / value.mean(), dtype)
-
-
-def looked_at(data, cost: Cost, outputs: int, key):
-    """The data, or as many examples drawn from them as can be looked at in reasonable time and memory."""
-    most = max(FEWEST, int(min(OUTPUTS / max(outputs, 1), WORK / max(cost.operations, 1))))
-    n = count(data)
-    if n <= most:
-        return data
-    rows = np.sort(np.asarray(jax.random.permutation(key, n)[:most]))
-    return jax.tree.map(lambda a: a[rows], data)
 
 
 def spelled(x) -> str:

@@ -1,4 +1,4 @@
-"""Data from files: NPZ, CSV, Parquet, and folders of PNG images with a subfolder for each class."""
+"""Data from files: NPZ, CSV, Parquet, folders of NPY files, and of PNG images with a subfolder for each class."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ import numpy as np
 
 from corollary.audit._errors import SubjectError
 from corollary.audit._table import chosen, require_room
+from corollary.audit.npy import has_arrays, read_arrays
 from corollary.audit.npz import read_npz
 
 # modes of Pillow: what is one channel, what becomes three; anything else has transparency or another kind of colour
@@ -26,16 +27,18 @@ def read_data(
     classes: Sequence[str] | None = None,
     memory_limit: float | None = None,
 ) -> tuple:
-    """`(x, y)` or `(x, y, weights)` from an NPZ, CSV or Parquet file, or from a folder of images; else one sentence.
+    """`(x, y)` or `(x, y, weights)` from an NPZ, CSV or Parquet file, a folder of arrays or images; else one sentence.
 
     Arrays or columns are called `y` (or `y0`, `y1`, ... in tables), `weights` and `x`; in a table without `x` all other
     columns are the input. `inputs` says which array feeds which input of a network with several. A folder has a
     subfolder for each class with PNG images of one size: `x` is (n, channels, height, width) from 0 to 1, and classes
-    are numbered in the order of their names, or of `classes`. What would take more than about half of `memory_limit`
-    (bytes) is not read.
+    are numbered in the order of their names, or of `classes`. A folder of arrays has `x.npy`, `y.npy` and so on, which
+    stay on disk. What would take more than about half of `memory_limit` (bytes) is not read.
     """
     path = Path(path)
     if os.path.isdir(path):
+        if has_arrays(path):
+            return read_arrays(path, inputs)
         if inputs is not None:
             raise SubjectError(f"{path} is a folder of images, which are one input: leave out --input.")
         return read_images(path, class_names(path) if classes is None else classes, memory_limit)
@@ -44,7 +47,8 @@ def read_data(
         raise SubjectError(f"{path} is not a file.")
     if path.suffix.lower() not in readers:
         raise SubjectError(
-            f"data are an .npz, .csv or .parquet file or a folder with a subfolder of PNG images per class, got {path}."
+            "data are an .npz, .csv or .parquet file or a folder: of .npy files, or with a subfolder of PNG images per "
+            f"class, got {path}."
         )
     return readers[path.suffix.lower()](path, inputs, memory_limit=memory_limit)
 

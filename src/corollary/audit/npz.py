@@ -11,6 +11,7 @@ import numpy as np
 
 from corollary.audit._errors import SubjectError
 from corollary.audit._table import TARGET, WEIGHTS, chosen, require_room
+from corollary.audit.npy import mapped
 
 
 def read_npz(
@@ -20,7 +21,7 @@ def read_npz(
 
     Without an array `x` every other array is an input of its own name, and `x` a dictionary of them. `inputs` says
     which array feeds which input: `{"ids": "input_ids"}`. Sizes are looked at before anything is read, and held to
-    `memory_limit` (bytes) if that is given.
+    `memory_limit` (bytes) if that is given. Large arrays that are not compressed stay on disk.
     """
     path = Path(path)
     if not os.path.isfile(path):
@@ -45,9 +46,12 @@ def read_npz(
             raise SubjectError(
                 f"{path} must hold the arrays x and y: it lacks {' and '.join(missing)} and holds {held}."
             )
-        wanted = _wanted(names, inputs)
-        require_room(path, sum(_bytes(path, loaded, name) for name in wanted if name in names), memory_limit)
-        return chosen(path, {name: _array(path, loaded, name) for name in wanted if name in names}, inputs)
+        wanted = [name for name in _wanted(names, inputs) if name in names]
+        sizes = {name: _bytes(path, loaded, name) for name in wanted}
+        lying = {name: _lying(path, loaded, name) for name in wanted}
+        require_room(path, sum(sizes[name] for name in wanted if lying[name] is None), memory_limit)
+        arrays = {name: _array(path, loaded, name) if lying[name] is None else lying[name] for name in wanted}
+        return chosen(path, arrays, inputs)
 
 
 def _others(names):
@@ -77,6 +81,13 @@ def _bytes(path, loaded, name) -> int:
     if dtype.kind not in "fiub":
         raise SubjectError(f"{name} in {path} must hold numbers, got dtype {dtype}.")
     return int(np.prod(shape, dtype=object)) * dtype.itemsize
+
+
+def _lying(path, loaded, name) -> np.ndarray | None:
+    try:
+        return mapped(path, loaded.zip.getinfo(f"{name}.npy"))
+    except (OSError, ValueError):
+        return None
 
 
 def _array(path, loaded, name) -> np.ndarray:

@@ -16,12 +16,13 @@ from corollary import __version__
 from corollary._memory import give_back
 from corollary._text import first_line
 from corollary._validate import one_of, whole
-from corollary.audit._budget import BUDGETS, SECTIONS
+from corollary.audit._budget import BUDGETS, OF_TEXT, SECTIONS
 from corollary.audit._errors import SubjectError
 from corollary.audit._kinds import Special
 from corollary.audit._numbers import plain
 from corollary.audit._outcomes import Outcomes, outcomes_of
 from corollary.audit._plan import too_long
+from corollary.audit._text import is_text
 from corollary.audit.action import Action, ranked
 from corollary.audit.finding import Cause, Finding, Section, causes, short
 from corollary.audit.subject import Subject
@@ -136,9 +137,8 @@ def audit(
     if special and against is not None:
         raise SubjectError(f"a {type(subject).__name__} cannot be compared with another one: leave against out.")
     began = time.perf_counter()
-    modules = [
-        import_module(f"corollary.audit.sections.{name}") for name in (subject.sections if special else SECTIONS)
-    ]
+    asked = subject.sections if special else (*SECTIONS, *(OF_TEXT if is_text(subject) else ()))
+    modules = [import_module(f"corollary.audit.sections.{name}") for name in asked]
     sections = []
     for i, module in enumerate(modules):
         if progress is not None:

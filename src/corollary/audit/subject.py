@@ -24,7 +24,7 @@ from jaxtyping import Array, ArrayLike, Float, Int, Num, PyTree
 from corollary._text import first_line
 from corollary._types import LossLike, NetworkLike
 from corollary._validate import one_of, positive, whole, within
-from corollary.audit import _checks, _data, _losses
+from corollary.audit import _checks, _data, _losses, _text
 from corollary.audit._cost import cost
 from corollary.audit._errors import SubjectError, sentences
 from corollary.audit._facts import checked_history, checked_optimiser, raised, said_of_halves
@@ -143,40 +143,44 @@ class Subject:
         """The data in the form that the loss takes, as many as can be looked at."""
         given = {"train": train} if test is None else {"train": train, "test": test}
         parts = {name: _data.taken_apart(name, data) for name, data in given.items()}
-        x = {name: _data.inputs(f"{name} x", part[0], self.dtype) for name, part in parts.items()}
-        self._counts = {name: _data.count(value) for name, value in x.items()}
-        row = _checks.output_shape(self.apply, self.params, x["train"])
-        if test is not None and not _data.same_kind(x["test"], x["train"]):
+        lying = {name: _data.opened(f"{name} x", part[0]) for name, part in parts.items()}
+        self._counts = {name: _data.count(value) for name, value in lying.items()}
+        few = _data.inputs("train x", jax.tree.map(lambda a: a[: _checks.FEW], lying["train"]), self.dtype)
+        row = _checks.output_shape(self.apply, self.params, few)
+        if test is not None and not _data.same_kind(lying["test"], few):
             raise SubjectError(
-                f"the test examples must have the shape of the training examples, {_data.spelled(x['train'])}, "
-                f"got {_data.spelled(x['test'])}."
+                f"the test examples must have the shape of the training examples, {_data.spelled(few)}, "
+                f"got {_data.spelled(lying['test'])}."
             )
-        self.cost = cost(self.network, x["train"])
-        found = {
-            name: _losses.targets(f"{name} y", self.loss_name, part[1], (self._counts[name], *row), self.dtype)
-            for name, part in parts.items()
-        }
+        self.cost = cost(self.network, few)
+        most = _data.most_of(few, self.cost, int(np.prod(row)))
+        rows = {name: _data.drawn(n, most, i) for i, (name, n) in enumerate(self._counts.items())}
+        tables, found, kept = None, {}, {}
+        for name, (_, y, weights) in parts.items():
+            n = self._counts[name]
+            taken = [_data.rows_of(f"{name} {what}", a, rows[name], n) for what, a in (("y", y), ("weights", weights))]
+            x = _data.inputs(f"{name} x", _data.rows_of(f"{name} x", lying[name], rows[name], n), self.dtype)
+            tables = _text.require_tokens(f"{name} x", self.network, x, tables)
+            shape = _data.count(x), *row
+            found[name] = _losses.targets(f"{name} y", self.loss_name, taken[0], shape, self.dtype)
+            if len(row) == 2 and found[name].axis == 2:
+                _text.require_sequences(f"{name} x", x, shape, found[name].y)
+            w = _data.weights(f"{name} weights", taken[1], found[name].counted, shape[0], self.dtype)
+            kept[name] = x, found[name].y, w
         self._targets = found["train"]
         self.notes += () if self._targets.note is None else (self._targets.note,)
-        weights = {
-            name: _data.weights(f"{name} weights", part[2], found[name].counted, self._counts[name], self.dtype)
-            for name, part in parts.items()
-        }
-        self.weighted = any(w is not None for w in weights.values())
+        self.weighted = any(w is not None for *_, w in kept.values())
         if self.weighted:
             self.loss = self.loss._replace(function=_data.Weighted(self.loss.function))
             self.objective = Objective(self.apply, self.loss)
         self.train = self.test = None
-        for i, name in enumerate(parts):
-            target = found[name].y
-            if self.weighted:
-                even = jnp.ones(self._counts[name], self.dtype)
-                target = target, even if weights[name] is None else weights[name]
-            data = _data.looked_at((x[name], target), self.cost, int(np.prod(row)), jax.random.key(i))
-            setattr(self, name, data)
-            if _data.count(data) < self._counts[name]:
+        for name, (x, y, w) in kept.items():
+            n = _data.count(x)
+            even = jnp.ones(n, self.dtype)
+            setattr(self, name, (x, (y, even if w is None else w) if self.weighted else y))
+            if n < self._counts[name]:
                 self.notes += (
-                    f"of {self._counts[name]} {_WORDS[name]} examples {_data.count(data)}, drawn at random, were "
+                    f"of {self._counts[name]} {_WORDS[name]} examples {n}, drawn at random, were "
                     "looked at: all of them would take too long or too much memory.",
                 )
 

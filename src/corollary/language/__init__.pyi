@@ -1,6 +1,8 @@
 from .bpe import BPE as BPE
 from .cloze import ClozeQuestion as ClozeQuestion
 from .cloze import cloze_question as cloze_question
+from .counted import CountedLosses as CountedLosses
+from .counted import counted_losses as counted_losses
 from .embeddings import Indexed as Indexed
 from .embeddings import SkipGram as SkipGram
 from .embeddings import cooccurrence as cooccurrence
@@ -39,6 +41,10 @@ from .preferences import dpo_loss as dpo_loss
 from .preferences import fit_reward as fit_reward
 from .preferences import implicit_reward as implicit_reward
 from .preferences import reward_loss as reward_loss
+from .reading import LookAhead as LookAhead
+from .reading import OrderEffect as OrderEffect
+from .reading import look_ahead as look_ahead
+from .reading import order_effect as order_effect
 from .rlhf import AlignedPolicy as AlignedPolicy
 from .rlhf import rlhf as rlhf
 from .rlhf import rlhf_objective as rlhf_objective

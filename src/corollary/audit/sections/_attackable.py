@@ -26,7 +26,7 @@ LEAST = 16
 NUMBERS = 2**25
 NO_CLASSES = "An attack changes the class of an example, and this network gives no example a class of its own."
 SEVERAL = "The network takes several inputs, and an attack moves one: audit it as a function of that one alone."
-WORDS = "The inputs are whole numbers, such as words: they have no small changes."
+MASKS = "The inputs are yes or no: they have no small changes."
 ALONE = "All training examples have one class, so that there is no other to be taken for."
 COPIES = "Half of the examples have a copy with another label: no radius is small against a distance of 0."
 TOO_MUCH = "This was left out: attacks on so large a network take too long. --budget full makes them."
@@ -63,10 +63,10 @@ def refused(subject, budget) -> str | None:
     leaves = jax.tree.leaves(subject.train[0])
     if len(leaves) > 1:
         return SEVERAL
-    if not jnp.issubdtype(leaves[0].dtype, np.floating):
-        return WORDS
     if _gap.classes_of(subject, subject.network) is None:
         return NO_CLASSES
+    if not jnp.issubdtype(leaves[0].dtype, np.floating):
+        return MASKS
     if len(np.unique(subject.labels("train"))) < 2:
         return ALONE
     if subject.count(subject.splits[-1]) < LEAST:

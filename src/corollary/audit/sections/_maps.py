@@ -12,11 +12,13 @@ from scipy import stats
 from corollary._charts import MEASURED, PREDICTED
 from corollary.attribution import integrated_gradients, mixed_up
 from corollary.audit import _plan
+from corollary.audit._embedded import by_embeddings, of_words
 from corollary.audit.finding import Finding, Premise, short
 from corollary.audit.sections._explained import Explained, named
 from corollary.audit.sections._importance import TOO_MUCH
 from corollary.audit.sections._players import Players, is_image, players_of
 from corollary.evidence import picture
+from corollary.network.batches import count
 
 MAPS, MIXED = "attributions of the worst mistakes", "attributions with the weights mixed up"
 # An attribution that misses more than a hundredth of what it divides does not add up.
@@ -53,10 +55,22 @@ class Maps(NamedTuple):
 
 
 def measure_maps(subject, budget, found: Explained, key) -> Maps | str:
-    """Integrated gradients from the mean training input; a sentence where there are none."""
+    """Integrated gradients from the mean training input; a sentence where there are none.
+
+    Of tokens those of their embeddings, summed over each token.
+    """
     x, out = subject.data(found.split)[0], subject.outputs(found.split)
     if (long := _plan.too_long(subject, budget)) is not None:
         return long
+    if of_words(subject) and out.ndim <= 2:
+        behind = by_embeddings(subject)
+        if isinstance(behind, str):
+            return behind
+        if count(behind.data(found.split)) < len(x):
+            return TOO_MUCH
+        maps = measure_maps(behind, budget, found, key)
+        whole = isinstance(maps, str) or maps.values.ndim == x.ndim
+        return maps if whole else maps._replace(values=maps.values.sum(-1))
     if not isinstance(x, jax.Array):
         return "Integrated gradients go along a line between inputs, and these are several."
     if not jnp.issubdtype(x.dtype, np.floating):

@@ -99,7 +99,8 @@ def _linearised(subject, found, no_start):
         f"{_of(part)} {'test' if held else 'training'} examples; {_percent(right)} of its answers are right, of the "
         f"network's {_percent(own)}."
     )
-    return Finding(name, "fine", sentence, same, _binomial(same, len(out)), premises=(_unseen(held),), **facts)
+    ends = _ends(_right(_answers(subject, part, line), part, _answers(subject, part, out)), part)
+    return Finding(name, "fine", sentence, same, ends, premises=(_unseen(held),), **facts)
 
 
 def _initial(subject, found, got, no_start):
@@ -175,7 +176,7 @@ def _compare(subject, found, predicted):
             f"Kernel regression from {n} training examples answers {_percent(right)} of {_of(part)} test examples "
             f"rightly, the network {_percent(own)}; both give the same answer to {_percent(same)}."
         )
-        return right, _binomial(right, m), sentence
+        return right, _ends(_right(_answers(subject, part, predicted), part), part), sentence
     out = np.asarray(part.out, float).reshape(m, -1)
     squares, own = (((a - part.aims) ** 2).mean(1) for a in (predicted, out))
     gap = np.sqrt(((predicted - out) ** 2).mean())
@@ -232,8 +233,12 @@ def _of(part) -> str:
     return f"{len(part.out)}" if part.labels.ndim == 1 else f"the places of {len(part.out)}"
 
 
-def _binomial(share, n):
-    return tuple(float(v) for v in wilson_interval(round(share * n), n))
+def _ends(right, part) -> tuple[float, float]:
+    """The 95 % interval of a share of examples; of places over examples, since those of one are not independent."""
+    if part.labels.ndim == 1:
+        return tuple(float(v) for v in wilson_interval(round(float(right.sum())), len(right)))
+    low, high = interval(right)
+    return max(0.0, low), min(1.0, high)
 
 
 def _percent(share):

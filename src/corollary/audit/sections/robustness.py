@@ -2,19 +2,24 @@
 
 The findings are made in `_input_scale` (is this the scale it was made for?), `_under_attack` (of the distances that
 `_attacked` measures), `_margins` (certificates), `_smoothed_copy` (what votes would certify) and `_changes` (noise,
-shift, scale, missing inputs). Radii are in distances to the nearest example of another class (`_attackable`).
+shift, scale, missing inputs). Radii are in distances to the nearest example of another class (`_attackable`). Of tokens
+the embeddings are moved.
 """
+
+from dataclasses import replace
 
 import jax
 import numpy as np
 
 from corollary.audit._answer import because, by_name, first
+from corollary.audit._embedded import PREMISE, by_embeddings, of_words
 from corollary.audit.action import advise
 from corollary.audit.finding import Finding
 from corollary.audit.sections import (
     _attackable,
     _attacked,
     _changes,
+    _gap,
     _hardening,
     _input_scale,
     _margins,
@@ -40,13 +45,27 @@ DECIDE = (*EXPLAINS, "accuracy under attack", "noise, shift, scale and missing i
 
 
 def findings(subject, budget, key):
+    if not of_words(subject) or _gap.classes_of(subject, subject.network) is None:
+        yield from _under_attack(subject, budget, key)
+        return
+    behind = by_embeddings(subject)
+    if isinstance(behind, str):
+        yield Finding("accuracy under attack", "not applicable", behind)
+        return
+    for finding in _under_attack(behind, budget, key, words=True):
+        yield replace(finding, premises=(*finding.premises, PREMISE))
+
+
+def _under_attack(subject, budget, key, words: bool = False):
+    """The findings on inputs that have small changes; embeddings of `words` have no scale but that of the network."""
     sample_key, margin_key, attack_key, vote_key = jax.random.split(key, 4)
     why = _attackable.refused(subject, budget)
     victim = _attackable.attackable(subject, budget, sample_key) if why is None else why
     if isinstance(victim, str):
         yield Finding("accuracy under attack", "not applicable", victim)
         return
-    yield _input_scale.judge(_input_scale.measure(subject, victim))
+    if not words:
+        yield _input_scale.judge(_input_scale.measure(subject, victim))
     if (why := _attackable.no_better_than_a_guess(subject, victim)) is not None:
         yield Finding("accuracy under attack", "not applicable", why)
         return
@@ -59,7 +78,8 @@ def findings(subject, budget, key):
     yield judge_random(found)
     yield _margins.judge(margins, victim, found.nearest)
     yield _smoothed_copy.judge(copy, found.certified, found.right)
-    yield _changes.judge(_changes.measure(subject, victim))
+    if not words:
+        yield _changes.judge(_changes.measure(subject, victim))
 
 
 def answer(findings) -> str:
@@ -77,6 +97,8 @@ def answer(findings) -> str:
 
 
 def actions(subject, findings):
+    if of_words(subject):  # the embeddings are a part of the network: no program moves them in training
+        return
     remedies = {
         "inputs at another scale": _hardening.to_scale,
         "accuracy under random noise": _hardening.against_attacks,
