@@ -20,8 +20,9 @@ DELTA = {"step": 0.002, "explosion": 0.002, "batch": 0.002, "noise": 0.002, "ove
 GREW, ROSE, LEFT, EXPLODED = 4.0, 1.03, 0.1, 4.0
 # stands for a loss that is not finite
 HUGE = 1e30
-# losses in one window; windows, or sizes of steps, that are known before anything is compared with them
-WINDOW, KNOWN, MOST = 16, 6, 40
+# losses in one window; windows, or sizes of steps, that are known before anything is compared with them, and at most:
+# sizes follow the schedule and the gradient down over orders of magnitude, so that only the last ones say what is usual
+WINDOW, KNOWN, MOST, SIZES = 16, 6, 40, 16
 # how much logarithms of sizes of steps usually scatter; of the variance of 16 normal numbers, by second differences
 SCATTER = {"step": 0.25, "explosion": 0.3, "noise": 0.5}
 # the share of a layer that has died since the start at least, beside `DEAD_LOOK` of it
@@ -51,7 +52,7 @@ class Alarms:
         self._said = 0
         self._looks = dict.fromkeys(DELTA, 0)
         self._losses = Recent(WINDOW * (MOST + 1))
-        self._sizes = Recent(MOST)
+        self._sizes = Recent(SIZES)
         self._fresh: tuple[int, np.ndarray] | None = None
         self._variance: float | None = None
         self._best: tuple[int, float, np.ndarray] | None = None
@@ -60,7 +61,7 @@ class Alarms:
 
     def begin(self) -> None:
         """Forget what the preparation measured, but for the dead units and losses of the start."""
-        self._sizes = Recent(MOST)
+        self._sizes = Recent(SIZES)
         self._looks = dict.fromkeys(DELTA, 0)
 
     def unsaid(self) -> list[Alarm]:
@@ -146,9 +147,10 @@ class Alarms:
     def _doubt(self) -> None:
         """Losses that scatter too little for the last fresh batch that was looked at ask for another one."""
         recent = self._losses.last(WINDOW)
-        if self.comparable and self._fresh is None and len(recent) == WINDOW:
-            if _sequential.too_smooth(recent, LEFT * self._variance) < DELTA["batch"]:
-                self.urgent.add("batch")
+        if not self.comparable or self._fresh is not None or len(recent) < WINDOW:
+            return
+        if _sequential.roughness(recent) < LEFT * self._variance:
+            self.urgent.add("batch")
 
     def _compare(self, step: int) -> None:
         """Batches that repeat: their losses scatter far less than those of fresh batches must."""

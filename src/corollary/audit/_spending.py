@@ -18,12 +18,12 @@ LONGEST = 1000
 WALL: Callable[[], float] = time.perf_counter
 # looks before the training, for the time they take; how many looks of the training that counts for
 TRIES, COUNTS = 3, 8
-# what may be spent at most, in shares
-MOST = 1.03
+# what may be spent at most, in shares; of so many seconds the share is there from the start
+MOST, ADVANCE = 1.03, 0.5
 
 
 class Working:
-    """A clock that stands still while this process does not compute: it goes by its processor time where that is less."""
+    """A clock that stands still while this process does not compute: processor time, where that is less."""
 
     def __init__(self):
         self._time, self._last = 0.0, (WALL(), time.process_time())
@@ -122,7 +122,7 @@ class Spending:
 
     def within(self, kind: str) -> bool:
         """Whether the share has room for one such look, whoever pays for it."""
-        return self._watching + self.expected(kind) <= MOST * self._share * self.training
+        return self._watching + self.expected(kind) <= self._share * (MOST * self.training + ADVANCE)
 
     def due(self, kind: str, step: int) -> bool:
         if kind not in self.parts or step < self._last.get(kind, -(10**9)) + self._apart[kind]:

@@ -113,11 +113,10 @@ def compare(
     such a report as JSON. Error, loss and Brier score are compared example by example (McNemar's test, flips of signs)
     and by flips of the signs of whole groups of alike examples, because two seeds of one recipe differ in groups. A
     difference is seen where both show it, and where it stands Holm's correction for all quantities; the class that
-    changed most is looked at by itself, against how the others changed. Seeds of a
-    regression differ everywhere at once, in loss by up to a factor of `SEEDS`; so only what is beyond it is called better
-    or worse, unless the spread of seeds is known from `twins`, two or more further networks of the recipe of `other`:
-    with them the subject must stand out from that spread. Given the `report` of the subject the findings are compared
-    too, and a network is audited for it.
+    changed most is looked at by itself, against how the others changed. Seeds of a regression differ everywhere at
+    once, in loss by up to a factor of `SEEDS`: only what is beyond it is called better or worse, unless the spread of
+    seeds is known from `twins`, two or more further networks of the recipe of `other`, and the subject stands out from
+    it. Given the `report` of the subject the findings are compared too, and a network is audited for it.
     """
     if not isinstance(subject, Subject):
         raise TypeError(f"subject must be a Subject, got {type(subject).__name__}.")
