@@ -19,7 +19,7 @@ WALL: Callable[[], float] = time.perf_counter
 # looks before the training, for the time they take; how many looks of the training that counts for
 TRIES, COUNTS = 3, 8
 # what may be spent at most, in shares; of so many seconds the share is there from the start
-MOST, ADVANCE = 1.03, 0.5
+MOST, ADVANCE = 1.03, 0.2
 
 
 class Working:
