@@ -36,7 +36,7 @@ from corollary.audit._spending import Spending
 from corollary.audit.subject import Subject
 
 # what each kind of look may take of the share, and how many steps lie between two of them at least
-PARTS = {"losses": 0.1, "step": 0.3, "batch": 0.25, "held": 0.15, "units": 0.1, "everything": 0.05, "page": 0.05}
+PARTS = {"losses": 0.1, "step": 0.3, "batch": 0.15, "held": 0.25, "units": 0.1, "everything": 0.05, "page": 0.05}
 APART = {"losses": 1, "step": 3, "batch": 8, "held": 20, "units": 20, "everything": 50, "page": 1}
 # seconds between two pages; seconds that a stop of a compiled loop takes
 PAGE, STOP = 2.0, 2e-4
@@ -88,7 +88,9 @@ class Watch:
         self._rng, self._key = np.random.default_rng(0), jax.random.key(0)
         self._examples = count(subject.train)
         fixed = {s: count(subject.data(s)) for s in subject.splits}
-        self._fixed = {s: _looks.drawn(self._rng, n, _looks.HELD) for s, n in fixed.items()}
+        # of the training data half as many: they only say whether its loss still falls
+        most = {"train": _looks.HELD // 2, "test": _looks.HELD}
+        self._fixed = {s: _looks.drawn(self._rng, n, most[s]) for s, n in fixed.items()}
         batches = subject.batch_size if subject.batch_size and subject.batch_size < subject.count() else None
         self._alarms = Alarms(batches)
         self._pending: list[tuple[int, Any]] = []
