@@ -40,7 +40,7 @@ class Looks(NamedTuple):
     test: Any
     batch: int
     places: tuple[int, ...]  # of the parameters among the arrays
-    on_host: bool  # whether all is computed on the processor
+    on_host: bool  # whether all is computed on the CPU
 
     def read(self, network) -> Any:
         """The arrays of a network of the same kind; one sentence for another kind."""

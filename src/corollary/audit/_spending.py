@@ -5,7 +5,7 @@ takes on average. One that was held up, by other work on the machine, raises thi
 next looks wait for all of it. What all looks took is held to the share as well, within a few hundredths of it. Time
 before the first call, and time in which a device finishes a step, count as training.
 
-Where all is computed on the processor, time in which other programs had it is nobody's: looks are short and mostly
+Where all is computed on the CPU, time in which other programs had it is nobody's: looks are short and mostly
 escape it, or meet all of it at once, so that by the clock on the wall their number would be a matter of luck.
 """
 
@@ -23,7 +23,7 @@ MOST, ADVANCE = 1.03, 0.2
 
 
 class Working:
-    """A clock that stands still while this process does not compute: processor time, where that is less."""
+    """A clock that stands still while this process does not compute: CPU time, where that is less."""
 
     def __init__(self):
         self._time, self._last = 0.0, (WALL(), time.process_time())

@@ -293,7 +293,7 @@ class Watch:
         return kind == "page" and self.report is None
 
     def _clock(self) -> Callable[[], float]:
-        """Time on the wall where a device computes, and that of the processor otherwise."""
+        """Time on the wall where a device computes, and that of the CPU otherwise."""
         return _spending.Working() if self._looks.on_host else _spending.WALL
 
     def _prepare(self) -> None:
