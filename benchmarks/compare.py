@@ -3,6 +3,7 @@
     python benchmarks/compare.py                # 200 pairs of each family and size
     python benchmarks/compare.py --pairs 20     # smaller
     python benchmarks/compare.py --twins 4      # with four further networks of the first one's recipe for each pair
+    python benchmarks/compare.py --recipes 100  # by what factor the losses of two seeds of a regression differ
 
 All networks of a family are trained in one mapped program, each with a start and batches of its own. Every pair is
 compared on test examples of its own by the paired tests of `audit.compare`. Under "seeds" the share of pairs that show
@@ -49,12 +50,12 @@ def _clusters(classes, dim, spread):
     return Family(dim, classes, draw)
 
 
-def _waves(dim=6):
-    w = np.random.default_rng(6).normal(size=(dim, 4))
+def _waves(dim=6, noise=0.3, seed=6):
+    w = np.random.default_rng(seed).normal(size=(dim, 4))
 
     def draw(rng, n):
         x = rng.normal(size=(n, dim)).astype(np.float32)
-        y = np.sin(x @ w).sum(1, keepdims=True) + 0.3 * rng.normal(size=(n, 1))
+        y = np.sin(x @ w).sum(1, keepdims=True) + noise * rng.normal(size=(n, 1))
         return x, y.astype(np.float32)
 
     return Family(dim, 0, draw)
@@ -73,22 +74,22 @@ def losses(out, y, classes):
     return 0.5 * jnp.sum((out - y) ** 2, axis=-1)
 
 
-@partial(jax.jit, static_argnums=(3,))
-def trained(keys, x, y, classes):
+@partial(jax.jit, static_argnums=(3, 4, 5))
+def trained(keys, x, y, classes, width=WIDTH, steps=STEPS, rate=STEP):
     """Networks of one recipe on labels of their own: `y` has a row for each."""
     wide = max(classes, 1)
 
     def one(key, y):
         first, last, batches = jax.random.split(key, 3)
-        params = [jax.random.normal(first, (x.shape[1], WIDTH)) / x.shape[1] ** 0.5, jnp.zeros(WIDTH)]
-        params += [jax.random.normal(last, (WIDTH, wide)) / WIDTH**0.5, jnp.zeros(wide)]
+        params = [jax.random.normal(first, (x.shape[1], width)) / x.shape[1] ** 0.5, jnp.zeros(width)]
+        params += [jax.random.normal(last, (width, wide)) / width**0.5, jnp.zeros(wide)]
 
         def step(params, key):
             rows = jax.random.randint(key, (BATCH,), 0, len(x))
             slope = jax.grad(lambda p: losses(apply(p, x[rows]), y[rows], classes).mean())(params)
-            return jax.tree.map(lambda p, g: p - STEP * g, params, slope), None
+            return jax.tree.map(lambda p, g: p - rate * g, params, slope), None
 
-        return jax.lax.scan(step, params, jax.random.split(batches, STEPS))[0]
+        return jax.lax.scan(step, params, jax.random.split(batches, steps))[0]
 
     return jax.vmap(one)(keys, y)
 
@@ -145,6 +146,40 @@ def _fields(outcomes):
     return [f for f in ("wrong", "loss", "brier") if getattr(outcomes, f) is not None]
 
 
+def factors(recipes, seeds=32):
+    """The logarithms of the ratios of the losses of two seeds, in rows, for regressions with recipes at random."""
+    rng = np.random.default_rng(2)
+    for i in range(recipes):
+        dim, n, noise = (
+            int(rng.choice([2, 6, 16])),
+            int(rng.choice([100, 400, 1600])),
+            float(rng.choice([0.1, 0.3, 1.0])),
+        )
+        width, steps, rate = int(rng.choice([8, 24, 64])), int(rng.choice([300, 1200])), float(rng.uniform(0.02, 0.12))
+        family = _waves(dim, noise, 100 + i)
+        x, y = family.draw(rng, n)
+        keys = jax.random.split(jax.random.key(int(rng.integers(2**31))), seeds)
+        params = trained(keys, x, np.repeat(y[None], seeds, axis=0), 0, width, steps, rate)
+        x, y = family.draw(rng, POOL)
+        out = jax.vmap(apply, (0, None))(params, x)
+        loss = np.log(np.asarray(losses(out, y, 0), float).mean(1))
+        yield (
+            f"{dim=} {n=} {noise=} {width=} {steps=} rate={rate:.3f}",
+            loss[::2] - loss[1::2],
+            float(np.exp(loss.mean())),
+        )
+
+
+def calibrate(recipes):
+    found = [(name, apart, level) for name, apart, level in factors(recipes) if np.isfinite(apart).all()]
+    found.sort(key=lambda one: one[1].std())
+    for name, apart, level in found[:: max(len(found) // 10, 1)] + found[-3:]:
+        print(f"  {name}: loss {level:.3f}, two seeds differ by a factor of {np.exp(np.abs(apart)).max():.2f} at most")
+    pooled = np.exp(np.abs(np.concatenate([apart for _, apart, _ in found])))
+    shares = ", ".join(f"{100 * q:g} %: {np.quantile(pooled, q):.2f}" for q in (0.5, 0.9, 0.95, 0.99, 1))
+    print(f"{len(found)} recipes, {len(pooled)} pairs of seeds, quantiles of the factor: {shares}")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--pairs", type=int, default=200)
@@ -152,7 +187,10 @@ def main():
     parser.add_argument("--twins", type=int, default=0)
     parser.add_argument("--sizes", type=int, nargs="+", default=[100, 300, 1000])
     parser.add_argument("--families", nargs="+", default=list(FAMILIES), choices=list(FAMILIES))
+    parser.add_argument("--recipes", type=int, default=0)
     given = parser.parse_args()
+    if given.recipes:
+        return calibrate(given.recipes)
     for name in given.families:
         for n, seen, _, _ in measure(name, given.pairs, given.sizes, 0.0, 0, given.twins):
             more = binomtest(seen, given.pairs, LEVEL, alternative="greater").pvalue

@@ -1,5 +1,6 @@
 """What the documents tell a newcomer to type, typed."""
 
+import ast
 import re
 import sys
 import types
@@ -45,6 +46,46 @@ def test_the_claim_of_the_contributing_guide_holds(seed):
 def test_every_file_the_readme_points_at_is_there():
     for target in re.findall(r"\]\(([^)h][^)]*)\)", (ROOT / "README.md").read_text(encoding="utf-8")):
         assert (ROOT / target).exists(), target
+
+
+SECTIONS = ROOT / "src" / "corollary" / "audit" / "sections"
+
+
+def _words(path: Path) -> set[str]:
+    """The texts in a file of a section, and in the private files beside it that it imports."""
+    found, seen, left = set(), set(), [path]
+    while left:
+        here = left.pop()
+        seen.add(here)
+        for node in ast.walk(ast.parse(here.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Constant) and isinstance(node.value, str):
+                found.add(node.value)
+            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("corollary.audit.sections"):
+                names = [node.module.rpartition(".")[2], *(alias.name for alias in node.names)]
+                files = [SECTIONS / f"{name}.py" for name in names if name.startswith("_")]
+                left += [file for file in files if file.exists() and file not in seen]
+    return found
+
+
+def test_every_finding_of_the_checklist_is_one():
+    from corollary.audit._alarms import DELTA
+
+    found = {"watch": {*DELTA, "loss", "units"}}
+    for path in SECTIONS.glob("[a-z]*.py"):
+        title = re.search(r'^TITLE = "(.*)"$', path.read_text(encoding="utf-8"), re.MULTILINE)
+        found[title[1]] = _words(path)
+    rows = re.findall(r"^\|(.*?)\|(.*?)\|(.*)\|$", (ROOT / "docs" / "checklist.md").read_text("utf-8"), re.MULTILINE)
+    rows = [[cell.strip() for cell in row] for row in rows if not row[0].strip().startswith(("---", "item"))]
+    assert len(rows) > 60
+    named = 0
+    for item, section, said in rows:
+        assert section in {*found, "compare", "–"}, item
+        names = re.findall("`([^`]+)`", said) if section in found else []
+        assert set(names) <= found.get(section, set()), item
+        named += len(names)
+        assert said, item
+    assert named > 50
+    assert "steps to be fit" not in found["Will it train?"]  # the control: a name that is none
 
 
 def test_no_path_of_this_machine_in_the_files():

@@ -179,6 +179,7 @@ def audit(
     )
     require(asked)
     gate = _outlets.gate(fail_on, accept, against)
+    asked = asked._replace(accepted=gate.accepted)
     if sarif is not None:
         _outlets.require_place(network)
     printed = json_file == Path("-")

@@ -14,6 +14,7 @@ when there is something to look at. Neither Lightning nor skorch needs to be ins
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from os import PathLike
 from typing import Any
 
@@ -24,7 +25,7 @@ from jaxtyping import PyTree
 
 from corollary._types import LossLike
 from corollary._validate import whole
-from corollary.audit import Subject, SubjectError
+from corollary.audit import Subject, SubjectError, _looks, _spending
 from corollary.audit._errors import sentences
 from corollary.audit.watch import Watch as _Watch
 from corollary.network import Network
@@ -58,7 +59,7 @@ class Watch(_Watch):
         example = _first(train[0])
         with sentences(), torch.random.fork_rng(devices=[]):
             network = Network.from_torch(module, example)
-        self.module, self._seen, self._network = module, 0, network
+        self.module, self._seen, self._network, self._torch = module, 0, network, torch
         super().__init__(Subject(network, loss, train, test, **known), share, report=report)
 
     def __call__(self, step: int, loss: Any) -> None:
@@ -78,6 +79,16 @@ class Watch(_Watch):
         }
         tree = jax.tree.structure(self._looks.arrays)
         return tree.unflatten(jax.tree.leaves((params, buffers)))
+
+    def _sampled(self, arrays: Callable) -> np.ndarray:
+        """Entries of the module's own parameters: to see the size of a step nothing else has to be copied."""
+        held = dict(self.module.named_parameters(remove_duplicate=False))
+        own = [_kept(held, name, a).detach() for name, a in self._network.params.items()]
+        return _numpy(_looks.spread(own, self._torch.cat)).copy()
+
+    def _clock(self) -> Callable[[], float]:
+        on_host = all(p.device.type == "cpu" for p in self.module.parameters())
+        return super()._clock() if on_host else _spending.WALL
 
     # --- Lightning
 
@@ -132,8 +143,8 @@ def _nothing(*args: Any, **kwargs: Any) -> None:
     """A hook in which nothing is done."""
 
 
-def _as_now(held: dict, name: str, read):
-    """A weight of the module as it is now, copied: the module goes on to change its own in place."""
+def _kept(held: dict, name: str, read) -> Any:
+    """A tensor of the module, which must be the one that was read."""
     if name not in held:
         raise SubjectError(f"the module has changed: it no longer has {name}. Make a new Watch.")
     if tuple(held[name].shape) != read.shape:
@@ -141,7 +152,12 @@ def _as_now(held: dict, name: str, read):
             f"the module has changed: {name} had the shape {read.shape} when it was read, and has "
             f"{tuple(held[name].shape)} now. Make a new Watch."
         )
-    return jnp.asarray(_numpy(held[name]).copy(), read.dtype)
+    return held[name]
+
+
+def _as_now(held: dict, name: str, read) -> Any:
+    """A weight of the module as it is now, copied: the module goes on to change its own in place."""
+    return jnp.asarray(_numpy(_kept(held, name, read)).copy(), read.dtype)
 
 
 def _numpy(value: Any) -> np.ndarray:

@@ -1,5 +1,6 @@
 """The report: one file that needs nothing else, and a section that fails without the others."""
 
+import itertools
 import json
 import re
 import shutil
@@ -11,10 +12,13 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from made import made
+from reported import reported
 
 from corollary.audit import Action, Cause, Effect, Finding, Premise, Report, Section, SubjectError
 from corollary.audit import run as running
+from corollary.audit._accepted import Accepted
 from corollary.audit._asked import Asked
+from corollary.audit._style import STYLE
 from corollary.audit.action import by_hand
 from corollary.audit.finding import short
 from corollary.audit.report import html
@@ -162,3 +166,48 @@ def test_every_figure_renders_in_a_browser(report, tmp_path):
 def test_numbers_have_three_digits():
     found = [short(x) for x in (0.0, 1 / 3, 999.9999, 12345.6, 999999.0, -2e-5, np.inf)]
     assert found == ["0", "0.333", "1000", "12300", "1.00e+06", "-2.00e-05", "inf"]
+
+
+def test_what_is_accepted_is_folded_with_its_reason():
+    known = [
+        Accepted("dead units", "a new start is coming", "2999-01-01"),
+        Accepted("Is it?", "slow <disk>", "2999-01-02"),
+    ]
+    page = html(reported(), known)
+    first = page[page.index("What is wrong") : page.index("What to do")]
+    assert "<p>Nothing but what is accepted.</p><details><summary>2 accepted</summary>" in first
+    assert "Accepted: a new start is coming (until 2999-01-01)." in first
+    assert "slow &lt;disk&gt; (until 2999-01-02)" in first
+    assert "<details><summary>1 accepted: dead units</summary>" in page[page.index("<section id='s1'>") :]
+    # the control: without it nothing is folded
+    assert "accepted" not in html(reported()).lower()
+
+
+def _luminance(colour: str) -> float:
+    parts = np.array([int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)])
+    return float(np.where(parts <= 0.04045, parts / 12.92, ((parts + 0.055) / 1.055) ** 2.4) @ [0.2126, 0.7152, 0.0722])
+
+
+def test_text_stands_out_from_what_is_behind_it_in_both_schemes():
+    # the ratio that WCAG 2 asks of small text; axe checks all but single letters
+    for scheme in re.findall(r":root \{(.*?)\}", STYLE, re.DOTALL):
+        tones = {name: _luminance(value) for name, value in re.findall(r"--(\w+): (#\w{6})", scheme)}
+        words = [(a, b) for a in ("ink", "soft", "fine", "look", "problem", "none", "link") for b in ("page", "card")]
+        for front, behind in [*words, *(("on", mark) for mark in ("fine", "look", "problem", "none"))]:
+            high, low = sorted((tones[front], tones[behind]), reverse=True)
+            assert (high + 0.05) / (low + 0.05) >= 4.5, (front, behind)
+
+
+def test_the_page_is_built_for_those_who_hear_it(report):
+    page = html(report)
+    assert page.startswith("<!doctype html><html lang='en'>")
+    assert "<title>" in page
+    assert (page.count("<main>"), page.count("<h1>")) == (1, 1)
+    levels = [int(level) for level in re.findall(r"<h(\d)>", page)]
+    assert all(after - before <= 1 for before, after in itertools.pairwise(levels))  # no level is left out
+    assert all("alt='" in image for image in re.findall(r"<img [^>]*>", page))
+    names = re.findall(r" id='([^']+)'", page)
+    assert len(names) == len(set(names))
+    assert set(re.findall(r'href="#([^"]+)"', page)) <= set(names)
+    # a sign is never all that says what a mark is
+    assert all(re.search(r"</i>\w", mark) for mark in re.findall(r"<span class='mark.*?</span>", page))

@@ -24,7 +24,7 @@ class Clock:
 @pytest.fixture
 def clock(monkeypatch):
     found = Clock()
-    monkeypatch.setattr(_spending, "CLOCK", found)
+    monkeypatch.setattr(_spending, "Working", lambda: found)
     return found
 
 

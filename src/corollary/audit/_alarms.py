@@ -20,12 +20,11 @@ DELTA = {"step": 0.002, "explosion": 0.002, "batch": 0.002, "noise": 0.002, "ove
 GREW, ROSE, LEFT, EXPLODED = 4.0, 1.03, 0.1, 4.0
 # stands for a loss that is not finite
 HUGE = 1e30
-# losses in one window; windows, or sizes of steps, that are known before anything is compared with them
-WINDOW, KNOWN, MOST = 16, 6, 40
+# losses in one window; windows, or sizes of steps, that are known before anything is compared with them, and at most:
+# sizes follow the schedule and the gradient down over orders of magnitude, so that only the last ones say what is usual
+WINDOW, KNOWN, MOST, SIZES = 16, 6, 40, 16
 # how much logarithms of sizes of steps usually scatter; of the variance of 16 normal numbers, by second differences
 SCATTER = {"step": 0.25, "explosion": 0.3, "noise": 0.5}
-# a loss so far above all recent ones makes the step be measured at once
-ABOVE = 1.5
 # the share of a layer that has died since the start at least, beside `DEAD_LOOK` of it
 DIED = 0.125
 # fewer dead units than this are no matter in a small layer
@@ -49,19 +48,20 @@ class Alarms:
         self.batch_size = batch_size
         self.raised: list[Alarm] = []
         self.comparable: bool | None = None
-        self.urgent = False
+        self.urgent: set[str] = set()  # looks that should come at once
         self._said = 0
         self._looks = dict.fromkeys(DELTA, 0)
         self._losses = Recent(WINDOW * (MOST + 1))
-        self._sizes = Recent(MOST)
+        self._sizes = Recent(SIZES)
         self._fresh: tuple[int, np.ndarray] | None = None
+        self._variance: float | None = None
         self._best: tuple[int, float, np.ndarray] | None = None
         self._dead: dict[str, tuple[float, float]] = {}
         self._tested = 0
 
     def begin(self) -> None:
         """Forget what the preparation measured, but for the dead units and losses of the start."""
-        self._sizes = Recent(MOST)
+        self._sizes = Recent(SIZES)
         self._looks = dict.fromkeys(DELTA, 0)
 
     def unsaid(self) -> list[Alarm]:
@@ -93,12 +93,14 @@ class Alarms:
         if self._losses.total - self._tested >= WINDOW // 2:
             self._tested = self._losses.total
             self._noise(steps[-1])
+            self._doubt()
 
     def _explodes(self, steps: list[int], values: np.ndarray, known: np.ndarray) -> None:
         """A loss that leaves the range of the last ones; what explodes within a few steps needs no other look."""
         if known.min() <= 0:  # a loss that can be negative has no scale
             return
-        self.urgent |= bool(values.max() > ABOVE * known.max())
+        if values.max() > known.max():  # of a healthy training a loss in 33 is
+            self.urgent.add("step")
         third = np.sort(values)[-min(len(values), 3) :][:1]  # of those that were read together
         if third[0] > 0 and _sequential.jumped(known, third, EXPLODED, SCATTER["explosion"]) < self._allowed(
             "explosion"
@@ -138,6 +140,17 @@ class Alarms:
         """Losses of fresh examples; `waiting` losses of steps before have not been read yet."""
         if self.batch_size is not None:
             self._fresh = self._losses.total + waiting, values
+            # without the largest tenth: an example that is hard and rare is in the sample, or in the batches, by chance
+            self._variance = float(np.sort(values)[: -(len(values) // 10) or None].var(ddof=1)) / self.batch_size
+        self.urgent.discard("batch")
+
+    def _doubt(self) -> None:
+        """Losses that scatter too little for the last fresh batch that was looked at ask for another one."""
+        recent = self._losses.last(WINDOW)
+        if not self.comparable or self._fresh is not None or len(recent) < WINDOW:
+            return
+        if _sequential.roughness(recent) < LEFT * self._variance:
+            self.urgent.add("batch")
 
     def _compare(self, step: int) -> None:
         """Batches that repeat: their losses scatter far less than those of fresh batches must."""
@@ -155,17 +168,15 @@ class Alarms:
         recent = kept[: len(kept) - after + 1][-WINDOW:]
         if not self.comparable or len(recent) < WINDOW:
             return
-        # without the largest tenth: an example that is hard and rare is in the sample, or in the batches, by chance
-        variance = float(np.sort(sample)[: -(len(sample) // 10) or None].var(ddof=1)) / self.batch_size
-        if _sequential.too_smooth(recent, LEFT * variance) < self._allowed("batch"):
-            self._repeats(step, math.sqrt(_sequential.roughness(recent)), math.sqrt(variance))
+        if _sequential.too_smooth(recent, LEFT * self._variance) < self._allowed("batch"):
+            self._repeats(step, math.sqrt(_sequential.roughness(recent)), math.sqrt(self._variance))
 
     # --- the size of a step
 
     def step(self, step: int, size: float) -> None:
         self._sizes.add(np.array([max(size, np.finfo(float).tiny)]))
         sizes = self._sizes.last()
-        self.urgent = False
+        self.urgent.discard("step")
         if len(sizes) < KNOWN + 2 or not np.isfinite(sizes).all():
             return
         before, now = sizes[:-2], sizes[-2:]
@@ -180,7 +191,8 @@ class Alarms:
                 f"Unless this was meant, divide the learning rate by {short(factor)} and go back.",
             )
         # the first of two: the second at once
-        self.urgent = bool(now[-1] > GREW * before.max() >= now[-2])
+        if now[-1] > GREW * before.max() >= now[-2]:
+            self.urgent.add("step")
 
     # --- held-out data
 

@@ -45,6 +45,7 @@ class Asked(NamedTuple):
     attempts: int = 0
     against: str | None = None
     checkpoints: str | None = None
+    accepted: Sequence[Sequence[str]] = ()
 
     @property
     def name(self) -> str:

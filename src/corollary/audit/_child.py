@@ -9,6 +9,7 @@ import socket
 from collections.abc import Callable
 from dataclasses import replace
 
+from corollary.audit._accepted import Accepted
 from corollary.audit._asked import Asked
 from corollary.audit._checkpoints import checkpoints
 from corollary.audit._compile import settle
@@ -43,7 +44,7 @@ def answer(asked: Asked, progress: Callable[[str], None]) -> tuple[str, ...]:
         progress("Reading the network" if asked.network else "Training a network on the digits")
         fields = asked._asdict()
         budget, attempts, against = (fields.pop(name) for name in ("budget", "attempts", "against"))
-        pattern = fields.pop("checkpoints")
+        pattern, accepted = fields.pop("checkpoints"), [Accepted(*entry) for entry in fields.pop("accepted")]
         said = {"name": asked.name, "command": asked.command, "attempts": attempts}
         subject = load(**fields)
         if isinstance(subject, Special) and (against is not None or pattern is not None):
@@ -57,7 +58,7 @@ def answer(asked: Asked, progress: Callable[[str], None]) -> tuple[str, ...]:
             networks = [load_checkpoint(file, subject, asked) for file in files]
             course = audit_path(subject, networks, steps=steps, names=files, budget=budget, progress=progress)
         report = replace(audit(subject, budget=budget, progress=progress, **said), course=course)
-        return "report", html(report), report.json()
+        return "report", html(report, accepted), report.json()
     except UserError as error:
         return "refused", str(error)
     except MemoryError:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import math
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -15,9 +17,10 @@ from corollary.audit._data import count
 from corollary.network.parts import matched
 
 # examples for the loss on fresh batches, for held-out data, for units, and for gradients one by one
-FRESH, HELD, UNITS, GRADIENTS = 64, 512, 128, 128
+# (no power of two for the largest: where examples are as many as units, XLA's products on CPUs can be ten times slower)
+FRESH, HELD, UNITS, GRADIENTS = 64, 400, 128, 128
 # parameters of which the size of a step is estimated
-SAMPLED = 1 << 15
+SAMPLED = 1 << 13
 # numbers that the gradients of the examples may be
 STORED = 1 << 26
 # products with the Hessian for its largest eigenvalue, and for its trace
@@ -37,6 +40,7 @@ class Looks(NamedTuple):
     test: Any
     batch: int
     places: tuple[int, ...]  # of the parameters among the arrays
+    on_host: bool  # whether all is computed on the CPU
 
     def read(self, network) -> Any:
         """The arrays of a network of the same kind; one sentence for another kind."""
@@ -56,7 +60,8 @@ def looks(subject) -> Looks:
     batch = min(subject.batch_size or GRADIENTS, GRADIENTS, count(subject.train), max(2, STORED // subject.size))
     numbered = jax.tree.unflatten(jax.tree.structure(arrays), range(len(jax.tree.leaves(arrays))))
     places = tuple(jax.tree.leaves(eqx.filter(numbered, mask)))
-    return Looks(arrays, static, mask, subject.objective, subject.train, subject.test, max(batch, 2), places)
+    on_host = all(device.platform == "cpu" for a in jax.tree.leaves(arrays) for device in jnp.asarray(a).devices())
+    return Looks(arrays, static, mask, subject.objective, subject.train, subject.test, max(batch, 2), places, on_host)
 
 
 def _split(looks: Looks, arrays):
@@ -82,19 +87,22 @@ def copied(arrays):
 def sampled(looks: Looks, arrays) -> np.ndarray:
     """Some entries of the parameters, in the scale of all: the norm of a difference is about that of all of them."""
     leaves = jax.tree.leaves(arrays)
-    return np.asarray(_spread([leaves[i] for i in looks.places]))
+    own = [leaves[i] for i in looks.places]
+    # where they lie in memory no program has to be started
+    return spread([np.asarray(a) for a in own], np.concatenate) if looks.on_host else np.asarray(_spread(own))
 
 
-def spread(leaves: list, np_: Any):
+def spread(leaves: list, concatenate: Any):
     """Every so manieth entry of each array, times the root of how many it stands for: about `SAMPLED` of them."""
-    stride = max(1, sum(int(np.prod(a.shape)) for a in leaves) // SAMPLED)
-    parts = [a.reshape(-1)[::stride] for a in leaves]
-    sizes = [int(np.prod(a.shape)) / max(len(part), 1) for a, part in zip(leaves, parts, strict=True)]
-    return np_.concatenate([part * size**0.5 for part, size in zip(parts, sizes, strict=True)])
+    every = max(1, sum(math.prod(a.shape) for a in leaves) // SAMPLED)
+    # a stride without a common divisor with the last axis meets all columns
+    strides = [next(s for s in itertools.count(every) if math.gcd(s, *a.shape[-1:]) == 1) for a in leaves]
+    parts = [a.reshape(-1)[::stride] for a, stride in zip(leaves, strides, strict=True)]
+    return concatenate([p * (math.prod(a.shape) / max(len(p), 1)) ** 0.5 for a, p in zip(leaves, parts, strict=True)])
 
 
 # a plain program of few arrays: it is called often
-_spread = jax.jit(lambda leaves: spread(leaves, jnp))
+_spread = jax.jit(lambda leaves: spread(leaves, jnp.concatenate))
 
 
 @eqx.filter_jit

@@ -8,7 +8,7 @@ asked for, but one that matters.
 import math
 
 import numpy as np
-from scipy import stats
+from scipy.special import chdtr, stdtr
 
 # spreads of losses below this share of them are rounding, not noise
 LEAST = 1e-3
@@ -34,7 +34,7 @@ def jumped(before: np.ndarray, now: np.ndarray, factor: float, usual: float) -> 
     variance = (float(np.sum((old - old.mean()) ** 2)) + WEIGHT * usual**2) / degrees
     spread = math.sqrt(variance * (1 / len(old) + 1 / len(new)))
     sign = 1 if factor >= 1 else -1
-    return float(stats.t.sf(sign * (new.mean() - old.mean() - math.log(factor)) / spread, degrees))
+    return float(stdtr(degrees, -sign * (new.mean() - old.mean() - math.log(factor)) / spread))
 
 
 def risen(before: np.ndarray, now: np.ndarray, factor: float) -> float:
@@ -44,14 +44,14 @@ def risen(before: np.ndarray, now: np.ndarray, factor: float) -> float:
     """
     change = now - factor * before
     spread = max(float(change.std(ddof=1)), LEAST * float(np.abs(before).mean()), np.finfo(float).tiny)
-    return float(stats.t.sf(change.mean() / spread * math.sqrt(len(change)), len(change) - 1))
+    return float(stdtr(len(change) - 1, -change.mean() / spread * math.sqrt(len(change))))
 
 
 def too_low(value: float, batch_size: int, sample: np.ndarray) -> float:
     """The p-value of: `value` is the mean loss of a batch that was drawn from where the losses `sample` were drawn."""
     spread = max(float(sample.std(ddof=1)), LEAST * float(np.abs(sample).mean()), np.finfo(float).tiny)
     error = spread * math.sqrt(1 / batch_size + 1 / len(sample))
-    return float(stats.t.cdf((value - float(sample.mean())) / error, len(sample) - 1))
+    return float(stdtr(len(sample) - 1, (value - float(sample.mean())) / error))
 
 
 def roughness(losses: np.ndarray) -> np.ndarray:
@@ -67,4 +67,4 @@ def too_smooth(losses: np.ndarray, variance: float) -> float:
     """
     n = len(losses) - 2
     degrees = 18 * n / 35
-    return float(stats.chi2.cdf(degrees * float(roughness(losses)) / max(variance, np.finfo(float).tiny), degrees))
+    return float(chdtr(degrees, degrees * float(roughness(losses)) / max(variance, np.finfo(float).tiny)))

@@ -1,7 +1,12 @@
-"""Time that a watch may take: every kind of look has its part of the share, and waits until that part has paid for it.
+"""Time that a watch may take: every kind of look has its part of the share, and comes as often as that part can pay.
 
-What a look is expected to take is what it took on average; what it takes more is paid off before the next. Time before
-the first call, and time in which a device finishes a step, count as training.
+A look is paid by the training since the last one of its kind: it waits until its part of that time is what such a look
+takes on average. One that was held up, by other work on the machine, raises this average a little instead of making the
+next looks wait for all of it. What all looks took is held to the share as well, within a few hundredths of it. Time
+before the first call, and time in which a device finishes a step, count as training.
+
+Where all is computed on the CPU, time in which other programs had it is nobody's: looks are short and mostly
+escape it, or meet all of it at once, so that by the clock on the wall their number would be a matter of luck.
 """
 
 import time
@@ -10,23 +15,39 @@ from collections.abc import Callable
 # a stop of a compiled loop comes after at most so many steps
 LONGEST = 1000
 #: in seconds
-CLOCK: Callable[[], float] = time.perf_counter
-# looks before the training, for the time they take
-TRIES = 2
+WALL: Callable[[], float] = time.perf_counter
+# looks before the training, for the time they take; how many looks of the training that counts for
+TRIES, COUNTS = 3, 8
+# what may be spent at most, in shares; of so many seconds the share is there from the start
+MOST, ADVANCE = 1.03, 0.2
+
+
+class Working:
+    """A clock that stands still while this process does not compute: CPU time, where that is less."""
+
+    def __init__(self):
+        self._time, self._last = 0.0, (WALL(), time.process_time())
+
+    def __call__(self) -> float:
+        last, self._last = self._last, (WALL(), time.process_time())
+        self._time += min(now - then for now, then in zip(self._last, last, strict=True))
+        return self._time
 
 
 class Spending:
     """`share` of the training time, divided among kinds of looks by `parts`; two are at least `apart` steps apart."""
 
-    def __init__(self, share: float, parts: dict[str, float], apart: dict[str, int]):
+    def __init__(self, share: float, parts: dict[str, float], apart: dict[str, int], now: Callable[[], float]):
         total = sum(parts.values())
         self.parts = {kind: share * part / total for kind, part in parts.items()}
-        self._apart = apart
+        self._share, self._apart = share, apart
         self.used = dict.fromkeys(parts, 0.0)
         self.taken = dict.fromkeys(parts, 0)
-        self._expected = dict.fromkeys(parts, 2e-5)
+        self._looks = dict.fromkeys(parts, 0)
+        self._tried = dict.fromkeys(parts, 2e-5)
         self._last: dict[str, int] = {}
-        self.now = CLOCK
+        self._paid = dict.fromkeys(parts, 0.0)
+        self.now = now
         self._began: float | None = None
         self._first_step = 0
         self._watching = self._entered = self._waited = self._earliest = 0.0
@@ -38,7 +59,15 @@ class Spending:
             began = self.now()
             look()
             took.append(self.now() - began)
-        self._expected[kind] = min(took)
+        self._tried[kind] = min(took)
+
+    def expected(self, kind: str) -> float:
+        """The seconds that a look of this kind takes on average."""
+        return (COUNTS * self._tried[kind] + self.used[kind]) / (COUNTS + self._looks[kind])
+
+    def _when(self, kind: str) -> float:
+        """The training time at which the next look of this kind is paid for."""
+        return self._paid[kind] + self.expected(kind) / self.parts[kind]
 
     def arrive(self, step: int) -> None:
         self._entered, self._waited = self.now(), 0.0
@@ -47,8 +76,7 @@ class Spending:
 
     def leave(self) -> None:
         """Until some look can be paid for nothing is to be done but to count."""
-        costs = {kind: (self.used[kind] + self._expected[kind]) / part for kind, part in self.parts.items()}
-        self._earliest = min(costs.values())
+        self._earliest = min(map(self._when, self.parts))
         self._watching += self.now() - self._entered - self._waited
 
     @property
@@ -68,14 +96,14 @@ class Spending:
         self._watching += seconds
 
     def spend(self, kind: str, step: int | None, look: Callable) -> None:
-        """Look; without a `step` as the second half of a look. A look that returns a number is that many."""
+        """Look; without a `step` as the second half of a look. A look that returns a number saw that many things."""
         began, waited = self.now(), self._waited
         found = look()
         self.used[kind] += self.now() - began - (self._waited - waited)
         if step is not None:
-            self._last[kind] = step
+            self._last[kind], self._paid[kind] = step, self.training
+            self._looks[kind] += 1
             self.taken[kind] += 1 if found is None else found
-        self._expected[kind] = self.used[kind] / max(self.taken[kind], 1)
 
     @property
     def training(self) -> float:
@@ -92,10 +120,14 @@ class Spending:
     def share_spent(self) -> float:
         return self._watching / self.training if self.training > 0 else 0.0
 
-    def due(self, kind: str, step: int, count: int = 1) -> bool:
+    def within(self, kind: str) -> bool:
+        """Whether the share has room for one such look, whoever pays for it."""
+        return self._watching + self.expected(kind) <= self._share * (MOST * self.training + ADVANCE)
+
+    def due(self, kind: str, step: int) -> bool:
         if kind not in self.parts or step < self._last.get(kind, -(10**9)) + self._apart[kind]:
             return False
-        return self.used[kind] + count * self._expected[kind] <= self.parts[kind] * self.training
+        return self._when(kind) <= self.training and self.within(kind)
 
     def steps_until_due(self, step: int) -> int:
         """Steps until the next look can be paid for, as far as can be seen."""
@@ -103,10 +135,9 @@ class Spending:
         if done < 1 or self.training <= 0:
             return 1
         each = self.training / done
-        waits = []
-        for kind, part in self.parts.items():
-            if kind == "page":
-                continue
-            wait = (self.used[kind] + self._expected[kind]) / part - self.training
-            waits.append(max(wait / each, self._last.get(kind, step) + self._apart[kind] - step))
+        waits = [
+            max((self._when(kind) - self.training) / each, self._last.get(kind, step) + self._apart[kind] - step)
+            for kind in self.parts
+            if kind != "page"
+        ]
         return int(min(max(min(waits) + 1, 1), LONGEST))

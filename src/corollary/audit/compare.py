@@ -34,6 +34,8 @@ from corollary.network.parts import split
 LEVEL = 0.05
 #: Of the differences that are said to be seen this share is.
 POWER = 0.8
+#: Losses of two seeds of one regression differ by less than this factor (benchmarks/compare.py --recipes).
+SEEDS = 2.0
 #: Fewer classes are too few to say how one of them usually changes.
 CLASSES = 4
 VERDICTS = ("better", "worse", "no difference seen")
@@ -111,10 +113,10 @@ def compare(
     such a report as JSON. Error, loss and Brier score are compared example by example (McNemar's test, flips of signs)
     and by flips of the signs of whole groups of alike examples, because two seeds of one recipe differ in groups. A
     difference is seen where both show it, and where it stands Holm's correction for all quantities; the class that
-    changed most is looked at by itself, against how the others changed. Of a regression
-    this is about these two networks: what another seed would give is known from `twins`, two or more further networks
-    of the recipe of `other`, from whose spread the subject must stand out as well. Given the `report` of the subject
-    the findings are compared too, and a network is audited for it.
+    changed most is looked at by itself, against how the others changed. Seeds of a regression differ everywhere at
+    once, in loss by up to a factor of `SEEDS`: only what is beyond it is called better or worse, unless the spread of
+    seeds is known from `twins`, two or more further networks of the recipe of `other`, and the subject stands out from
+    it. Given the `report` of the subject the findings are compared too, and a network is audited for it.
     """
     if not isinstance(subject, Subject):
         raise TypeError(f"subject must be a Subject, got {type(subject).__name__}.")
@@ -153,18 +155,20 @@ def paired_tests(
     classes = np.unique(labels, return_inverse=True)[1] if in_classes else None
     in_classes = in_classes and classes.max() + 1 >= CLASSES
     level = LEVEL / (len(kept) + in_classes)
-    results = []
+    alone = new.wrong is None and not seeds
+    results, plain = [], 1.0
     for i, (q, pair) in enumerate(kept.items()):
         spread = [np.mean(getattr(each, q), dtype=float) for each in (old, *seeds)] if seeds else None
         results.append(_tested(*pair, groups, level, jax.random.fold_in(key, i), spread))
+        if alone:
+            plain, results[-1] = results[-1][0], _beyond(*pair, groups, level, jax.random.fold_in(key, i))
     one = None
     if in_classes:
         one = standing_out(new.wrong == 0, old.wrong == 0, classes, int(classes.max()) + 1, level=level, power=POWER)
         results.append((float(one.p), float(one.smallest)))
     corrected = [float(p) for p in holm(np.array([min(p, 1.0) for p, _ in results]))]
-    alone = new.wrong is None and not seeds
     found = [
-        _judged(f"{new.split} {QUANTITIES[q]}", *kept[q], p, smallest, q == "wrong", alone)
+        _judged(f"{new.split} {QUANTITIES[q]}", *kept[q], p, smallest, q == "wrong", plain)
         for q, p, (_, smallest) in zip(kept, corrected, results, strict=False)
     ]
     if one is not None:
@@ -176,7 +180,6 @@ def paired_tests(
             corrected[-1],
             results[-1][1],
             True,
-            False,
         )
         text = f"class {names[int(one.group)]}, that changed most: {said.sentence}"
         found.append(replace(said, sentence=text))
@@ -197,12 +200,25 @@ def _tested(before, after, groups, level, key, spread) -> tuple[float, float]:
     return max(float(f.p) for f in found), max(float(f.smallest) for f in found)
 
 
+def _beyond(before, after, groups, level, key) -> tuple[float, float]:
+    """The p of a loss that differs by no more than another seed may make, and the difference that would be seen."""
+    before, after = np.asarray(before, float), np.asarray(after, float)
+    if min(before.min(), after.min()) < 0:  # no number of times more or less
+        return 1.0, np.inf
+    up, smallest = _tested(SEEDS * before, after, groups, level, key, None)
+    smallest += (SEEDS - 1) * before.mean()
+    if after.mean() > SEEDS * before.mean():
+        return up, smallest
+    down = _tested(before, SEEDS * after, groups, level, key, None)[0]
+    return down if SEEDS * after.mean() < before.mean() else 1.0, smallest
+
+
 def _binary(wrong) -> bool:
     """Whether every example is right or wrong as a whole."""
     return bool(np.isin(wrong, (0, 1)).all())
 
 
-def _judged(name, before, after, p, smallest, counted, alone) -> PairedTest:
+def _judged(name, before, after, p, smallest, counted, plain=1.0) -> PairedTest:
     values = float(np.mean(before, dtype=float)), float(np.mean(after, dtype=float))
     said = f"{short(values[0])} → {short(values[1])}"
     if counted and _binary(before) and _binary(after):
@@ -211,8 +227,11 @@ def _judged(name, before, after, p, smallest, counted, alone) -> PairedTest:
     verdict = "no difference seen" if p > LEVEL else "worse" if values[1] > values[0] else "better"
     if verdict != "no difference seen":
         end = f"{verdict}, p {p:.2g} after all tests"
-        # of pairs of seeds of one regression a sixth to a half are told apart (benchmarks/compare.py)
-        end += "; another seed may make as much of a difference, which compare(twins=) tells" if alone else ""
+    elif plain <= LEVEL:
+        end = (
+            f"no difference seen beyond that of another seed, which may be a factor of {SEEDS:g}; these two differ on "
+            f"these examples, p {plain:.2g}, and further seeds would tell what that means: compare(twins=)"
+        )
     elif smallest == 0:
         end = "no difference seen: every example fares the same"
     elif np.isinf(smallest):

@@ -5,8 +5,10 @@ what is fine, and the theory, is folded.
 """
 
 import base64
+from collections.abc import Sequence
 from html import escape
 
+from corollary.audit._accepted import Accepted
 from corollary.audit._style import STYLE
 from corollary.audit.action import Action, by_hand
 from corollary.audit.finding import MARKS, Cause, Finding, Section, short
@@ -21,10 +23,11 @@ CURVES = 6
 HOW = {"theorem": "by a theorem", "short run": "by short trainings", "population": "by networks of this kind"}
 
 
-def html(report) -> str:
-    """The whole page."""
+def html(report, accepted: Sequence[Accepted] = ()) -> str:
+    """The whole page; what is accepted is folded, with the reason."""
     subject = report.subject
-    sections = "".join(_section(i, s) for i, s in enumerate(report.sections))
+    known = {entry.finding: f"{entry.reason} (until {entry.until})" for entry in accepted}
+    sections = "".join(_section(i, s, known) for i, s in enumerate(report.sections))
     rows = "".join(
         f'<a href="#s{i}">{_mark(s.mark)}<b>{escape(s.title)}</b><span>{escape(s.answer)}</span></a>'
         for i, s in enumerate(report.sections)
@@ -37,7 +40,7 @@ def html(report) -> str:
         f"<title>{escape(subject['name'])}: corollary audit</title><style>{STYLE}</style></head><body><main>"
         f"<header><h1>{escape(subject['name'])}</h1><p class='sub'>Audit of {escape(subject['date'])}: "
         f"<code>{escape(subject['command'])}</code></p></header>"
-        f"<div class='first'>{_wrong(report)}{_to_do(report)}</div>"
+        f"<div class='first'>{_wrong(report, known)}{_to_do(report)}</div>"
         f"<p class='facts'>{_facts(subject)}</p>{notes}"
         f"{_said(report.comparison)}{_said(report.course)}{_curves(report.course)}"
         f"<nav class='overview' aria-label='Answers'>{rows}</nav>{sections}"
@@ -47,22 +50,30 @@ def html(report) -> str:
     )
 
 
-def _wrong(report) -> str:
-    """The causes, with what follows from each."""
-    items = [*map(_cause, report.causes)]
-    items += [f"<li>{escape(s.title)} {escape(s.failed)}</li>" for s in report.sections if s.failed is not None]
-    shown, more = "".join(items[:CAUSES]), "".join(items[CAUSES:])
-    body = f"<ul>{shown}</ul>" if items else "<p>Nothing that was looked at.</p>"
-    if more:
-        body += f"<details><summary>and {len(items) - CAUSES} more</summary><ul>{more}</ul></details>"
+def _wrong(report, known: dict[str, str]) -> str:
+    """The causes, with what follows from each; what is accepted is folded."""
+    named = [(cause.finding.name, _cause(cause, known)) for cause in report.causes]
+    stopped = [s for s in report.sections if s.failed is not None]
+    named += [(s.title, f"<li>{escape(s.title)} {escape(s.failed)}{_accepted(s.title, known)}</li>") for s in stopped]
+    items, folded = ([item for name, item in named if (name in known) is side] for side in (False, True))
+    nothing = "Nothing but what is accepted." if folded else "Nothing that was looked at."
+    body = f"<ul>{''.join(items[:CAUSES])}</ul>" if items else f"<p>{nothing}</p>"
+    for said, rest in ((f"and {len(items) - CAUSES} more", items[CAUSES:]), (f"{len(folded)} accepted", folded)):
+        if rest:
+            body += f"<details><summary>{said}</summary><ul>{''.join(rest)}</ul></details>"
     return f"<div class='box'><h2>What is wrong</h2>{body}</div>"
 
 
-def _cause(cause: Cause) -> str:
+def _cause(cause: Cause, known: dict[str, str]) -> str:
     names = ", ".join(f.name for f in cause.follows)
     follows = f"<div class='small'>From it follow: {escape(names)}.</div>" if names else ""
     finding = cause.finding
+    follows += _accepted(finding.name, known)
     return f"<li>{_mark(finding.mark)} <b>{escape(finding.name)}</b><br>{escape(finding.sentence)}{follows}</li>"
+
+
+def _accepted(name: str, known: dict[str, str]) -> str:
+    return f"<div class='small'>Accepted: {escape(known[name])}.</div>" if name in known else ""
 
 
 def _to_do(report) -> str:
@@ -137,27 +148,29 @@ def _listed(facts) -> str:
     return " · ".join(f"<b>{escape(a)}</b> {escape(b)}" for a, b in facts)
 
 
-def _section(i: int, section: Section) -> str:
+def _section(i: int, section: Section, known: dict[str, str]) -> str:
     head = f"<header><h2>{escape(section.title)}</h2>{_mark(section.mark)}</header><p>{escape(section.answer)}</p>"
     ordered = sorted(section.findings, key=lambda f: -MARKS.index(f.mark))
     marked = [f for f in ordered if f.mark in ("look", "problem")]
-    body = "".join(map(_finding, marked))
+    body = "".join(_finding(f, known) for f in marked if f.name not in known)
     if section.failed is not None:
         body += f"<div class='card plain failed'><p>{escape(section.failed)}</p></div>"
-    for mark, words in (("fine", "fine"), ("not applicable", "not measured")):
-        rest = [f for f in ordered if f.mark == mark]
+    folded = {"accepted": [f for f in marked if f.name in known]}
+    folded |= {"fine": [f for f in ordered if f.mark == "fine"]}
+    folded |= {"not measured": [f for f in ordered if f.mark == "not applicable"]}
+    for words, rest in folded.items():
         if rest:
-            names = ", ".join(f.name for f in rest)
-            said = f"{len(rest)} {words}: {escape(names)}"
-            body += f"<details><summary>{said}</summary>{''.join(map(_finding, rest))}</details>"
+            said = f"{len(rest)} {words}: {escape(', '.join(f.name for f in rest))}"
+            cards = "".join(_finding(f, known) for f in rest)
+            body += f"<details><summary>{said}</summary>{cards}</details>"
     return f"<section id='s{i}'>{head}{body}</section>"
 
 
-def _finding(f: Finding) -> str:
+def _finding(f: Finding, known: dict[str, str]) -> str:
     number = f"<span class='number'>{escape(f.number)}</span>" if f.value is not None else ""
     text = (
         f"<div><header><h3>{escape(f.name)}</h3>{number}{_mark(f.mark)}</header><p>{escape(f.sentence)}</p>"
-        f"{_why(f)}</div>"
+        f"{_accepted(f.name, known)}{_why(f)}</div>"
     )
     if f.figure is None:
         return f"<article class='card plain'>{text}</article>"

@@ -26,7 +26,7 @@ from jaxtyping import ArrayLike, Float
 
 from corollary._types import NetworkLike
 from corollary._validate import real, whole, within
-from corollary.audit import _looks
+from corollary.audit import _looks, _spending
 from corollary.audit._alarms import Alarm, Alarms
 from corollary.audit._data import count
 from corollary.audit._errors import SubjectError, sentences
@@ -36,7 +36,7 @@ from corollary.audit._spending import Spending
 from corollary.audit.subject import Subject
 
 # what each kind of look may take of the share, and how many steps lie between two of them at least
-PARTS = {"losses": 0.1, "step": 0.3, "batch": 0.25, "held": 0.15, "units": 0.1, "everything": 0.05, "page": 0.05}
+PARTS = {"losses": 0.1, "step": 0.3, "batch": 0.15, "held": 0.25, "units": 0.1, "everything": 0.05, "page": 0.05}
 APART = {"losses": 1, "step": 3, "batch": 8, "held": 20, "units": 20, "everything": 50, "page": 1}
 # seconds between two pages; seconds that a stop of a compiled loop takes
 PAGE, STOP = 2.0, 2e-4
@@ -88,7 +88,9 @@ class Watch:
         self._rng, self._key = np.random.default_rng(0), jax.random.key(0)
         self._examples = count(subject.train)
         fixed = {s: count(subject.data(s)) for s in subject.splits}
-        self._fixed = {s: _looks.drawn(self._rng, n, _looks.HELD) for s, n in fixed.items()}
+        # of the training data half as many: they only say whether its loss still falls
+        most = {"train": _looks.HELD // 2, "test": _looks.HELD}
+        self._fixed = {s: _looks.drawn(self._rng, n, most[s]) for s, n in fixed.items()}
         batches = subject.batch_size if subject.batch_size and subject.batch_size < subject.count() else None
         self._alarms = Alarms(batches)
         self._pending: list[tuple[int, Any]] = []
@@ -97,7 +99,7 @@ class Watch:
         self._written = -np.inf
         self.step = 0
         kinds = {k: p for k, p in PARTS.items() if not self._impossible(k, subject)}
-        self._time = Spending(share, kinds, {k: APART[k] for k in kinds})
+        self._time = Spending(share, kinds, {k: APART[k] for k in kinds}, self._clock())
         self._prepare()
         self.preparation = time.perf_counter() - began
 
@@ -170,16 +172,20 @@ class Watch:
                 clock.wait(lambda: jax.block_until_ready(found[0]))
             return found[0]
 
-        if clock.due("losses", step, len(self._pending)) or len(self._pending) >= WAITING:
+        def due(kind):
+            """In its turn, or because the losses ask for it, if the share has room."""
+            return clock.due(kind, step) or (kind in self._alarms.urgent and clock.within(kind))
+
+        if clock.due("losses", step) or len(self._pending) >= WAITING:
             clock.spend("losses", step, self._read_losses)
         if self._pair is not None or self._full is not None:
             self._second(step, arrays)
-        elif self._alarms.urgent or clock.due("step", step):
-            clock.spend("step", step, lambda: self._before(step, arrays()))
+        elif due("step"):
+            clock.spend("step", step, lambda: self._before(step, arrays))
         elif clock.due("everything", step):
             clock.spend("everything", step, lambda: self._all_before(step, arrays()))
         for kind, look in (("batch", self._batch), ("held", self._held), ("units", self._units)):
-            if clock.due(kind, step):
+            if due(kind):
                 clock.spend(kind, step, lambda look=look: look(step, arrays()))
         if self.report is not None and clock.now() - self._written > PAGE and clock.due("page", step):
             self._written = clock.now()
@@ -210,12 +216,15 @@ class Watch:
 
     # --- the looks
 
-    def _before(self, step: int, arrays) -> None:
+    def _before(self, step: int, arrays: Callable) -> None:
         """The network before a step that is to be measured: some of its parameters, or all."""
-        self._pair = step, _looks.sampled(self._looks, arrays)
+        self._pair = step, self._sampled(arrays)
 
     def _all_before(self, step: int, arrays) -> None:
         self._full = step, jax.block_until_ready(_looks.copied(arrays))
+
+    def _sampled(self, arrays: Callable) -> np.ndarray:
+        return _looks.sampled(self._looks, arrays())
 
     def _second(self, step: int, arrays) -> None:
         """And after it: the size of the step, or everything."""
@@ -223,14 +232,14 @@ class Watch:
         if self._pair is not None:
             (before, old), self._pair = self._pair, None
             if step == before + 1:
-                clock.spend("step", None, lambda: self._update(step, old, arrays()))
+                clock.spend("step", None, lambda: self._update(step, old, arrays))
         else:
             (before, old), self._full = self._full, None
             if step == before + 1:
                 clock.spend("everything", None, lambda: self._everything(step, old, arrays()))
 
-    def _update(self, step: int, old: np.ndarray, arrays) -> None:
-        new = _looks.sampled(self._looks, arrays)
+    def _update(self, step: int, old: np.ndarray, arrays: Callable) -> None:
+        new = self._sampled(arrays)
         size, far = (float(np.linalg.norm(new - a)) for a in (old, self._origin))
         self._note(step, update_size=size, distance_from_start=far)
         self._alarms.step(step, size)
@@ -283,11 +292,15 @@ class Watch:
                 return True
         return kind == "page" and self.report is None
 
+    def _clock(self) -> Callable[[], float]:
+        """Time on the wall where a device computes, and that of the CPU otherwise."""
+        return _spending.Working() if self._looks.on_host else _spending.WALL
+
     def _prepare(self) -> None:
         """Everything once, so that no program is compiled during the training, and once more for its time."""
         start = jax.block_until_ready(_looks.copied(self._start))
-        self._origin = _looks.sampled(self._looks, start)
-        looks = {"step": lambda: self._update(0, self._origin, start), "batch": lambda: self._batch(0, start)}
+        self._origin = self._sampled(lambda: start)
+        looks = {"step": lambda: self._update(0, self._origin, lambda: start), "batch": lambda: self._batch(0, start)}
         looks |= {"held": lambda: self._held(0, start), "units": lambda: self._units(0, start)}
         looks |= {"everything": lambda: self._everything(0, start, start), "page": lambda: replaced(self.report, self)}
         for kind in self._time.parts:
