@@ -204,3 +204,18 @@ def test_parts_of_a_long_program_stay_calls_and_are_made_ready_once():
     products = [e for e in calls[0].params["jaxpr"].jaxpr.eqns if e.primitive.name == "dot_general"]
     assert [len(e.params["dimension_numbers"][0][0]) for e in products] == [1]  # the two axes were made one
     np.testing.assert_allclose(cpu_ready(function)(w, x), function(w, x), rtol=1e-5)
+
+
+@pytest.mark.parametrize("width", [8, 7])
+@pytest.mark.parametrize("sides", [(2, 2), (0, 0), (1, 2), (3, 0)])
+@pytest.mark.parametrize(("length", "inputs", "outputs"), [(5, 1, 6), (2, 6, 1), (1, 3, 5)])
+def test_few_channels_go_in_pairs_of_pixels(width, sides, length, inputs, outputs):
+    x, kernel = jnp.asarray(RNG.normal(size=(2, inputs, 4, width))), RNG.normal(size=(outputs, inputs, 3, length))
+
+    def convolve(x):
+        return lax.conv_general_dilated(x, jnp.asarray(kernel), (1, 1), ((1, 1), sides))
+
+    np.testing.assert_allclose(cpu_ready(convolve)(x), convolve(x), rtol=1e-10, atol=1e-12)
+    rewritten = jax.make_jaxpr(cpu_ready(convolve))(x).eqns
+    (found,) = [e for e in rewritten if e.primitive.name == "conv_general_dilated"]
+    assert found.invars[1].aval.shape[2:] == (2 * inputs, 2 * outputs)

@@ -23,8 +23,8 @@ from corollary._validate import concrete, one_of, real, within
 from corollary.catalog import implements
 
 NORMS = (1, 2, math.inf)
-#: Rounds of an iteration before it is asked whether there is more to do: a GPU waits for every answer.
-ROUNDS = 3
+#: Rounds of an iteration before it is asked whether there is more to do: a GPU waits for every answer, a CPU does not.
+ROUNDS = {"cpu": 1}
 
 
 class Ball(eqx.Module):
@@ -195,11 +195,12 @@ def _stretch(size, room, radius):
     fixed = jax.lax.stop_gradient((size, room, radius))  # the rounds are not differentiated, what they end with is
 
     def again(factors):
-        for _ in range(ROUNDS):
+        for _ in range(ROUNDS.get(jax.default_backend(), 3)):
             factors = factors[1], jnp.maximum(factors[1], filled(factors[1], *fixed))
         return factors
 
-    found = jax.lax.while_loop(lambda f: f[1] > f[0], again, (-jnp.ones_like(radius), jnp.zeros_like(radius)))[1]
+    least = filled(jnp.zeros_like(radius), fixed[0], jnp.where(fixed[1] > 0, jnp.inf, 0), fixed[2])
+    found = jax.lax.while_loop(lambda f: f[1] > f[0], again, (-jnp.ones_like(radius), least))[1]
     return filled(found, size, room, radius)
 
 
