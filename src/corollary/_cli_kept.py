@@ -28,7 +28,7 @@ def ledger_write(
     store: Annotated[Path | None, typer.Option(help="The evidence file.", show_default=False)] = None,
     time_limit: Annotated[float, typer.Option(min=0.1, help="Seconds that one claim may take.")] = 600.0,
 ) -> None:
-    """Write the lines of claims, or of all that the ledger does not vouch for, and measure what is missing. Resumable."""
+    """Write the lines of these claims, or of all that are stale, and measure what is missing. Resumable."""
     from corollary._console import LedgerReport
 
     kept = None
