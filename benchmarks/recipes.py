@@ -23,7 +23,7 @@ import numpy as np
 from _families import BATCH, FAMILIES, forward
 from jax.flatten_util import ravel_pytree
 
-from corollary.audit.sections._early import PROBE, Early, curvature
+from corollary.audit.sections._early import PROBE, curvature
 
 #: steps after which is looked, and the steps given
 LOOKS, GIVEN, EARLY = (10, 20, 40, 80), (60, 120, 300, 600), 20
