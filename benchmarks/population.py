@@ -18,6 +18,8 @@ from collections import Counter
 from pathlib import Path
 
 CHUNK, SWEEP, STRENGTHS = 8, 24, 5
+#: findings whose sentences are kept though they are not marked: they have numbers that their value is not
+SAID = ("how far influence can be believed", "labels against shuffled ones", "least curvature", "regime")
 #: networks: healthy in each family, then in all families with each defect at full strength, and at each other one
 SIZES = (192, 208, 64)
 
@@ -111,12 +113,12 @@ def subject_of(made, recipe, params, defect, strength):
 
 def record(report, subject, **facts) -> dict:
     """What an audit said, as numbers; the sentences of what is marked."""
-    marked = [f for f in report.findings if f.mark in ("look", "problem")]
+    said = [f for f in report.findings if f.mark in ("look", "problem") or f.name in SAID]
     return facts | {
         "test": subject.error("test") if subject.classes else subject.mean_loss("test"),
         "train": subject.error("train") if subject.classes else subject.mean_loss("train"),
         "findings": {f.name: [f.value, f.mark, *(f.interval or (f.value, f.value))] for f in report.findings},
-        "said": {f.name: f.sentence for f in marked},
+        "said": {f.name: f.sentence for f in said},
         "answers": [s.answer.split(" ")[0].strip(":,.") for s in report.sections],
         "failed": [s.failed for s in report.sections if s.failed],
         "seconds": round(report.seconds, 2),

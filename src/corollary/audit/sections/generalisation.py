@@ -86,7 +86,8 @@ def findings(subject, budget, key):
     start = None if refused else subject.initial_params
     if start is None and subject.init is not None:
         start = subject.init(draw_key)
-    yield _shuffled.finding(subject, budget, start, _gap.learned(subject, LEARNED), shuffle_key)
+    fitted, predicted = _gap.learned(subject, LEARNED), errors is not None and errors.predicted
+    yield _shuffled.finding(subject, budget, start, fitted, shuffle_key, predicted)
 
 
 def answer(findings) -> str:

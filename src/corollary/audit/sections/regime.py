@@ -33,6 +33,10 @@ FELL = 0.1
 # The share of the kernel that differs between examples. The ridge of the kernel regressions is 1e-3 of the kernel: less
 # than that is not seen by them; ten times as much is hardly seen.
 CONSTANT, NEARLY = 1e-3, 1e-2
+# One answer for all is right where so many examples are of one class.
+ONE_CLASS = 0.9
+# Outputs that vary by the share c of the targets explain at most 1 - (1 - c)^2 of their variance: 2 %, and 19 %.
+VARY_PROBLEM, VARY_LOOK = 0.01, 0.1
 
 NO_START = "The parameters that training started from were not given: pass initial=."
 WIDE = (
@@ -148,8 +152,7 @@ def _constant_outputs(subject):
         given = np.bincount(np.asarray(subject.predict("train"), int)[known], minlength=subject.classes)
         true = np.bincount(labels[known], minlength=subject.classes)
         share, most = given.max() / given.sum(), true.max() / true.sum()
-        # one answer for all is right where nearly all examples are of one class
-        if share == 1 and most < 0.9:
+        if share == 1 and most < ONE_CLASS:
             mark, text = "problem", "This network is a constant: it does not look at its input."
         elif share > (1 + most) / 2:
             mark, text = "look", "It hardly tells its inputs apart."
@@ -169,8 +172,7 @@ def _constant_outputs(subject):
     if scale == 0:
         return Finding(name, "not applicable", "All targets are the same: there is nothing to tell apart.")
     spread = float(out.std(axis=0).max() / scale)
-    # outputs that vary by the share c of the targets explain at most 1 - (1 - c)^2 of their variance: 2 %, and 19 %
-    mark = "problem" if spread < 0.01 else "look" if spread < 0.1 else "fine"
+    mark = "problem" if spread < VARY_PROBLEM else "look" if spread < VARY_LOOK else "fine"
     than = "their own size" if goals is None else "the targets' standard deviation"
     end = {"problem": "This network is all but a constant.", "look": "It hardly tells its inputs apart.", "fine": ""}
     sentence = f"Over the training examples the outputs vary by {short(spread)} of {than}. {end[mark]}".strip()
