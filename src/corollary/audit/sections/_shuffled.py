@@ -32,7 +32,8 @@ def finding(subject, budget, start, fitted: bool, key, predicted: bool = False) 
     """Losses of short trainings on the labels and on shuffles of them; `fitted` says that training learned the labels.
 
     `predicted` says that the network tells the labels of test data better than a blind guess does: then there is
-    something in the inputs, whether short trainings show it or not. `start` is the point that training starts from, None if it is not known.
+    something in the inputs, whether short trainings show it or not. `start` is the point that training starts from,
+    None if it is not known.
     """
     if start is None:
         why = "Neither initial nor init was given, so that training cannot start again: give one of them."
@@ -74,7 +75,7 @@ def judge(subject, losses, fits, fitted, steps, n, predicted: bool = False) -> F
     elif predicted:
         mark, end = (
             "fine",
-            "That is within chance; but the inputs do say something about the labels, those of test data.",
+            "That is within chance, but on test data the inputs do say something about the labels.",
         )
     else:
         mark = "problem" if fitted else "look"
