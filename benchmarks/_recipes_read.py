@@ -27,6 +27,8 @@ def loaded(files) -> dict:
 
 
 def share(found) -> str:
+    if not len(found):
+        return "–"
     ends = binomtest(int(np.sum(found)), len(found)).proportion_ci()
     return f"{100 * np.mean(found):.1f} % ({100 * ends.low:.1f} to {100 * ends.high:.1f})"
 
