@@ -35,7 +35,23 @@ TITLE = "Will it generalise?"
 GAPS = tuple(_gap.GAP.values())
 EXPLAINS = {
     "what the best column alone leaves open": GAPS,
-    "labels against shuffled ones": (*GAPS, _calibration.NAME),
+    # labels that say nothing are learned slowly, one by one: the runs behind this have a step of their own
+    "labels against shuffled ones": (
+        *GAPS,
+        _calibration.NAME,
+        "steps to fit",
+        "residual left after a million steps",
+        "regime",
+        "gradient norm",
+        "least curvature",
+        "sharpness against 2/η",
+        "median margin",
+        "most frequent answer",
+        "how far influence can be believed",
+        "labels most likely wrong",
+    ),
+    # outputs that are all too large curve the loss
+    _calibration.NAME: ("sharpness against 2/η", "gradient norm", "least curvature"),
     # what was learned by heart it is sure of
     **dict.fromkeys(GAPS, (_calibration.NAME,)),
     # a start that is the end shows no training

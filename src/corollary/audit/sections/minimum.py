@@ -34,10 +34,11 @@ EXPLAINS = {
 }
 # A gradient below so many times what chance gives it is none that the data can see.
 STILL = 2.0
-# Of 2/η: beyond the first a step overshoots, and from the second on it is at the edge of stability.
+# Of 2/η: beyond the first a step overshoots, and from the second on it is at the edge of stability, where healthy
+# networks end too: that is marked for linear models alone.
 OVER, EDGE = 1.5, 0.9
-# Negative curvature, as a share of the largest: how trainings end, and a saddle.
-SLIGHT, SADDLE = 0.05, 0.5
+# Negative curvature, as a share of the largest: how trainings end (docs/calibration.md), and a saddle.
+SLIGHT, SADDLE = 0.25, 0.5
 # how far from a saddle training goes on, relative to the weights
 AWAY = 0.05
 #: what decides, in this order
@@ -227,7 +228,7 @@ def _sharpness(subject, largest, bounds, seen):
     elif ratio > EDGE and straight:
         mark, text = "look", "That is as long as a step may be: a linear model has no flatter place to go to."
     elif ratio > EDGE:
-        mark, text = "look", "This is the edge of stability: a shorter step would find a sharper point."
+        mark, text = "fine", "This is the edge of stability: a shorter step would find a sharper point."
     else:
         mark, text = "fine", "The step is well within what this point can bear."
     sentence = f"The largest curvature is {short(largest)}, {short(ratio)} of 2/η = {short(2 / eta)}. {text}"

@@ -37,8 +37,10 @@ NOWHERE = (
     "median margin",
     "most frequent answer",
     "variation of the tangent kernel",
-    "labels against shuffled ones",
+    "how far influence can be believed",
 )
+#: what nothing can be learned from leaves labels and shuffled ones alike; the step has no part in that
+BLANK = (*NOWHERE, "labels against shuffled ones")
 #: what another start cures
 START = (
     "examples without a finite loss",
@@ -74,7 +76,7 @@ EXPLAINS = {
         "units dead after training",
         "largest norm of a layer against the others",
         *SLOW,
-        *NOWHERE,
+        *BLANK,
     ),
     "dead units": (
         "units dead after training",
@@ -82,7 +84,7 @@ EXPLAINS = {
         "gradient by layer",
         "rank of the layers",
         "condition of the tangent kernel",
-        *NOWHERE,
+        *BLANK,
     ),
     "signal by layer": (
         "units dead after training",
@@ -93,21 +95,35 @@ EXPLAINS = {
         "examples without a finite loss",
         "largest stable step",
         *SLOW,
-        *NOWHERE,
+        *BLANK,
     ),
     "saturated units": ("gradient by layer",),
     "gradient by layer": ("depth that can be reached", *SLOW),
-    "confidence of the softmax": (*SLOW, *NOWHERE),
-    "condition of the tangent kernel": NOWHERE,
+    "confidence of the softmax": (
+        "gradient by layer",
+        "largest stable step",
+        "units dead after training",
+        "rank of the layers",
+        *SLOW,
+        *BLANK,
+    ),
+    "condition of the tangent kernel": BLANK,
     **dict.fromkeys(SLOW, NOWHERE),
     # signals that are parallel leave half of the units off
     "rank of the layers": (
         "dead units",
         "units dead after training",
-        *NOWHERE,
+        *BLANK,
     ),
     # the step at the start is the step at the end
-    "largest stable step": ("sharpness against 2/η", "units dead after training", *NOWHERE),
+    "largest stable step": (
+        "sharpness against 2/η",
+        "units dead after training",
+        "rank of the layers",
+        "calibration error",
+        *SLOW,
+        *NOWHERE,
+    ),
 }
 
 
