@@ -42,10 +42,6 @@ NAMES = ("largest stable step", "condition of the tangent kernel", "steps to fit
 NO_START = "Neither initial nor init was given, so that nothing is known of where training started."
 
 
-def without_start():
-    yield from left_out(NO_START, NAMES)
-
-
 def left_out(reason: str, names):
     yield from (Finding(name, "not applicable", reason) for name in names)
 

@@ -96,7 +96,7 @@ def _walked(objective, params, train, probe, batch_key, top_key, step, decay, ba
     n = jax.tree.leaves(train)[0].shape[0]
 
     def down(params, key):
-        rows = jax.random.randint(key, (batch,), 0, n)
+        rows = jnp.arange(n) if batch == n else jax.random.randint(key, (batch,), 0, n)
         value, slope = jax.value_and_grad(objective)(params, jax.tree.map(lambda a: a[rows], train))
         moved = jax.tree.map(lambda p, g: p - step.astype(p.dtype) * (g + decay.astype(p.dtype) * p), params, slope)
         return moved, (value, _square(slope))
