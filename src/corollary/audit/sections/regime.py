@@ -17,9 +17,11 @@ from corollary.evidence import picture
 from corollary.network.losses import IGNORED
 
 TITLE = "Did it learn features?"
+# a constant has not come down, and is taken for slow
+SLOW = ("steps to fit", "residual left after a million steps")
 EXPLAINS = {
-    "most frequent answer": ("variation of the tangent kernel", "median margin", "gradient norm"),
-    "variation of the outputs": ("variation of the tangent kernel", "gradient norm"),
+    "most frequent answer": ("variation of the tangent kernel", "median margin", "gradient norm", *SLOW),
+    "variation of the outputs": ("variation of the tangent kernel", "gradient norm", *SLOW),
     "distance travelled": ("regime", "gradient norm", "median margin", "most frequent answer"),
 }
 #: how the sentence of a regime begins, and the answer
