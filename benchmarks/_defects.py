@@ -126,7 +126,7 @@ DEFECTS = {
     "inputs not scaled": Defect(("scale of the inputs",), ALL, (4, 16, 64, 256, 1024), _inputs),
     "dead units": Defect(("dead units",), DENSE[:3], (0.2, 0.4, 0.6, 0.8, 1.0), _dead),
     "wrong labels": Defect(
-        ("labels against shuffled ones", "doubtful labels", *GAPS), CLASSES, (0.05, 0.1, 0.2, 0.4, 1.0), _wrong
+        ("labels against shuffled ones", "labels most likely wrong", *GAPS), CLASSES, (0.05, 0.1, 0.2, 0.4, 1.0), _wrong
     ),
     "wrong test labels": Defect(GAPS, CLASSES, (0.05, 0.1, 0.2, 0.4, 1.0), _shuffled),
     "leaked column": Defect(

@@ -1,7 +1,7 @@
 """The audit on populations of small networks: how often a healthy one is accused, how sick one must be to be seen.
 
     python benchmarks/population.py measure OUT --jobs 15    # resumable: every finished chunk is a file in OUT
-    python benchmarks/population.py table OUT                # what docs/calibration.md has
+    python benchmarks/population.py table OUT [OUT ...]      # what docs/calibration.md has
 
 Every chunk is a family with one defect in one strength, or healthy, and is trained in one program. Healthy means by
 outcome: of a sweep over steps, starts and decays those whose test error lies within the exact interval of the best.
@@ -14,31 +14,42 @@ import os
 import subprocess
 import sys
 import time
-from collections import defaultdict
-from itertools import product
+from collections import Counter
 from pathlib import Path
 
 CHUNK, SWEEP, STRENGTHS = 8, 24, 5
-#: networks by kind: healthy in each family, and with each defect at full strength and at each of the others
-SIZES = (128, 32, 16)
+#: findings whose sentences are kept though they are not marked: they have numbers that their value is not
+SAID = ("how far influence can be believed", "labels against shuffled ones", "least curvature", "regime")
+#: networks: healthy in each family, then in all families with each defect at full strength, and at each other one
+SIZES = (192, 208, 64)
 
 
 def chunks(sizes):
     """Every chunk: family, defect (None for healthy), strength (counted from 1) and number.
 
-    Healthy ones and defects at full strength in turn, so that a population that was cut short has some of each.
+    Healthy ones and defects at full strength in proportion, so that a population that was cut short has some of each;
+    weaker defects after them.
     """
     from _defects import DEFECTS
     from _families import FAMILIES
 
-    healthy, full, weaker = (size // CHUNK for size in sizes)
-    for i in range(max(healthy, full)):
-        if i < healthy:
-            yield from ((family, None, 0, i) for family in FAMILIES)
-        if i < full:
-            yield from ((f, name, STRENGTHS, i) for name, d in DEFECTS.items() for f in d.families)
-    for i, strength in product(range(weaker), range(STRENGTHS - 1, 0, -1)):
-        yield from ((f, name, strength, i) for name, d in DEFECTS.items() for f in d.families)
+    healthy, full, weaker = (-(-size // CHUNK) for size in sizes)
+
+    def spread(count, *kind):
+        return [((i + 0.5) / count, (*kind, i)) for i in range(count)]
+
+    def defects(size, strength):
+        return [
+            one
+            for name, defect in DEFECTS.items()
+            for family in defect.families
+            for one in spread(-(-size // len(defect.families)), family, name, strength)
+        ]
+
+    first = [one for family in FAMILIES for one in spread(healthy, family, None, 0)] + defects(full, STRENGTHS)
+    rest = [one for strength in range(1, STRENGTHS) for one in defects(weaker, strength)]
+    for part in (first, rest):
+        yield from (chunk for _, chunk in sorted(part, key=lambda one: one[0]))
 
 
 def file_of(out: Path, family, defect, strength, i) -> Path:
@@ -101,14 +112,14 @@ def subject_of(made, recipe, params, defect, strength):
 
 
 def record(report, subject, **facts) -> dict:
-    """What an audit said, as numbers."""
+    """What an audit said, as numbers; the sentences of what is marked."""
+    said = [f for f in report.findings if f.mark in ("look", "problem") or f.name in SAID]
     return facts | {
         "test": subject.error("test") if subject.classes else subject.mean_loss("test"),
-        "findings": {f.name: [f.value, f.mark] for f in report.findings},
-        "causes": [c.finding.name for c in report.causes],
-        "marks": [c.mark for c in report.causes],
+        "train": subject.error("train") if subject.classes else subject.mean_loss("train"),
+        "findings": {f.name: [f.value, f.mark, *(f.interval or (f.value, f.value))] for f in report.findings},
+        "said": {f.name: f.sentence for f in said},
         "answers": [s.answer.split(" ")[0].strip(":,.") for s in report.sections],
-        "actions": [a.what for a in report.actions],
         "failed": [s.failed for s in report.sections if s.failed],
         "seconds": round(report.seconds, 2),
     }
@@ -151,7 +162,8 @@ def measured(family, defect, strength, i) -> list[dict]:
         except SubjectError as error:
             found.append(facts | {"refused": str(error)})
             continue
-        found.append(record(audit(subject, seed=j), subject, **facts))
+        # what is advised follows from what is marked; working it out trains again and again
+        found.append(record(audit(subject, seed=j, actions=False), subject, **facts))
     return found
 
 
@@ -179,11 +191,14 @@ def work(out: Path, worker: int, sizes, seconds: float):
 
 
 def measure(out: Path, jobs: int, sizes, seconds: float):
+    """Workers on the CPU, a core each, that share what they have compiled."""
     out.mkdir(parents=True, exist_ok=True)
     for left in out.glob("*.taken"):
         left.unlink()
+    compiled = dict(JAX_COMPILATION_CACHE_DIR=str(out / "compiled"), JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS="0")
+    environment = {"JAX_PLATFORMS": "cpu"} | compiled | os.environ
     given = [sys.executable, __file__, "worker", str(out), "--seconds", str(seconds), "--sizes", *map(str, sizes)]
-    workers = [subprocess.Popen([*given, "--number", str(i)]) for i in range(jobs)]
+    workers = [subprocess.Popen([*given, "--number", str(i)], env=environment) for i in range(jobs)]
     for worker in workers:
         worker.wait()
 
@@ -198,61 +213,92 @@ def share(count: int, total: int) -> str:
     return f"{100 * count / total:.1f} % ({100 * ends.low:.1f} to {100 * ends.high:.1f})"
 
 
-def table(out: Path) -> str:
-    """Healthy networks and defects, as Markdown."""
-    from _defects import DEFECTS
+def records(places) -> list[dict]:
+    """All that was recorded, with the causes that the sections as they are make of the marks."""
+    from importlib import import_module
 
-    records = [json.loads(line) for path in sorted(out.glob("*.jsonl")) for line in path.read_text().splitlines()]
-    well = [r for r in records if r["defect"] is None and "refused" not in r]
-    lines = ["| family | healthy networks | any problem | any look or problem | nothing to do |", "|" + " --- |" * 5]
-    groups = defaultdict(list)
+    from corollary.audit import Finding
+    from corollary.audit._budget import SECTIONS
+    from corollary.audit.finding import causes
+    from corollary.audit.run import _all
+
+    explains = _all([import_module(f"corollary.audit.sections.{name}") for name in SECTIONS])
+    lines = [line for place in places for path in sorted(place.glob("*.jsonl")) for line in path.open()]
+    found = [json.loads(line) for line in lines]
+    for r in found:
+        if "refused" not in r:
+            made = [Finding(n, m, "", v, exact=True) for n, (v, m, *_) in r["findings"].items()]
+            r["causes"] = [c.finding.name for c in causes(made, explains)]
+    return found
+
+
+def marked(r, names, marks=("look", "problem")) -> bool:
+    return any(r["findings"].get(name, [0, ""])[1] in marks for name in names)
+
+
+def of_healthy(well) -> list[str]:
+    """How often healthy networks are accused, family by family and finding by finding."""
+    groups = {r["family"]: [] for r in well}
     for r in well:
         groups[r["family"]].append(r)
+    head = ("family", "healthy networks", "any problem", "any look or problem", "nothing to do")
+    lines = ["| " + " | ".join(head) + " |", "|" + " --- |" * len(head)]
     for name, group in [*groups.items(), ("all", well)]:
-        worst = [
-            max([m for _, m in r["findings"].values()], key=("not applicable", "fine", "look", "problem").index)
-            for r in group
-        ]
-        counts = [sum(w == "problem" for w in worst), sum(w in ("look", "problem") for w in worst)]
-        counts.append(sum(not r["actions"] and not r["causes"] for r in group))
+        counts = [sum(marked(r, r["findings"], marks) for r in group) for marks in (("problem",), ("look", "problem"))]
+        counts.append(sum(not r["causes"] and not r["failed"] for r in group))
         lines.append(f"| {name} | {len(group)} | " + " | ".join(share(c, len(group)) for c in counts) + " |")
-    lines += ["", "| finding | healthy: look | healthy: problem |", "| --- | --- | --- |"]
-    names = sorted({n for r in well for n, (_, m) in r["findings"].items() if m in ("look", "problem")})
-    for name in names:
+    lines += ["", "| finding | healthy: look | healthy: problem | families |", "|" + " --- |" * 4]
+    for name in sorted({n for r in well for n in r["findings"] if marked(r, [n])}):
         marks = [r["findings"][name][1] for r in well if name in r["findings"]]
-        lines.append(
-            f"| {name} | {share(marks.count('look'), len(marks))} | {share(marks.count('problem'), len(marks))} |"
-        )
-    lines += ["", "| defect | strength | networks | marked by name | first cause | refused |", "|" + " --- |" * 6]
+        where = sorted({r["family"] for r in well if marked(r, [name])})
+        counts = [share(marks.count(mark), len(marks)) for mark in ("look", "problem")]
+        lines.append(f"| {name} | {counts[0]} | {counts[1]} | {', '.join(where)} |")
+    return lines
+
+
+def of_defects(every) -> list[str]:
+    """How often each defect in each strength is marked by its name, and named first."""
+    from _defects import DEFECTS
+
+    head = ("defect", "strength", "networks", "marked by name", "first cause", "refused", "other first causes")
+    lines = ["| " + " | ".join(head) + " |", "|" + " --- |" * len(head)]
     for name, defect in DEFECTS.items():
         for k, strength in enumerate(defect.strengths, 1):
-            group = [r for r in records if r["defect"] == name and r["strength"] == k]
+            group = [r for r in every if r["defect"] == name and r["strength"] == k]
+            if not group:
+                continue
             seen = [r for r in group if "refused" not in r]
-            marked = sum(
-                any(r["findings"].get(n, [0, ""])[1] in ("look", "problem") for n in defect.names) for r in seen
-            )
-            first = sum(bool(r["causes"]) and r["causes"][0] in defect.names for r in seen)
-            refused = len(group) - len(seen)
-            shares = f"{share(marked, len(seen))} | {share(first, len(seen))}"
-            lines.append(f"| {name} | {strength:.3g} | {len(group)} | {shares} | {refused} |")
-    return "\n".join(lines)
+            by_name = sum(marked(r, defect.names) for r in seen)
+            first = Counter((r["causes"] or ["none"])[0] for r in seen)
+            right = sum(first.pop(n, 0) for n in defect.names)
+            others = ", ".join(f"{n} ({c})" for n, c in first.most_common(3))
+            shares = f"{share(by_name, len(seen))} | {share(right, len(seen))} | {len(group) - len(seen)}"
+            lines.append(f"| {name} | {strength:.3g} | {len(group)} | {shares} | {others} |")
+    return lines
+
+
+def table(places) -> str:
+    """Healthy networks and defects, as Markdown."""
+    every = records(places)
+    well = [r for r in every if r["defect"] is None and "refused" not in r]
+    return "\n".join([*of_healthy(well), "", *of_defects(every)])
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("what", choices=("measure", "worker", "table"))
-    parser.add_argument("out", type=Path)
+    parser.add_argument("out", type=Path, nargs="+")
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
     parser.add_argument("--seconds", type=float, default=3600.0, help="after which no chunk is begun")
     parser.add_argument(
-        "--sizes", type=int, nargs=3, default=SIZES, help="healthy, full strength, weaker: networks each"
+        "--sizes", type=int, nargs=3, default=SIZES, help="healthy a family, full strength, weaker: networks"
     )
     parser.add_argument("--number", type=int, default=0, help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.what == "measure":
-        measure(given.out, given.jobs, given.sizes, given.seconds)
+        measure(given.out[0], given.jobs, given.sizes, given.seconds)
     elif given.what == "worker":
-        work(given.out, given.number, given.sizes, given.seconds)
+        work(given.out[0], given.number, given.sizes, given.seconds)
     else:
         print(table(given.out))
 

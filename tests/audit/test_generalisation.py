@@ -3,6 +3,8 @@
 All networks but one have one architecture and data of one shape, so that they share compiled programs.
 """
 
+from types import SimpleNamespace
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -12,9 +14,11 @@ from made import made
 from scipy.spatial.distance import cdist
 from scipy.stats import beta
 
+from corollary import Network
 from corollary.audit._budget import BUDGETS, Budget
 from corollary.audit.sections import _capacity, _columns, _copies, _gap, _shuffled, _threshold, generalisation
 from corollary.generalization.bounds import BOUNDS
+from corollary.network.parts import split
 
 D, WIDTH, K, N, TESTS = 10, 64, 3, 120, 100
 SEEDS = (0, 1, 2)
@@ -304,3 +308,27 @@ def test_what_is_too_much_is_left_out_in_a_sentence():
     findings = found(one, long)
     assert "a program of" in findings["bounds, norms and shuffled labels"].sentence
     assert findings[GAP].value is not None
+
+
+def test_order_of_the_arrays_is_that_of_the_architecture():
+    # equal sizes: the sums of the values, which differ from network to network, do not decide
+    def net(sign):
+        layer = [sign * jnp.ones((4, 4)), sign * jnp.ones(4)]
+        return Network(lambda p, x: jnp.tanh(x @ p[0][0] + p[0][1]) @ p[1][0] + p[1][1], [layer, [-a for a in layer]])
+
+    one, other = (generalisation._in_order(n, split(n).params, jnp.ones((2, 4))) for n in (net(1.0), net(-1.0)))
+    assert jax.tree.structure(one) == jax.tree.structure(other)
+    assert one.places == other.places
+    np.testing.assert_allclose(one(jnp.arange(4.0)), net(1.0)(jnp.arange(4.0)), rtol=1e-6)
+
+
+def test_labels_that_test_data_bear_out_are_not_doubted():
+    # within chance of the shuffled runs, which alone is no evidence
+    losses = np.array([0.9, 0.95, 1.0, 1.05, 0.9, 1.1, 1.0, 0.95])
+    counted = SimpleNamespace(count=lambda: N)
+    judged = [_shuffled.judge(counted, losses, None, False, 300, N, p) for p in (False, True)]
+    assert [f.mark for f in judged] == ["look", "fine"]
+    errors = _gap.Errors("error", 0.0, 0.1, (0.05, 0.2), 0.6, True)
+    assert errors.predicted
+    assert not errors._replace(interval=(0.05, 0.7)).predicted
+    assert not errors._replace(blind=None).predicted

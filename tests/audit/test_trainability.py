@@ -78,12 +78,12 @@ def _worst(found):
 
 @pytest.fixture(scope="module")
 def healthy():
-    return _found(_subject(learning_rate=0.05))
+    return _found(_subject(learning_rate=0.05, steps=300))
 
 
 def test_healthy_network_is_fine(healthy):
     assert {name: f.mark for name, f in healthy.items() if f.mark != "fine"} == {}
-    assert len(healthy) == 12
+    assert len(healthy) == 13
 
 
 def test_findings_are_complete(healthy):

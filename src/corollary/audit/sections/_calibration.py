@@ -18,6 +18,9 @@ NAME = "calibration error"
 # The error beyond what chance makes. One in twenty is what networks trained to the end often have; three in twenty
 # turn a probability of 0.95 into 0.8.
 LOOK, PROBLEM = 0.05, 0.15
+# Where few answers are wrong the error is small however sure the network is; outputs so many times too large are seen
+# by the temperature that mends them.
+HOT = 4.0
 # fewer test examples have no shares worth the name; draws for the interval
 FEWEST, DRAWS = 50, 200
 
@@ -92,7 +95,8 @@ def finding(subject) -> Finding | None:
 
 def judge(found: Calibration) -> Finding:
     beyond = found.interval[0] - found.chance
-    mark = "problem" if beyond > PROBLEM else "look" if beyond > LOOK else "fine"
+    hot = beyond > 0 and found.temperature > HOT
+    mark = "problem" if beyond > PROBLEM else "look" if beyond > LOOK or hot else "fine"
     said = (
         f"It is {short(100 * found.confidence)} % sure of its answers on average, and right in "
         f"{short(100 * found.right)} %: its probabilities are off by {short(found.error)} (chance alone makes "

@@ -7,6 +7,9 @@ from corollary.audit.finding import Finding, short
 from corollary.evidence import picture
 from corollary.network.losses import IGNORED
 
+# more than so many examples on the wrong side
+WRONG = 0.5
+
 
 def measure(subject) -> tuple[np.ndarray, str]:
     """By how much every true class is ahead, and of what: examples, or places."""
@@ -44,7 +47,7 @@ def judge(margins: np.ndarray, what: str) -> Finding:
     )
     return Finding(
         "median margin",
-        "fine" if wrong < 0.5 else "look",
+        "fine" if wrong < WRONG else "look",
         f"Half of the training {what} have their true class ahead by {short(middle)} or more; "
         f"{short(100 * wrong)} % are on the wrong side.",
         middle,

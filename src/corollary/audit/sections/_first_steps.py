@@ -16,6 +16,7 @@ from corollary.audit._order import curvature
 from corollary.audit._sample import interval, quadratic_forms, some
 from corollary.audit._tangent import chosen_outputs
 from corollary.audit.finding import Finding, Premise, short
+from corollary.audit.sections._blind import blind_guess
 from corollary.evidence import picture
 
 # Beyond 2/λ a step overshoots. Networks outlive that by jumping to a flatter place first: random recipes with a step of
@@ -24,6 +25,8 @@ from corollary.evidence import picture
 LOOK, PROBLEM = 4.0, 32.0
 # a loss that came below this share of where it started shows a training that got somewhere
 WELL = 0.5
+# or has taken this share off a blind guess's
+SOMEWHERE = 0.25
 # more steps than most trainings have: a hundred epochs of a thousand batches
 MANY = 1e5
 STEPS = np.unique(np.round(np.geomspace(1, 1e6, 61)).astype(np.int32))
@@ -40,10 +43,6 @@ NAMES = ("largest stable step", "condition of the tangent kernel", "steps to fit
 
 
 NO_START = "Neither initial nor init was given, so that nothing is known of where training started."
-
-
-def without_start():
-    yield from left_out(NO_START, NAMES)
 
 
 def left_out(reason: str, names):
@@ -191,7 +190,12 @@ def kernel(subject, start, outputs, losses, budget, key):
         residual = residual[:, at]
     # some of the residuals, if those of all steps are too many
     residual = residual[:, : max(1, MOST_RESIDUALS // (n * len(STEPS)))]
-    fell = start.kind == "given" and subject.mean_loss() < WELL * float(np.mean(losses))
+    blind = blind_guess(subject)
+    # healthy regressions on noisy targets come down by less than half, and yet far below a blind guess
+    fell = start.kind == "given" and (
+        subject.mean_loss() < WELL * float(np.mean(losses))
+        or (blind is not None and subject.mean_loss() < (1 - SOMEWHERE) * blind)
+    )
     yield _steps(subject, start, theta, residual, top, fell, seen, shared)
 
 

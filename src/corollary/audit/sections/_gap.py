@@ -15,6 +15,8 @@ from corollary.network.losses import IGNORED
 # Of what training gained over a blind guess this share is lost on the test data. Networks that fit a tenth of wrong
 # labels, or a few hundred examples, lose up to a third; one that has learned its examples by heart loses all.
 LOOK, PROBLEM = 0.5, 0.8
+# a network that has gained less than this over a blind guess has little to lose
+GAINED = 0.1
 
 #: the names of the finding, by what is counted
 GAP = {"error": "gap between training and test error", "loss": "gap between training and test loss"}
@@ -54,6 +56,11 @@ class Errors(NamedTuple):
     interval: tuple[float, float]
     blind: float | None
     exact: bool
+
+    @property
+    def predicted(self) -> bool:
+        """Whether test data are predicted better than by a blind guess, beyond chance."""
+        return self.blind is not None and self.interval[1] < self.blind
 
 
 def errors_of(subject) -> Errors:
@@ -132,7 +139,7 @@ def _verdict(found: Errors) -> tuple[str, str]:
     if found.blind is None:
         return "fine", "What a blind guess would have is not known for this loss."
     gained = found.blind - found.train
-    if gained <= 0.1 * found.blind:
+    if gained <= GAINED * found.blind:
         text = f"On the training data it hardly beats a blind guess ({short(found.blind)}): there is little to lose."
         return "fine", text
     lost, least = (found.test - found.train) / gained, (found.interval[0] - found.train) / gained

@@ -29,8 +29,9 @@ FACTS = dict(
 
 
 class Scales(NamedTuple):
-    """The accuracy as is, how much more of the examples are right at each factor, and the size of test inputs.
+    """How many more of the examples are right at each factor, and the size of test inputs.
 
+    `right` are right as is, and `blind` is the share that the most frequent class has.
     `gains` and `losses` count the examples that are right at the factor and wrong as is, and the other way round.
     `ratio` is the root mean square of the test inputs over that of the training inputs, 1 without test data.
     """
@@ -40,6 +41,8 @@ class Scales(NamedTuple):
     gains: tuple[int, ...]
     losses: tuple[int, ...]
     ratio: float
+    right: int
+    blind: float
 
     @property
     def best(self) -> int:
@@ -63,7 +66,8 @@ def measure(subject, victim: Attackable) -> Scales:
     gains, losses = (
         tuple(int(np.sum(a)) for a in b) for b in ([t & ~right for t in there], [right & ~t for t in there])
     )
-    return Scales(len(right), factors, gains, losses, ratio)
+    blind = float(np.unique(victim.y, return_counts=True)[1].max() / len(right))
+    return Scales(len(right), factors, gains, losses, ratio, int(right.sum()), blind)
 
 
 def _right(subject, victim, factor):
@@ -78,7 +82,9 @@ def judge(found: Scales) -> Finding:
     best = found.best
     net = (found.gains[best] - found.losses[best]) / found.n
     factor = found.factors[best]
-    better = net > BETTER and found.by_chance < CHANCE
+    # wrong labels make a network worse than a blind guess, and then any scale is better
+    knows = found.right / found.n + net > found.blind + BETTER
+    better = net > BETTER and found.by_chance < CHANCE and knows
     off = max(found.ratio, 1 / found.ratio) if found.ratio > 0 else np.inf
     mark = "problem" if better or off > PROBLEM else "look" if off > LOOK else "fine"
     text = ""

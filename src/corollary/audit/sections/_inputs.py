@@ -18,6 +18,11 @@ LOOK, PROBLEM, TINY = 30.0, 1e3, 1e-4
 COLUMN_LOOK, COLUMN_PROBLEM = 100.0, 1000.0
 # a class of probability above this leaves the softmax flat: its slope p(1 - p) is below 0.01
 SURE = 0.99
+# a softmax is saturated where it is so sure of more than this share of the examples; twice the loss of a guess is what
+# logits of mean square 2 log C, far beyond a usual start, cost
+SATURATED, WORSE = 0.5, 2.0
+# below this share of the loss of a guess training has got over its start
+LEARNED = 0.5
 
 SCORING = dict(
     theorem="Features of mean 0 and variance 1 make the level curves of the loss rounder: gradient descent needs fewer "
@@ -115,12 +120,16 @@ def broken_start(losses, start) -> Finding | None:
 
 
 class Confidence(NamedTuple):
-    """The share of places where some class has nearly all probability, the mean loss, that of a blind guess."""
+    """The share of places where some class has nearly all probability, the mean loss, that of a blind guess.
+
+    `learned` says that the trained network has got far below that guess.
+    """
 
     share: float
     loss: float
     guess: float
     what: str
+    learned: bool
 
 
 def measure_confidence(subject, outputs, losses) -> Confidence:
@@ -129,24 +138,29 @@ def measure_confidence(subject, outputs, losses) -> Confidence:
     top = jax.nn.sigmoid(jnp.abs(out.reshape(-1))) if axis is None else jax.nn.softmax(out, axis).max(axis)
     sure = np.asarray(top)[np.asarray(subject.labels("train")) != IGNORED] > SURE
     what = "examples" if sure.ndim == 1 and sure.size == len(losses) else "places"
-    return Confidence(float(sure.mean()), float(np.mean(losses)), float(np.log(subject.classes)), what)
+    guess = float(np.log(subject.classes))
+    return Confidence(float(sure.mean()), float(np.mean(losses)), guess, what, subject.mean_loss() < LEARNED * guess)
 
 
 def judge_confidence(found: Confidence, start) -> Finding:
     """How sure the network is before it has learned, and whether with reason."""
-    share, loss, guess, what = found
+    share, loss, guess, what, learned = found
     early = start.kind != "trained"
     # worse than not to look at the input at all, and sure of it: the outputs have to come down before anything is
-    # learned. Twice the loss of a guess is what logits of mean square 2 log C, far beyond a usual start, cost.
-    if share > 0.5 and loss > guess:
-        mark, text = (
-            "problem",
-            "The softmax is saturated and wrong: the outputs are too large, and it must unlearn first.",
-        )
-    elif early and (share > 0.5 or loss > 2 * guess):
+    # learned
+    if share > SATURATED and loss > guess:
+        mark = "look" if learned and early else "problem"
+        text = "The softmax is saturated and wrong: the outputs are too large, and it must unlearn first."
+        text += " Training has got over it." if learned and early else ""
+    elif early and learned and loss > WORSE * guess:
+        mark, text = "fine", "The outputs are larger than a start should have them, and training has got over it."
+    elif early and (share > SATURATED or loss > WORSE * guess):
         mark, text = "look", "That is more than a start should be sure of: the outputs are larger than they should be."
     else:
-        mark, text = "fine", "The softmax is not saturated." if share <= 0.5 else "That is what training has led to."
+        mark, text = (
+            "fine",
+            "The softmax is not saturated." if share <= SATURATED else "That is what training has led to.",
+        )
     return Finding(
         "confidence of the softmax",
         mark,

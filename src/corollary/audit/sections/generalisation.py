@@ -12,6 +12,7 @@ import jax
 import numpy as np
 
 from corollary import Network
+from corollary._engine.program import trace
 from corollary.audit import _plan
 from corollary.audit._answer import because, by_name, first
 from corollary.audit.action import advise
@@ -34,7 +35,23 @@ TITLE = "Will it generalise?"
 GAPS = tuple(_gap.GAP.values())
 EXPLAINS = {
     "what the best column alone leaves open": GAPS,
-    "labels against shuffled ones": (*GAPS, _calibration.NAME),
+    # labels that say nothing are learned slowly, one by one: the runs behind this have a step of their own
+    "labels against shuffled ones": (
+        *GAPS,
+        _calibration.NAME,
+        "steps to fit",
+        "residual left after a million steps",
+        "regime",
+        "gradient norm",
+        "least curvature",
+        "sharpness against 2/η",
+        "median margin",
+        "most frequent answer",
+        "how far influence can be believed",
+        "labels most likely wrong",
+    ),
+    # outputs that are all too large curve the loss
+    _calibration.NAME: ("sharpness against 2/η", "gradient norm", "least curvature"),
     # what was learned by heart it is sure of
     **dict.fromkeys(GAPS, (_calibration.NAME,)),
     # a start that is the end shows no training
@@ -44,6 +61,7 @@ EXPLAINS = {
 LEARNED = 0.5
 # fewer examples are no sample, as `bounds` has it
 LEAST = 8
+PRODUCTS = ("dot_general", "conv_general_dilated")
 OTHER = (
     "Bounds, certificate, margins and truncation are for networks that give one class to each example, by the largest "
     "output or its sign."
@@ -68,7 +86,7 @@ def findings(subject, budget, key):
         yield Finding("bounds, norms and shuffled labels", "not applicable", long)
         return
     network = _named_network(subject)
-    classes = _gap.classes_of(subject, _in_order(network, subject.params))
+    classes = _gap.classes_of(subject, _in_order(network, subject.params, subject.train[0]))
     affordable = _certificates.spectra_work(subject) <= _certificates.SHARE * budget.work
     if classes is None:
         yield Finding("bounds", "not applicable", OTHER)
@@ -76,7 +94,7 @@ def findings(subject, budget, key):
         yield Finding("bounds", "not applicable", f"A bound needs at least {LEAST} training examples.")
     else:
         given = None if refused else subject.initial_params
-        initial = None if given is None else _in_order(network, given)
+        initial = None if given is None else _in_order(network, given, subject.train[0])
         yield from _of_classes(subject, classes, initial, budget, bound_key, cut_key, affordable)
     yield _capacity.interpolation(subject)
     yield _threshold.judge(_threshold.measure(subject, budget, jax.random.fold_in(key, 6)))
@@ -84,7 +102,8 @@ def findings(subject, budget, key):
     start = None if refused else subject.initial_params
     if start is None and subject.init is not None:
         start = subject.init(draw_key)
-    yield _shuffled.finding(subject, budget, start, _gap.learned(subject, LEARNED), shuffle_key)
+    fitted, predicted = _gap.learned(subject, LEARNED), errors is not None and errors.predicted
+    yield _shuffled.finding(subject, budget, start, fitted, shuffle_key, predicted)
 
 
 def answer(findings) -> str:
@@ -151,14 +170,34 @@ class InOrder(eqx.Module):
         return eqx.combine(params, self.rest)(x)
 
 
-def _in_order(network, params):
-    """`network` with these parameters, its arrays sorted by their sizes and by the sums of the trained ones."""
+def _in_order(network, params, x):
+    """`network` with these parameters, its arrays sorted by their sizes, and by where the network uses them.
+
+    Where both are equal the sums of the trained arrays decide. They alone would tell equal sizes apart as well, but in
+    another order for each network of one architecture, each with programs of its own to be compiled.
+    """
     own = split(network).params
     leaves, form = jax.tree_util.tree_flatten_with_path(own)
-    weights = [(a.size, float(np.sum(np.asarray(a, float)))) for _, a in leaves]
+    used = _products_before(network, x)
+    weights = [(a.size, use, float(np.sum(np.asarray(a, float)))) for (_, a), use in zip(leaves, used, strict=True)]
     order = sorted(range(len(leaves)), key=weights.__getitem__)
     places = tuple(np.argsort(order).tolist())
     new = jax.tree.leaves(params)
     names = [jax.tree_util.keystr(path, simple=True, separator=".") for path, _ in leaves]
     named = {f"{rank:05d} {names[i]}": new[i] for rank, i in enumerate(order)}
     return InOrder(named, split(network).fixed, form, places)
+
+
+def _products_before(network, x) -> list[int]:
+    """How many products come before the first use of each array: of all steps only these are the same in libraries."""
+    parts = split(network)
+    leaves, tree = jax.tree.flatten(parts.params)
+    inputs, form = jax.tree.flatten(jax.tree.map(lambda a: a[0], x))
+    program = trace(lambda p, x: parts.join(tree.unflatten(p))(form.unflatten(x)), leaves, inputs)
+    uses: dict[int, int] = {}
+    products = 0
+    for step in program.steps:
+        for slot in step.ins:
+            uses.setdefault(slot, products)
+        products += step.name in PRODUCTS
+    return [uses.get(slot, products) for slot in program.leaves]

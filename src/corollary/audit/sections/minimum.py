@@ -32,6 +32,13 @@ EXPLAINS = {
     # on a slope the curvature says little
     "gradient norm": ("least curvature",),
 }
+# A gradient below so many times what chance gives it is none that the data can see.
+STILL = 2.0
+# Of 2/η: beyond the first a step overshoots, and from the second on it is at the edge of stability, where healthy
+# networks end too: that is marked for linear models alone.
+OVER, EDGE = 1.5, 0.9
+# Negative curvature, as a share of the largest: how trainings end (docs/calibration.md), and a saddle.
+SLIGHT, SADDLE = 0.25, 0.5
 # how far from a saddle training goes on, relative to the weights
 AWAY = 0.05
 #: what decides, in this order
@@ -157,7 +164,7 @@ def judge_slope(found: Slope | None, batch: int | None, seen) -> Finding:
     norm, variance, n = found
     # E|mean of n gradients - its expectation|^2
     noise = float(np.sqrt(variance / n))
-    still = norm <= 2 * noise
+    still = norm <= STILL * noise
     settled = batch is not None and norm <= np.sqrt(variance / batch)
     if still:
         sentence = (
@@ -214,14 +221,14 @@ def _sharpness(subject, largest, bounds, seen):
             f"batch of {subject.batch_size or 'unknown size'}",
         ),
     )
-    if ratio > 1.5:
+    if ratio > OVER:
         mark, text = "problem", "A step of gradient descent from here overshoots: the step is too long for this point."
     elif ratio > 1 and straight and subject.loss_name == "squared" and full:
         mark, text = "problem", "The loss is a quadratic, so that it grows with every step without end."
-    elif ratio > 0.9 and straight:
+    elif ratio > EDGE and straight:
         mark, text = "look", "That is as long as a step may be: a linear model has no flatter place to go to."
-    elif ratio > 0.9:
-        mark, text = "look", "This is the edge of stability: a shorter step would find a sharper point."
+    elif ratio > EDGE:
+        mark, text = "fine", "This is the edge of stability: a shorter step would find a sharper point."
     else:
         mark, text = "fine", "The step is well within what this point can bear."
     sentence = f"The largest curvature is {short(largest)}, {short(ratio)} of 2/η = {short(2 / eta)}. {text}"
@@ -257,14 +264,14 @@ def judge_least(found: Least, seen) -> Finding:
     if not down:
         mark = "fine"
         sentence = "No direction of negative curvature was found: as far as second derivatives tell, this is a minimum."
-    elif relative < 0.05:
+    elif relative < SLIGHT:
         mark = "fine"
         sentence = (
             f"There is a direction of negative curvature, but a slight one, {short(relative)} of the largest: "
             f"following it lowers the loss by {short(falls)} at most. This is how training usually ends."
         )
     else:
-        mark = "problem" if relative > 0.5 else "look"
+        mark = "problem" if relative > SADDLE else "look"
         sentence = (
             f"There is a direction of clearly negative curvature, {short(relative)} of the largest: this is a saddle "
             f"or a slope, and following it lowers the loss by {short(falls)} within 5 % of the weights' norm."

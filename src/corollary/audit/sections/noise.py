@@ -24,6 +24,8 @@ TITLE = "Does the batch suit the noise?"
 EXPLAINS: dict[str, tuple[str, ...]] = {}
 NOT_GIVEN = "The batch size was not given"
 EIGENVALUES = 10
+# a batch so many times below or above the noise scale is all noise, or repeats itself
+BELOW, ABOVE = 100.0, 10.0
 
 
 def findings(subject, budget, key):
@@ -84,13 +86,13 @@ def judge_scale(noise, batch: int | None, seen) -> Finding:
     if batch is None:
         text = f"A batch needs about {reach} for its gradient to stand out from its noise. {NOT_GIVEN}: batch_size=."
         return Finding("noise scale", "fine", text, scale, (low, high), unit="examples", **facts)
-    if batch < low / 100:
+    if batch < low / BELOW:
         mark = "look"
         text = (
             f"The batch of {batch} is more than a hundred times below the noise scale ({reach}): a single step here is "
             "almost all noise, and progress comes only from averaging over many."
         )
-    elif batch > 10 * high:
+    elif batch > ABOVE * high:
         mark = "look"
         text = (
             f"The batch of {batch} is far above the noise scale ({reach}): most of its work repeats itself, and a "

@@ -1,7 +1,8 @@
 """Will it train? Inputs, signals and gradients layer by layer, the first steps, at the point where training starts.
 
 The findings are made in `_signals` (what the layers do), `_units` (what they lose), `_inputs` (the scale of the data
-and of the first outputs) and `_first_steps` (the largest stable step and what the tangent kernel predicts).
+and of the first outputs), `_first_steps` (the largest stable step and what the tangent kernel predicts) and
+`_prospects` (what the first steps say of the rest).
 """
 
 from functools import partial
@@ -14,7 +15,7 @@ from corollary.audit._answer import first as first_marked
 from corollary.audit._sample import some
 from corollary.audit.action import advise
 from corollary.audit.finding import Finding
-from corollary.audit.sections import _first_steps, _inputs, _signals, _units
+from corollary.audit.sections import _first_steps, _inputs, _prospects, _signals, _units
 from corollary.audit.sections._start import losses_at, start_of
 from corollary.audit.sections._treatments import (
     SAFE,
@@ -23,6 +24,7 @@ from corollary.audit.sections._treatments import (
     retraining,
     standardised,
     step_times,
+    suited,
     times,
 )
 
@@ -31,14 +33,17 @@ STEP, *_ = _first_steps.NAMES
 SLOW = ("steps to fit", "residual left after a million steps")
 #: what is seen at the end of a training that could not get anywhere
 NOWHERE = (
+    _prospects.NAME,
     "regime",
     "gradient norm",
     "least curvature",
     "median margin",
     "most frequent answer",
     "variation of the tangent kernel",
-    "labels against shuffled ones",
+    "how far influence can be believed",
 )
+#: what nothing can be learned from leaves labels and shuffled ones alike; the step has no part in that
+BLANK = (*NOWHERE, "labels against shuffled ones")
 #: what another start cures
 START = (
     "examples without a finite loss",
@@ -61,6 +66,7 @@ DECIDE = (
     "rank of the layers",
     "confidence of the softmax",
     *SLOW,
+    _prospects.NAME,
     "units dead after training",
     "depth that can be reached",
 )
@@ -74,7 +80,7 @@ EXPLAINS = {
         "units dead after training",
         "largest norm of a layer against the others",
         *SLOW,
-        *NOWHERE,
+        *BLANK,
     ),
     "dead units": (
         "units dead after training",
@@ -82,7 +88,7 @@ EXPLAINS = {
         "gradient by layer",
         "rank of the layers",
         "condition of the tangent kernel",
-        *NOWHERE,
+        *BLANK,
     ),
     "signal by layer": (
         "units dead after training",
@@ -93,21 +99,37 @@ EXPLAINS = {
         "examples without a finite loss",
         "largest stable step",
         *SLOW,
-        *NOWHERE,
+        *BLANK,
     ),
     "saturated units": ("gradient by layer",),
     "gradient by layer": ("depth that can be reached", *SLOW),
-    "confidence of the softmax": (*SLOW, *NOWHERE),
-    "condition of the tangent kernel": NOWHERE,
-    **dict.fromkeys(SLOW, NOWHERE),
+    "confidence of the softmax": (
+        "gradient by layer",
+        "largest stable step",
+        "units dead after training",
+        "rank of the layers",
+        *SLOW,
+        *BLANK,
+    ),
+    "condition of the tangent kernel": BLANK,
+    # what is slow stays near its start, and that is no constant
+    **dict.fromkeys(SLOW, tuple(name for name in NOWHERE if name != "most frequent answer")),
+    _prospects.NAME: NOWHERE[1:],
     # signals that are parallel leave half of the units off
     "rank of the layers": (
         "dead units",
         "units dead after training",
-        *NOWHERE,
+        *BLANK,
     ),
     # the step at the start is the step at the end
-    "largest stable step": ("sharpness against 2/η", "units dead after training", *NOWHERE),
+    "largest stable step": (
+        "sharpness against 2/η",
+        "units dead after training",
+        "rank of the layers",
+        "calibration error",
+        *SLOW,
+        *NOWHERE,
+    ),
 }
 
 
@@ -142,14 +164,15 @@ def findings(subject, budget, key):
     if subject.loss_name == "cross_entropy":
         yield _inputs.judge_confidence(_inputs.measure_confidence(subject, outputs, losses), start)
     if start.kind == "trained":
-        yield from _first_steps.without_start()
+        yield from _first_steps.left_out(_first_steps.NO_START, (*_first_steps.NAMES, _prospects.NAME))
         return
     if long is not None:
-        yield from _first_steps.left_out(long, _first_steps.NAMES)
+        yield from _first_steps.left_out(long, (*_first_steps.NAMES, _prospects.NAME))
         return
     step = _first_steps.measure_step(subject, start, losses, budget, sample_key, top_key)
     yield _first_steps.judge_step(subject, start, step)
     yield from _first_steps.kernel(subject, start, outputs, losses, budget, kernel_key)
+    yield _prospects.judge(_prospects.measure(subject, start, budget, jax.random.fold_in(key, 5)), start)
 
 
 def answer(findings) -> str:
@@ -157,11 +180,13 @@ def answer(findings) -> str:
     for mark, word in (("problem", "No"), ("look", "Partly")):
         if (decides := first_marked(findings, DECIDE, mark)) is not None:
             return because(word, decides.sentence)
-    step, scale = found.get(STEP), found["scale of the inputs"]
+    step, scale, hope = found.get(STEP), found["scale of the inputs"], found.get(_prospects.NAME)
     if step is None or step.mark == "not applicable":
         return because("Cannot tell", *_unknown(step))
     if scale.mark in ("look", "problem"):
         return because("Partly", step.sentence, f"But the inputs make it slow: {scale.sentence}")
+    if hope is not None and hope.value is not None and hope.value >= _prospects.LOOK:
+        return because("Yes", hope.sentence)
     return because("Yes", step.sentence)
 
 
@@ -181,6 +206,7 @@ def actions(subject, findings):
         "scale of the inputs": _scaled,
         **dict.fromkeys(SLOW, partial(_longer, None if longest is None else longest.value)),
         **dict.fromkeys(START, _started),
+        _prospects.NAME: _other_step,
     }
     yield from advise(subject, findings, EXPLAINS, remedies)
 
@@ -195,6 +221,14 @@ def _longer(longest, subject, finding):
     if longest is None or subject.learning_rate is None or subject.learning_rate >= SAFE * longest / 2:
         return None
     factor = SAFE * longest / subject.learning_rate
+    return retraining(subject, times(factor, "the step"), finding.name, partial(step_times, factor=factor))
+
+
+def _other_step(subject, finding):
+    """A step that suits the start, where the one it has is far from it."""
+    factor = suited(subject).learning_rate / subject.learning_rate
+    if factor == 1:
+        return None
     return retraining(subject, times(factor, "the step"), finding.name, partial(step_times, factor=factor))
 
 
