@@ -97,7 +97,8 @@ def answer(findings) -> str:
 
 
 def actions(subject, findings):
-    if of_words(subject):  # the embeddings are a part of the network: no program moves them in training
+    # the embeddings of words are a part of the network: no program moves them in training
+    if not any(f.mark in ("look", "problem") for f in findings) or of_words(subject):
         return
     remedies = {
         "inputs at another scale": _hardening.to_scale,
