@@ -11,7 +11,7 @@ from scipy import optimize, stats
 from corollary import Network
 from corollary.generalization import pac_bayes as guarded
 from corollary.generalization._fresh import fresh
-from corollary.generalization._posterior import COLD, Goal, _drawn, adam, slopes, trained
+from corollary.generalization._posterior import COLD, Goal, _drawn, slopes, trained
 from corollary.generalization.pac_bayes import pac_bayes
 from corollary.generalization.pac_bayes_bounds import log_moment, maurer_seeger, mcallester
 from corollary.generalization.stochastic import StochasticNetwork
@@ -139,16 +139,6 @@ def test_examples_and_coins_of_a_step():
     assert abs(z.mean()) < 0.015
     others = [z[:, ::2] * z[:, 1::2], z[1:] * z[:-1], z[10:] * z[:-10], z[:, :40] * z[:, 40:80]]
     assert all(abs(product.mean()) < 5 / product.size**0.5 for product in others)
-
-
-def test_adam_is_that_of_optax():
-    slopes, reference = {"a": jnp.array([0.3, -2.0, 1e-9]), "b": jnp.ones(2)}, optax.scale_by_adam()
-    moments, state = (jax.tree.map(jnp.zeros_like, slopes),) * 2, reference.init(slopes)
-    for step in range(4):
-        slopes = jax.tree.map(lambda g, step=step: g * jnp.cos(step), slopes)
-        ours, moments = adam(slopes, moments, step)
-        theirs, state = reference.update(slopes, state)
-        jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-5), ours, theirs)
 
 
 def test_what_was_changed_is_noticed(made):

@@ -75,7 +75,7 @@ def trained(start: StochasticNetwork, prior, loss, data, goal: Goal, steps: int,
         return surrogate, jnp.stack([share, surrogate])
 
     descent = cpu_ready(jax.grad(value, has_aux=True))
-    shrink = optax.cosine_decay_schedule(1.0, steps)
+    adam, shrink = optax.scale_by_adam(), optax.cosine_decay_schedule(1.0, steps)
     size = min(batch_size, count(data))
     half = size - size // 2
     turned = inputs_first(layerwise(parts, jax.tree.map(lambda a: a[0], data[0])))
@@ -83,7 +83,7 @@ def trained(start: StochasticNetwork, prior, loss, data, goal: Goal, steps: int,
 
     def advance(carry, turn):
         # the ways of the means from the centres are carried: they are all that the KL sees
-        (ways, logs), moments, seen = carry
+        (ways, logs), memory, seen = carry
         step, step_key = turn
         rows, heads = _drawn(step_key, size, count(data), shapes)
         heads = [z.T if turn else z for z, turn in zip(heads, turned, strict=True)]
@@ -105,12 +105,12 @@ def trained(start: StochasticNetwork, prior, loss, data, goal: Goal, steps: int,
             [s * (by_loss * g + by_kl / v * s) - by_kl for g, s, v in zip(by_scale, scales, around, strict=True)],
         )
         down = jax.tree.map(lambda g, p: g.astype(p.dtype), down, (ways, logs))  # arrays may differ in precision
-        (by_way, by_log), moments = adam(down, moments, step)
+        (by_way, by_log), memory = adam.update(down, memory)
         moved = _moved(ways, by_way, STEP * shrink(step)), _moved(logs, by_log, SCALE_STEP * shrink(step))
-        return (moved, moments, seen + (now - seen) / MEMORY), None
+        return (moved, memory, seen + (now - seen) / MEMORY), None
 
     params = [m - c for m, c in zip(means, centres, strict=True)], [jnp.log(s) for s in scales]
-    begin = params, (jax.tree.map(jnp.zeros_like, params),) * 2, jnp.full(2, 0.25, means[0].dtype)
+    begin = params, adam.init(params), jnp.full(2, 0.25, means[0].dtype)
     # all keys at once: a step would spend more time on its own than on its coins
     turns = jnp.arange(steps), jax.random.split(key, steps)
     ((ways, logs), *_), _ = lax.scan(advance, begin, turns)
@@ -133,20 +133,6 @@ def _heads(words, shape):
         places = jnp.arange(BITS, dtype=words.dtype).reshape(BITS, *(1 for _ in shape))
         words = (words >> places).reshape(-1, *shape[1:])[: shape[0]]
     return (words & 1).astype(bool)
-
-
-def adam(slopes, moments, step) -> tuple:
-    """Adam's directions after `step` steps before this one, with one division for each entry, and the new moments."""
-    first = jax.tree.map(lambda m, g: 0.9 * m + 0.1 * g, moments[0], slopes)
-    second = jax.tree.map(lambda v, g: 0.999 * v + 0.001 * g**2, moments[1], slopes)
-    # both corrections of the start as numbers: Optax divides every entry by each
-    root = jnp.sqrt(1 - 0.999 ** (step + 1.0))
-    factor = root / (1 - 0.9 ** (step + 1.0))
-
-    def direction(m, v):
-        return factor.astype(m.dtype) * (m / (jnp.sqrt(v) + (1e-8 * root).astype(m.dtype)))
-
-    return jax.tree.map(direction, first, second), (first, second)
 
 
 def _moved(params, directions, step) -> list:

@@ -7,6 +7,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax.flatten_util import ravel_pytree
 
+from corollary.optimization import power_method
+
 #: so many steps are taken, and looked at half way; products of the power method; examples that the numbers are of
 STEPS, PRODUCTS, PROBE = 20, 12, 256
 # logarithms are cut off here: beyond, a number is as good as infinite
@@ -58,12 +60,11 @@ def curvature(objective, params, key):
     """The largest curvature of a function of parameters, in size, by the power method: within some per cent."""
     flat, back = ravel_pytree(params)
 
-    def again(v, _):
-        v = v / jnp.maximum(jnp.linalg.norm(v), 1e-30)
-        return ravel_pytree(jax.jvp(jax.grad(objective), (params,), (back(v),))[1])[0], None
+    def product(v):
+        return ravel_pytree(jax.jvp(jax.grad(objective), (params,), (back(v),))[1])[0]
 
-    start = jax.random.normal(key, flat.shape, flat.dtype)
-    return jnp.linalg.norm(jax.lax.scan(again, start, length=PRODUCTS)[0])
+    found = power_method(product, jax.random.normal(key, flat.shape, flat.dtype), PRODUCTS - 1)
+    return jnp.hypot(found.quotients[-1], found.residual)  # the length of the last product
 
 
 def features(early: Early, step, goal, steps, taken: int = STEPS) -> np.ndarray:

@@ -40,6 +40,8 @@ MOST_RESIDUALS = 2**26
 
 CONSTANT = Premise("the kernel stays what it is", None, "exact in the limit of infinite width only")
 NAMES = ("largest stable step", "condition of the tangent kernel", "steps to fit")
+#: how a training is called that takes too long: by its steps, or where no number of them is enough
+SLOW = (NAMES[2], "residual left after a million steps")
 
 
 NO_START = "Neither initial nor init was given, so that nothing is known of where training started."
@@ -280,7 +282,7 @@ def _steps(subject, start, theta, residual, top, fell, seen, shared) -> Finding:
     at = f"at the step {short(step)}" + ("" if given else " that suits the fastest direction")
     if left[-1] > TENTH:
         return Finding(
-            "residual left after a million steps",
+            SLOW[1],
             _slow(subject, start, math.inf, fell),
             f"Were the tangent kernel to stay as it is {start.where.lower()}, {short(100 * left[-1])} % of the "
             f"residual that it can take away would be left after a million steps {at} on {n} examples: either the "

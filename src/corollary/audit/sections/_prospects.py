@@ -17,12 +17,11 @@ from corollary.audit._sample import some
 from corollary.audit.finding import Finding, Premise, short
 from corollary.audit.sections._blind import blind_guess
 from corollary.audit.sections._early import PROBE, PRODUCTS, STEPS, Early, curvature, features
+from corollary.audit.sections._first_steps import SOMEWHERE
 
 NAME = "chance to halve the loss of a blind guess"
 # Below the first a recipe is more likely to fail than not; below the second one in ten or fewer gets there.
 LOOK, PROBLEM = 0.5, 0.1
-# a training that has taken this share off a blind guess's loss got somewhere, whatever was to be expected
-SOMEWHERE = 0.25
 # the goal: this share of the loss of a blind guess, the one that recipes were measured by
 GOAL = 0.5
 MODEL = Path(__file__).parents[1] / "prospects.json"

@@ -23,6 +23,7 @@ from corollary.audit.sections import (
     _certificates,
     _columns,
     _copies,
+    _first_steps,
     _gap,
     _shuffled,
     _stopping,
@@ -39,8 +40,7 @@ EXPLAINS = {
     "labels against shuffled ones": (
         *GAPS,
         _calibration.NAME,
-        "steps to fit",
-        "residual left after a million steps",
+        *_first_steps.SLOW,
         "regime",
         "gradient norm",
         "least curvature",

@@ -12,14 +12,14 @@ from corollary.audit.action import advise
 from corollary.audit.finding import Finding, Premise, short
 from corollary.audit.retrain import steps_of
 from corollary.audit.sections import _regime_predictions as predictions
+from corollary.audit.sections._first_steps import SLOW
 from corollary.audit.sections._treatments import knows_start, retraining, suited
 from corollary.evidence import picture
 from corollary.network.losses import IGNORED
 
 TITLE = "Did it learn features?"
-# a constant has not come down, and is taken for slow
-SLOW = ("steps to fit", "residual left after a million steps")
 EXPLAINS = {
+    # a constant has not come down, and is taken for slow
     "most frequent answer": ("variation of the tangent kernel", "median margin", "gradient norm", *SLOW),
     "variation of the outputs": ("variation of the tangent kernel", "gradient norm", *SLOW),
     "distance travelled": ("regime", "gradient norm", "median margin", "most frequent answer"),

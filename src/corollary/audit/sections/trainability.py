@@ -16,6 +16,7 @@ from corollary.audit._sample import some
 from corollary.audit.action import advise
 from corollary.audit.finding import Finding
 from corollary.audit.sections import _first_steps, _inputs, _prospects, _signals, _units
+from corollary.audit.sections._first_steps import SLOW
 from corollary.audit.sections._start import losses_at, start_of
 from corollary.audit.sections._treatments import (
     SAFE,
@@ -30,7 +31,6 @@ from corollary.audit.sections._treatments import (
 
 TITLE = "Will it train?"
 STEP, *_ = _first_steps.NAMES
-SLOW = ("steps to fit", "residual left after a million steps")
 #: what is seen at the end of a training that could not get anywhere
 NOWHERE = (
     _prospects.NAME,
