@@ -11,6 +11,7 @@ from scipy.stats import binomtest
 from sklearn.ensemble import GradientBoostingClassifier
 
 from corollary.audit.sections._early import FEATURES, Early, features
+from corollary.audit.sections._prospects import LOOK
 
 #: edges of the step times the largest curvature at the start
 EDGES = (0, 0.05, 0.2, 0.5, 1, 2, 4, 8, 16, 32, 64, np.inf)
@@ -60,6 +61,11 @@ def boosted(x, y) -> GradientBoostingClassifier:
     return GradientBoostingClassifier(random_state=0, **given).fit(x, y)
 
 
+def told(model, x) -> np.ndarray:
+    """What the audit says of recipes: that they get there, or a mark."""
+    return model.predict_proba(x)[:, 1] >= LOOK
+
+
 def accuracy(right, y) -> str:
     return f"{share(right)} | {share(right[y])} | {share(right[~y])}"
 
@@ -72,7 +78,7 @@ def fit(known: Path, unseen: Path, *, write: bool):
     for look in LOOKS:
         model = boosted(*rows(data, look)[:2])
         x, y, given = rows(others, look)
-        right = model.predict(x) == y
+        right = told(model, x) == y
         for t in (t for t in GIVEN if t > look):
             seen = given == t
             lines.append(f"| {look} | {t} | {accuracy(right[seen], y[seen])} |")
@@ -80,7 +86,7 @@ def fit(known: Path, unseen: Path, *, write: bool):
         if look == EARLY:
             chosen = model, x, y, given
     model, x, y, given = chosen
-    usual, right = given == USUAL, model.predict(x) == y
+    usual, right = given == USUAL, told(model, x) == y
     lines += ["", f"| family, {EARLY} steps looked at, {USUAL} given | recipes | right |", "| --- | --- | --- |"]
     for i, name in enumerate(FAMILIES):
         seen = others["family"] == i

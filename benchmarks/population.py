@@ -24,8 +24,8 @@ SAID = ("how far influence can be believed", "labels against shuffled ones", "le
 SIZES = (192, 208, 64)
 
 
-def chunks(sizes):
-    """Every chunk: family, defect (None for healthy), strength (counted from 1) and number.
+def chunks(sizes, start=0):
+    """Every chunk: family, defect (None for healthy), strength (counted from 1) and number, from `start` on.
 
     Healthy ones and defects at full strength in proportion, so that a population that was cut short has some of each;
     weaker defects after them.
@@ -36,7 +36,7 @@ def chunks(sizes):
     healthy, full, weaker = (-(-size // CHUNK) for size in sizes)
 
     def spread(count, *kind):
-        return [((i + 0.5) / count, (*kind, i)) for i in range(count)]
+        return [((i + 0.5) / count, (*kind, start + i)) for i in range(count)]
 
     def defects(size, strength):
         return [
@@ -167,13 +167,13 @@ def measured(family, defect, strength, i) -> list[dict]:
     return found
 
 
-def work(out: Path, worker: int, sizes, seconds: float):
+def work(out: Path, worker: int, sizes, start: int, seconds: float):
     """A worker's chunks: those of its families, so that each program is compiled once."""
     began = time.time()
     if hasattr(os, "sched_setaffinity"):  # a core each: programs this small gain nothing from more
         cores = sorted(os.sched_getaffinity(0))
         os.sched_setaffinity(0, {cores[worker % len(cores)]})
-    todo = [c for c in chunks(sizes) if not file_of(out, *c).exists()]
+    todo = [c for c in chunks(sizes, start) if not file_of(out, *c).exists()]
     families = sorted({c[0] for c in todo})
     first = families[worker % len(families)] if families else None
     todo.sort(key=lambda c: (c[0] != first, families.index(c[0]) if c[0] != first else 0))
@@ -190,14 +190,15 @@ def work(out: Path, worker: int, sizes, seconds: float):
         print(f"{time.time() - began:.0f} s: {path.stem}, {len(lines)} networks", flush=True)
 
 
-def measure(out: Path, jobs: int, sizes, seconds: float):
+def measure(out: Path, jobs: int, sizes, start: int, seconds: float):
     """Workers on the CPU, a core each, that share what they have compiled."""
     out.mkdir(parents=True, exist_ok=True)
     for left in out.glob("*.taken"):
         left.unlink()
     compiled = dict(JAX_COMPILATION_CACHE_DIR=str(out / "compiled"), JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS="0")
     environment = {"JAX_PLATFORMS": "cpu"} | compiled | os.environ
-    given = [sys.executable, __file__, "worker", str(out), "--seconds", str(seconds), "--sizes", *map(str, sizes)]
+    given = [sys.executable, __file__, "worker", str(out), "--seconds", str(seconds), "--start", str(start)]
+    given += ["--sizes", *map(str, sizes)]
     workers = [subprocess.Popen([*given, "--number", str(i)], env=environment) for i in range(jobs)]
     for worker in workers:
         worker.wait()
@@ -293,12 +294,13 @@ def main():
     parser.add_argument(
         "--sizes", type=int, nargs=3, default=SIZES, help="healthy a family, full strength, weaker: networks"
     )
+    parser.add_argument("--start", type=int, default=0, help="the first chunk's number: others have other networks")
     parser.add_argument("--number", type=int, default=0, help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.what == "measure":
-        measure(given.out[0], given.jobs, given.sizes, given.seconds)
+        measure(given.out[0], given.jobs, given.sizes, given.start, given.seconds)
     elif given.what == "worker":
-        work(given.out[0], given.number, given.sizes, given.seconds)
+        work(given.out[0], given.number, given.sizes, given.start, given.seconds)
     else:
         print(table(given.out))
 

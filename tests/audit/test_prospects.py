@@ -94,7 +94,10 @@ def test_steps_that_suit_get_there_and_others_do_not():
     # what has got somewhere is not told that it will not
     assert prospects(subject(ETA / 4096, trained(START, X, Y, ETA))).somewhere
     assert _prospects.judge(short._replace(somewhere=True), start).mark == "fine"
-    assert _prospects.judge(short._replace(probability=0.3), start).mark == "look"
+    assert _prospects.judge(short._replace(probability=0.2), start).mark == "look"
+    even = _prospects.judge(short._replace(probability=0.4), start)
+    assert even.mark == "fine"
+    assert even.sentence.endswith("It may train or not.")
     assert "with a probability of" in _prospects.judge(good, start).sentence
 
 
