@@ -158,6 +158,15 @@ def test_a_task_as_hard_as_the_leaked_one_has_no_shortcut(seed):
 
 
 @pytest.mark.parametrize("seed", SEEDS)
+def test_wrong_test_labels_are_no_shortcut(seed):
+    x, y = blobs(seed, TESTS)
+    numbers = _importance.measure_importance(subject(seed, test=(x, (y + 1) % K)), BUDGETS["quick"], jax.random.key(0))
+    # no input counts in such test data, and so none is to blame
+    assert (numbers.test.permutation_ends[1] < 0.5 * numbers.train.permutation_ends[0].clip(0)).any()
+    assert _importance.judge_shortcut(numbers).mark == "fine"
+
+
+@pytest.mark.parametrize("seed", SEEDS)
 def test_of_the_first_labels_listed_most_are_wrong(seed):
     one = flipped(seed)
     blamed = _blamed.measure_blamed(one, BUDGETS["quick"], _explained.explained(one), jax.random.key(0))

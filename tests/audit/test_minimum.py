@@ -7,6 +7,7 @@ import pytest
 from jax.flatten_util import ravel_pytree
 from made import made
 
+from corollary import Network, Subject
 from corollary.audit.run import BUDGETS
 from corollary.audit.sections import minimum
 
@@ -93,6 +94,17 @@ def test_margins_of_two_classes_and_of_many():
     np.testing.assert_allclose(many.value, np.median(6 * np.abs(x[:, 0])), rtol=1e-5)
     wrong = found(made(linear, jnp.array([[3.0, -3.0], [0.0, 0.0]]), "cross_entropy", (x, y)))["median margin"]
     assert wrong.mark == "look"
+
+
+def test_no_step_is_judged_by_a_curvature_that_training_does_not_see():
+    x = np.random.default_rng(0).normal(size=(20, 3)).astype(np.float32)
+    data, params, moments = (x, x[:, :1]), {"w": jnp.ones((3, 1))}, (jnp.zeros(3), jnp.ones(3))
+    stored = lambda p, m, x: ((x - m[0]) / jnp.sqrt(m[1])) @ p["w"]  # noqa: E731
+    by_batch = lambda p, _, x: stored(p, (x.mean(0), x.var(0)), x)  # noqa: E731
+    for known, mark in ((by_batch, "fine"), (None, "problem")):
+        network = Network(stored, params, moments, batched=True, recomputed=known)
+        subject = Subject(network, "squared", data, learning_rate=1.0)
+        assert minimum._sharpness(subject, 10.0, (10.0, 10.0), None).mark == mark
 
 
 def test_a_linear_model_is_told_nothing_about_sharper_points():

@@ -149,8 +149,17 @@ def shortcut_of(numbers: Importances) -> tuple[int, bool]:
     carries |= np.arange(len(carries)) == train.permutation.argmax()
     lost = np.where(carries, KEPT * train.permutation_ends[0] - test.permutation_ends[1], -np.inf)
     player = int(lost.argmax())
-    enough = train.permutation[player] >= CARRIES * np.maximum(train.permutation, 0).sum()
-    return player, bool(enough and lost[player] > 0)
+    whole = np.maximum(train.permutation, 0).sum()
+    enough = train.permutation[player] >= CARRIES * whole
+    return player, bool(enough and lost[player] > 0 and not _others_lost(numbers, player, whole))
+
+
+def _others_lost(numbers: Importances, player: int, whole: float) -> bool:
+    """Whether the other inputs count in training too, and in the test data as little: then that is not about one input,
+    but about test data that have another rule, or other labels."""
+    rest = np.arange(len(numbers.train.permutation)) != player
+    costs = np.maximum(numbers.train.permutation[rest], 0).sum()
+    return bool(costs >= CARRIES * whole and numbers.test.permutation[rest].sum() < KEPT * costs)
 
 
 def judge_shortcut(numbers: Importances | str) -> Finding:
@@ -181,8 +190,8 @@ def judge_shortcut(numbers: Importances | str) -> Finding:
         mark = "problem"
         text += "A decision hangs on it in training that it does not carry in test: a shortcut, or a leak of the label."
     else:
-        mark, end = "fine", "No input counts in training alone."
-        text += end
+        mark = "fine"
+        text += "No input alone counts in training and not in test."
     given = dict(unit="% of its cost in training", **facts)
     return Finding(SHORTCUT, mark, text, float(kept), (float(ends[0]), float(ends[1])), **given)
 

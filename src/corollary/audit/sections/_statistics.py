@@ -28,7 +28,7 @@ def finding(subject, budget, key) -> Finding | None:
     if not isinstance(network, Network):
         return None
     if network.recomputed is None:
-        return _not_told() if _stores(network) else None
+        return _not_told() if _named(network) else None
     found = measure(subject, budget, key)
     return Finding(NAME, "not applicable", found) if isinstance(found, str) else judge(found, subject.count())
 
@@ -147,7 +147,12 @@ def _recomputed(network, x):
     return network.recomputed(network.params, network.buffers, x)
 
 
-def _stores(network) -> bool:
+def stored(network) -> bool:
+    """Whether the network normalises by stored batch statistics, as far as can be told."""
+    return isinstance(network, Network) and (network.recomputed is not None or _named(network))
+
+
+def _named(network) -> bool:
     paths = jax.tree_util.tree_leaves_with_path(network.buffers)
     return any(name in jax.tree_util.keystr(path) for path, _ in paths for name in STORED)
 

@@ -221,7 +221,13 @@ def _sharpness(subject, largest, bounds, seen):
             f"batch of {subject.batch_size or 'unknown size'}",
         ),
     )
-    if ratio > OVER:
+    if _statistics.stored(subject.network):
+        mark, text = (
+            "fine",
+            "That is with the stored statistics. A training step normalises by its batch, a loss of other curvature: "
+            "by this one no step is judged.",
+        )
+    elif ratio > OVER:
         mark, text = "problem", "A step of gradient descent from here overshoots: the step is too long for this point."
     elif ratio > 1 and straight and subject.loss_name == "squared" and full:
         mark, text = "problem", "The loss is a quadratic, so that it grows with every step without end."
