@@ -18,7 +18,7 @@ EDGES = (0, 0.05, 0.2, 0.5, 1, 2, 4, 8, 16, 32, 64, np.inf)
 #: edges of the predicted probability, between which the shares that came true are counted
 BINS = (0, 0.02, 0.1, 0.3, 0.5, 0.7, 0.9, 0.98, 1)
 USUAL = 300
-TREES, DEPTH, RATE = 80, 3, 0.15
+TREES, DEPTH, RATE = 100, 4, 0.12
 PLACE = Path(__file__).parents[1] / "src" / "corollary" / "audit" / "prospects.json"
 
 
