@@ -183,5 +183,5 @@ if __name__ == "__main__":
     elif jax.default_backend() == "cpu":
         settings = dict(steps=500, batch=32, width=16, depth=1, rounds=1, train=60_000, test=500, count=64)
     else:
-        settings = dict(steps=8000, batch=256, width=64, depth=2, rounds=2, train=60_000, test=10_000, count=10_000)
+        settings = dict(steps=4000, batch=256, width=64, depth=2, rounds=2, train=60_000, test=10_000, count=10_000)
     main(rate=1e-3, out=args.out, **settings | ({"steps": args.steps} if args.steps else {}))
