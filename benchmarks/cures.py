@@ -6,8 +6,8 @@
 
 Networks are those of `population.py` with a defect of `_defects.py`, of numbers that the population does not have. As a
 control each gets, in place of its own, an action that was advised for a network with another defect, and must keep what
-it has. Every network is a line that is written when it is done; a run that was cut short goes on where it was. Groups of
-one family with one defect are dealt so that each defect, and as many families as there are, come first.
+it has. Every network is a line that is written when it is done, and a run that was cut short goes on where it was.
+Groups of one family with one defect are dealt so that each defect, and as many families as there are, come first.
 """
 
 import argparse
@@ -102,7 +102,6 @@ def elsewhere(family, defect):
 def controlled(family, defect, subject, treats, before):
     """Whether what an action treats is still marked after one that was advised for another defect."""
     import jax
-
     from _defects import DEFECTS
 
     from corollary.audit.action import by_hand

@@ -164,7 +164,8 @@ def test_a_test_set_of_another_law_is_for_a_person():
     x, y = split_blobs()[1]
     finding = Finding("gap between training and test error", "problem", "", 0, exact=True)
     action = generalisation._stopping.stop(subject(split_blobs()[0], (x, (y + 1) % 3)), finding)
-    assert action.apply is by_hand and action.what.startswith("find out how the test data")
+    assert action.apply is by_hand
+    assert action.what.startswith("find out how the test data")
     low, high = action.effect.interval
     assert low < subject(split_blobs()[0], (x, y)).mean_loss("test") < high < action.effect.now
 
