@@ -205,6 +205,7 @@ def main():
 
 
 def measure(out: Path, jobs: int, networks: int, seconds: float):
+    os.environ.setdefault("JAX_PLATFORMS", "cpu")  # of the workers too
     began, todo = time.time(), []
     for family, defect, count in groups(networks):
         path = out / f"{family}--{defect}.jsonl".replace(" ", "_")
