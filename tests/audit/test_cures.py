@@ -9,7 +9,7 @@ from made import made
 
 from corollary.audit import Action, Effect, Finding, Subject, SubjectError
 from corollary.audit._budget import BUDGETS
-from corollary.audit.action import by_hand, ranked
+from corollary.audit.action import advise, by_hand, ranked
 from corollary.audit.finding import causes
 from corollary.audit.retrain import optimiser_of, retrained
 from corollary.audit.sections import (
@@ -157,6 +157,39 @@ def test_overfitting_is_stopped_early():
     treated = action.apply(sick, key=KEY)
     assert treated.mean_loss("test") < sick.mean_loss("test")
     assert action.effect.interval[0] <= action.effect.measured(treated) <= action.effect.interval[1]
+
+
+def test_a_test_set_of_another_law_is_for_a_person():
+    """Shifted labels: a shorter training would not help, and held-out training examples say so."""
+    x, y = split_blobs()[1]
+    finding = Finding("gap between training and test error", "problem", "", 0, exact=True)
+    action = generalisation._stopping.stop(subject(split_blobs()[0], (x, (y + 1) % 3)), finding)
+    assert action.apply is by_hand
+    assert action.what.startswith("find out how the test data")
+    low, high = action.effect.interval
+    assert low < subject(split_blobs()[0], (x, y)).mean_loss("test") < high < action.effect.now
+
+
+def test_a_training_that_does_not_get_worse_is_not_stopped():
+    finding = Finding("gap between training and test error", "look", "", 0, exact=True)
+    assert generalisation._stopping.stop(subject(*split_blobs()), finding) is None
+
+
+def test_inputs_are_scaled_where_the_trained_weights_overflow_at_the_new_scale():
+    sick = network(x=1e-10 * X, eta=1e-6)
+    grown = sick.with_params(jax.tree.map(lambda a: 1e9 * a if a.ndim == 2 else a, sick.params))
+    with pytest.raises(SubjectError, match="finite"):
+        grown.replaced(train=(1e10 * grown.train[0], grown.train[1]))
+    treated = _treatments.trained_after(_treatments.standardised, grown, key=KEY)
+    assert np.isfinite(treated.mean_loss("train"))
+
+
+def test_a_remedy_that_diverges_is_none():
+    def diverges(subject, finding):
+        raise SubjectError("trained again, the loss is not finite.")
+
+    marked = [Finding("a", "look", "", 0, exact=True)]
+    assert list(advise(None, marked, {}, {"a": diverges})) == []
 
 
 def test_stale_statistics_are_recomputed():

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from corollary.audit._errors import SubjectError
 from corollary.audit.finding import MARKS, Cause, Finding, causes, short
 from corollary.audit.subject import Subject
 
@@ -98,14 +99,23 @@ def advise(
 ) -> Iterator[Action]:
     """For each cause among the findings of a section what the first remedy says, of its own or of what follows.
 
-    `remedies` has functions of the subject and a finding by the names of findings; None says that nothing is known.
+    `remedies` has functions of the subject and a finding by the names of findings; None says that nothing is known. A
+    remedy whose trials end in a `SubjectError`, such as a training that diverges, is none.
     """
     for cause in causes(findings, explains):
         for finding in (cause.finding, *cause.follows):
             remedy = remedies.get(finding.name)
-            if remedy is not None and (action := remedy(subject, finding)) is not None:
+            action = None if remedy is None else _tried_out(remedy, subject, finding)
+            if action is not None:
                 yield action
                 break
+
+
+def _tried_out(remedy, subject: Subject, finding: Finding) -> Action | None:
+    try:
+        return remedy(subject, finding)
+    except SubjectError:
+        return None
 
 
 def ranked(actions: Iterable[Action], found: Sequence[Cause]) -> tuple[Action, ...]:

@@ -95,7 +95,8 @@ def standardised(subject):
         return form.unflatten(map(jnp.asarray, done))
 
     data = {split: (scaled(subject.data(split)[0]), subject.data(split)[1]) for split in subject.splits}
-    return suited(subject.replaced(**data))
+    # what was trained at the old scale may have no finite outputs at the new one
+    return suited(subject.replaced(params=start_of(subject, jax.random.key(KEY)).params, **data))
 
 
 def drawn_anew(subject):
