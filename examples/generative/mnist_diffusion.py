@@ -151,6 +151,6 @@ if __name__ == "__main__":
         settings = dict(steps=1500, batch=64, widths=(16, 32, 32), levels=200, sampling=50, images=60_000, test=40)
         settings |= dict(count=100, group=100)
     else:
-        settings = dict(steps=8000, batch=512, widths=(64, 128, 256), levels=1000, sampling=100, images=60_000)
+        settings = dict(steps=3600, batch=512, widths=(64, 128, 256), levels=1000, sampling=100, images=60_000)
         settings |= dict(test=1000, count=60_000, group=5000)
     main(rate=5e-4, out=args.out, **settings | ({"steps": args.steps} if args.steps else {}))

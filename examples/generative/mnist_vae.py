@@ -120,7 +120,7 @@ if __name__ == "__main__":
         settings = dict(steps=12_000, batch=100, rate=2e-3, images=60_000, test=500, importance=200, group=50)
     else:
         # of one sample the gradient is noisier: a larger batch, which costs no more there, allows a larger rate
-        one = dict(steps=400_000, batch=500, rate=3e-3)
+        one = dict(steps=250_000, batch=500, rate=3e-3)
         many = dict(steps=200_000, batch=250, rate=2e-3)
         settings = dict(images=60_000, test=10_000, importance=5000, group=10) | (one if given.samples == 1 else many)
     main(given.samples, out=given.out, **settings | ({"steps": given.steps} if given.steps else {}))

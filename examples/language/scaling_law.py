@@ -1,6 +1,6 @@
 """A scaling law whose constant is known: transformers on a source with a known entropy rate.
 
-    python examples/language/scaling_law.py             # three minutes on a GPU
+    python examples/language/scaling_law.py             # some ten minutes on a GPU
     python examples/language/scaling_law.py --quick     # seconds, and it shows
 
 The source is a chain of order two over 512 tokens. Every pair of tokens has a rule, the token that mostly follows it,
