@@ -20,8 +20,8 @@ from corollary.audit.sections._early import PROBE, PRODUCTS, STEPS, Early, curva
 from corollary.audit.sections._first_steps import SOMEWHERE
 
 NAME = "chance to halve the loss of a blind guess"
-# At the first as large a share of the recipes that get there is missed as of those that fail (a third of all gets
-# there: of these more is lost at even odds); below the second one in ten or fewer gets there.
+# At the first as large a share of the recipes that get there is missed as of those that fail, cross-validated (a third
+# of all gets there: at even odds more of these is missed); below the second one in ten or fewer gets there.
 LOOK, PROBLEM = 0.35, 0.1
 # From even odds on it is said to train.
 EVEN = 0.5
