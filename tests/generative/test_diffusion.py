@@ -110,8 +110,14 @@ def test_training():
 def test_sentences():
     with pytest.raises(ValueError, match=r"alphas must be in \(0, 1\), got 1.2 at index 1"):
         Schedule([0.5, 1.2])
-    with pytest.raises(ValueError, match=r"last must be in \(0, 1\), got 2.0"):
+    with pytest.raises(ValueError, match="steps must be more than 20, or last must be given, got 10"):
         Schedule.linear(10)
+    with pytest.raises(ValueError, match=r"last must be in \(0, 1\), got 2.0"):
+        Schedule.linear(10, last=2.0)
+    with pytest.raises(ValueError, match=r"first must be in \(0, 1\), got -0.1"):
+        Schedule.linear(30, first=-0.1)
+    with pytest.raises(ValueError, match=r"largest must be in \(0, 1\), got 1.0"):
+        Schedule.cosine(10, largest=1.0)
     with pytest.raises(TypeError, match="schedule must be a Schedule, got float"):
         noised([1.0], 0, 0.5, key=KEY)
     with pytest.raises(ValueError, match="t must be from 0 to 2, got 3"):

@@ -87,6 +87,19 @@ def test_the_importance_loss_is_minus_the_mean_of_the_bounds():
     assert -np.mean(found) < float(vae.model.log_evidence(x[0]))
 
 
+@pytest.mark.parametrize("loss", [vae_loss(), importance_loss(3)])
+def test_grey_images_are_seen_before_training(loss):
+    network = eqx.nn.Linear(2, 2, key=KEY, dtype=float)
+    vae, grey = (
+        VAE(GaussianEncoder(network, 1), BernoulliDecoder(lambda z: network(jnp.tile(z, 2)))),
+        jnp.full((4, 2), 0.5),
+    )
+    with pytest.raises(ValueError, match="x must be binary for a Bernoulli decoder, .* got 0.5"):
+        loss(vae, grey, key=KEY)
+    with pytest.raises(FloatingPointError, match="not finite at step 0; it is so before the first, with these data"):
+        nets.fit(vae, loss, grey, optax.adam(0.1), steps=2, key=KEY, progress=False)
+
+
 def test_sentences():
     with pytest.raises(TypeError, match="encoder must be a GaussianEncoder"):
         VAE(jnp.tanh, BernoulliDecoder(jnp.tanh))

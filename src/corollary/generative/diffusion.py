@@ -51,6 +51,8 @@ class Schedule(eqx.Module):
     def linear(cls, steps: int, *, first: float | None = None, last: float | None = None) -> Schedule:
         r"""$1-\alpha_t$ on a line from `first` to `last`: unless given $0.1/T$ and $20/T$, so more than 20 steps."""
         steps = whole("steps", steps)
+        if last is None and steps <= 20:
+            raise ValueError(f"steps must be more than 20, or last must be given, got {steps}.")
         first, last = (0.1 / steps if first is None else first), (20 / steps if last is None else last)
         for name, share in (("first", first), ("last", last)):
             within(name, share, 0.0, 1.0, open="both")
