@@ -57,6 +57,21 @@ def test_normal_laws(log_variance):
     assert decoder.sample(Z, key=KEY).shape == (2,)
 
 
+def test_the_loss_is_that_of_pytorch():
+    torch = pytest.importorskip("torch")
+    encoder, decoder = (eqx.nn.Linear(m, n, key=KEY, dtype=float) for m, n in ((6, 4), (2, 6)))
+    x, eps = jax.random.bernoulli(KEY, 0.5, (3, 6)).astype(float), jax.random.normal(KEY, (3, 1, 2))
+    vae = VAE(GaussianEncoder(encoder, 2), BernoulliDecoder(decoder))
+    tensor = lambda a: torch.tensor(np.asarray(a))  # noqa: E731
+    linear = lambda layer, x: torch.nn.functional.linear(x, tensor(layer.weight), tensor(layer.bias))  # noqa: E731
+    mean, log_variance = linear(encoder, tensor(x)).split(2, 1)
+    logits = linear(decoder, mean + (log_variance / 2).exp() * tensor(eps[:, 0]))
+    missed = torch.nn.functional.binary_cross_entropy_with_logits(logits, tensor(x), reduction="none").sum(1)
+    law = torch.distributions.Normal(mean, (log_variance / 2).exp())
+    apart = torch.distributions.kl_divergence(law, torch.distributions.Normal(0.0, 1.0)).sum(1)
+    np.testing.assert_allclose(-jax.vmap(vae.elbo)(x, eps), missed + apart, rtol=1e-12)
+
+
 def test_training_raises_the_bound():
     x = jax.random.bernoulli(KEY, 0.5, (64, 1)).astype(float) * jnp.ones(6)  # all on or all off
     vae = VAE(
