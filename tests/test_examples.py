@@ -1,10 +1,14 @@
 """Every script under examples/ runs, at a small size."""
 
+import re
 import runpy
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
+
+from corollary.data import mnist
 
 EXAMPLES = Path(__file__).resolve().parent.parent / "examples"
 SMALL = {
@@ -47,6 +51,12 @@ SMALL = {
 }
 
 
+def run(name, arguments, monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", [name, *arguments])
+    runpy.run_path(str(EXAMPLES / name), run_name="__main__")
+    return capsys.readouterr().out
+
+
 def test_every_example_is_tested():
     assert {str(path.relative_to(EXAMPLES)) for path in EXAMPLES.rglob("*.py")} == set(SMALL)
 
@@ -55,6 +65,19 @@ def test_every_example_is_tested():
 def test_example_runs(name, monkeypatch, capsys):
     if "flax" in name:
         pytest.importorskip("flax")
-    monkeypatch.setattr(sys, "argv", [name, *SMALL[name]])
-    runpy.run_path(str(EXAMPLES / name), run_name="__main__")
-    assert capsys.readouterr().out.strip()
+    assert run(name, SMALL[name], monkeypatch, capsys).strip()
+
+
+def test_one_table_of_samplers(monkeypatch, capsys, tmp_path):
+    vae, other = str(tmp_path / "vae.npz"), str(tmp_path / "other.npz")
+    run("generative/mnist_vae.py", ["--quick", "--out", vae], monkeypatch, capsys)
+    digits, labels = mnist("train")
+    np.savez(other, x=digits[:60], labels=labels[:60])
+    table = run("generative/judge.py", ["--quick", vae, other], monkeypatch, capsys)
+    *_, real, of_vae, of_other = (re.split(r"  +", line.strip()) for line in table.splitlines())
+    assert [real[0], of_vae[0], of_other[0]] == ["real", "vae", "other"]
+    assert re.fullmatch(r"\d+\.\d\d nats, binary", of_vae[1])
+    assert of_vae[-1].endswith("% read")
+    assert of_other[-1].endswith("%")
+    assert of_other[-2].startswith("0 of 40")
+    assert abs(float(of_other[1])) < 1e-3  # the real ones

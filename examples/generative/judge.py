@@ -1,13 +1,13 @@
 """One table of samplers of digits: likelihood, Fréchet distance, repetitions, and what a classifier learns from them.
 
     python examples/generative/judge.py vae.npz flow.npz diffusion.npz wgan.npz
-    python examples/generative/judge.py --quick           # seconds: the real digits alone
+    python examples/generative/judge.py --quick           # seconds: without files, the real digits alone
 
 Files are what the examples beside this one write with `--out`: bytes `x`, and `labels` and `likelihood` where there are
 any. A convolutional network learns real digits; the Fréchet distance is between the means and covariances of its last
 maps on samples and on real digits, beside that between two halves of the real ones. The birthday test says how many
-different digits there are at least, if each had the same probability. Where there are labels the same network learns
-from the samples alone, and is tested on real digits.
+different digits there are at least, if each had the same probability. The same network learns from the samples alone,
+with their labels or those that the network of the real digits reads ("read"), and is tested on real digits.
 """
 
 import argparse
@@ -93,7 +93,7 @@ def main(files, widths, epochs, batch, images, test, most, size):
     right = lambda network: float(np.mean(np.asarray(seen(network, jnp.asarray(new))[1]) == answers))  # noqa: E731
     features = np.asarray(seen(reader, jnp.asarray(x))[0])
     print(f"classifier and features of {len(x):,} real digits in {time.perf_counter() - began:.0f} s", flush=True)
-    line = "{:12} {:>24} {:>10} {:>10} {:>36} {:>10}"
+    line = "{:12} {:>24} {:>10} {:>10} {:>36} {:>12}"
     print(line.format("samples", "likelihood", "Fréchet", "floor", "repetitions", "accuracy"))
     half = len(x) // 2
 
@@ -106,10 +106,10 @@ def main(files, widths, epochs, batch, images, test, most, size):
         with np.load(file) as given:
             found = {name: given[name] for name in given.files}
         count = min(half, most, len(found["x"]))
-        near = frechet(np.asarray(seen(reader, jnp.asarray(found["x"][:count]))[0]), features[:count])
-        learned = (
-            f"{right(taught(found['x'], found['labels'], widths, epochs, batch)):.2%}" if "labels" in found else ""
-        )
+        maps, read = (np.asarray(part) for part in seen(reader, jnp.asarray(found["x"])))
+        near = frechet(maps[:count], features[:count])
+        learned = f"{right(taught(found['x'], found.get('labels', read), widths, epochs, batch)):.2%}"
+        learned += "" if "labels" in found else " read"
         said = str(found.get("likelihood", ""))
         row = Path(file).stem, said, f"{near:.3f}", f"{floor(count):.3f}", repetitions(found["x"], size), learned
         print(line.format(*row), flush=True)

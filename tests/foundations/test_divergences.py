@@ -65,6 +65,20 @@ def test_generators(name):
     np.testing.assert_allclose(f_divergence(p, q, f), divergence(p, q), rtol=1e-11, atol=1e-15)
 
 
+def test_outcomes_that_only_the_first_law_has():
+    p, q = [0.5, 0.5], [1.0, 0.0]
+    infinite = [kl(p, q), *(renyi(p, q, order) for order in (1.0, 2.0, np.inf)), f_divergence(p, q, lambda u: u**2)]
+    assert [float(value) for value in infinite] == [np.inf] * 5
+    finite = kl(q, p), total_variation(p, q), hellinger(p, q), jensen_shannon(p, q), renyi(p, q, 0.5)
+    assert np.isfinite(finite).all()
+    for law in ([0.5, 0.6], [0.5, 0.4]):
+        for divergence in (total_variation, hellinger, jensen_shannon, kl, lambda a, b: renyi(a, b, 2.0)):
+            with pytest.raises(ValueError, match="must sum to 1"):
+                divergence(law, p)
+            with pytest.raises(ValueError, match="must sum to 1"):
+                divergence(p, law)
+
+
 def test_laws_that_share_no_outcome():
     p, q = [1.0, 0.0], [0.0, 1.0]
     assert [float(renyi(p, q, order)) for order in (0.3, 1.0, 1.2, 2.0, np.inf)] == [np.inf] * 5

@@ -107,11 +107,27 @@ def test_training():
     np.testing.assert_array_equal(run.network.schedule.alphas, start.schedule.alphas)
 
 
+def test_the_error_of_the_flow_is_kept_below_a_tolerance():
+    exact, x = model(steps=60, last=0.9), jnp.linspace(-0.5, 2.5, 5)[:, None]
+    of = lambda **given: jax.jit(jax.vmap(lambda x: exact.log_prob(x, **given)))(x)  # noqa: E731
+    density = stats.norm(1, 0.5).logpdf(np.asarray(x)[:, 0])
+    assert np.abs(of(steps=4) - density).max() > 1e-3
+    for tolerance in (1e-3, 1e-6):
+        assert np.abs(of(steps=4, tolerance=tolerance) - density).max() < tolerance
+    assert np.isnan(of(steps=1, tolerance=1e-15)).any()  # 256 steps do not reach it
+
+
 def test_sentences():
     with pytest.raises(ValueError, match=r"alphas must be in \(0, 1\), got 1.2 at index 1"):
         Schedule([0.5, 1.2])
-    with pytest.raises(ValueError, match=r"last must be in \(0, 1\), got 2.0"):
+    with pytest.raises(ValueError, match="steps must be more than 20, or last must be given, got 10"):
         Schedule.linear(10)
+    with pytest.raises(ValueError, match=r"last must be in \(0, 1\), got 2.0"):
+        Schedule.linear(10, last=2.0)
+    with pytest.raises(ValueError, match=r"first must be in \(0, 1\), got -0.1"):
+        Schedule.linear(30, first=-0.1)
+    with pytest.raises(ValueError, match=r"largest must be in \(0, 1\), got 1.0"):
+        Schedule.cosine(10, largest=1.0)
     with pytest.raises(TypeError, match="schedule must be a Schedule, got float"):
         noised([1.0], 0, 0.5, key=KEY)
     with pytest.raises(ValueError, match="t must be from 0 to 2, got 3"):
@@ -204,6 +220,8 @@ def test_sentences_on_classes():
         model().log_prob([1.0], probes=[[1.0, 2.0]])
     with pytest.raises(ValueError, match="t must be from 0 to 59, got 60"):
         model().log_prob([1.0], t=60)
+    with pytest.raises(ValueError, match="tolerance must be positive"):
+        model().log_prob([1.0], tolerance=0.0)
     with pytest.raises(ValueError, match="cell must be"):
         model().bound([1.0], [[1.0]], cell=0.0)
     with pytest.raises(ValueError, match=r"dropped must be in \[0, 1\], got 2"):

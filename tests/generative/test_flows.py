@@ -107,6 +107,8 @@ def test_half_of_the_channels():
 def test_sentences():
     with pytest.raises(ValueError, match="matrix must be invertible, got one of rank 1 for 2 channels"):
         Invertible1x1([[1.0, 2.0], [2.0, 4.0]])
+    with pytest.raises(ValueError, match=r"matrix must have shape \(c, c\)"):
+        Invertible1x1(jnp.ones((2, 3)))
     with pytest.raises(ValueError, match="number of channels must be even to be split in half, got 3"):
         half_mask((3, 4, 4))
     with pytest.raises(ValueError, match="z must have 3 channels"):

@@ -57,6 +57,21 @@ def test_normal_laws(log_variance):
     assert decoder.sample(Z, key=KEY).shape == (2,)
 
 
+def test_the_loss_is_that_of_pytorch():
+    torch = pytest.importorskip("torch")
+    encoder, decoder = (eqx.nn.Linear(m, n, key=KEY, dtype=float) for m, n in ((6, 4), (2, 6)))
+    x, eps = jax.random.bernoulli(KEY, 0.5, (3, 6)).astype(float), jax.random.normal(KEY, (3, 1, 2))
+    vae = VAE(GaussianEncoder(encoder, 2), BernoulliDecoder(decoder))
+    tensor = lambda a: torch.tensor(np.asarray(a))  # noqa: E731
+    linear = lambda layer, x: torch.nn.functional.linear(x, tensor(layer.weight), tensor(layer.bias))  # noqa: E731
+    mean, log_variance = linear(encoder, tensor(x)).split(2, 1)
+    logits = linear(decoder, mean + (log_variance / 2).exp() * tensor(eps[:, 0]))
+    missed = torch.nn.functional.binary_cross_entropy_with_logits(logits, tensor(x), reduction="none").sum(1)
+    law = torch.distributions.Normal(mean, (log_variance / 2).exp())
+    apart = torch.distributions.kl_divergence(law, torch.distributions.Normal(0.0, 1.0)).sum(1)
+    np.testing.assert_allclose(-jax.vmap(vae.elbo)(x, eps), missed + apart, rtol=1e-12)
+
+
 def test_training_raises_the_bound():
     x = jax.random.bernoulli(KEY, 0.5, (64, 1)).astype(float) * jnp.ones(6)  # all on or all off
     vae = VAE(
@@ -85,6 +100,19 @@ def test_the_importance_loss_is_minus_the_mean_of_the_bounds():
     spread = float(np.std(found) + np.std(bound))
     assert -float(np.mean(found)) == pytest.approx(float(np.mean(bound)), abs=6 * spread / 2000**0.5)
     assert -np.mean(found) < float(vae.model.log_evidence(x[0]))
+
+
+@pytest.mark.parametrize("loss", [vae_loss(), importance_loss(3)])
+def test_grey_images_are_seen_before_training(loss):
+    network = eqx.nn.Linear(2, 2, key=KEY, dtype=float)
+    vae, grey = (
+        VAE(GaussianEncoder(network, 1), BernoulliDecoder(lambda z: network(jnp.tile(z, 2)))),
+        jnp.full((4, 2), 0.5),
+    )
+    with pytest.raises(ValueError, match="x must be binary for a Bernoulli decoder, .* got 0.5"):
+        loss(vae, grey, key=KEY)
+    with pytest.raises(FloatingPointError, match="not finite at step 0; it is so before the first, with these data"):
+        nets.fit(vae, loss, grey, optax.adam(0.1), steps=2, key=KEY, progress=False)
 
 
 def test_sentences():

@@ -73,13 +73,17 @@ class BernoulliDecoder(eqx.Module):
         r"""$\ln p(x|z)=-\sum_i\ln(1+e^{\mp\text{logit}_i})$, finite for logits of any size."""
         x, logits = real("x", x), self.network(real("z", z, "d"))
         _fits(x, logits)
+        self.require(x)
         binary = (x == 0) | (x == 1)
+        return jnp.sum(jnp.where(binary, -jax.nn.softplus(jnp.where(x > 0, -logits, logits)), -jnp.inf))
+
+    def require(self, x: Float[ArrayLike, "..."]) -> None:
+        """One sentence for examples that this law makes impossible, where their numbers are seen."""
         if concrete(x) and (grey := (seen := np.asarray(x))[(seen != 0) & (seen != 1)]).size:
             raise ValueError(
                 f"x must be binary for a Bernoulli decoder, 0 or 1 in every place, got {grey[0]}: draw binary images "
                 "first, or use a GaussianDecoder."
             )
-        return jnp.sum(jnp.where(binary, -jax.nn.softplus(jnp.where(x > 0, -logits, logits)), -jnp.inf))
 
     def sample(self, z: Float[ArrayLike, "d"], *, key: PRNGKeyArray) -> Float[Array, "..."]:
         r"""One binary $x$ given $z$."""
@@ -163,6 +167,7 @@ def vae_loss(samples: int = 1) -> BatchLoss:
     samples = whole("samples", samples)
 
     def on_batch(network, batch, *, key):
+        _seen(network, batch)
         eps = jax.random.normal(key, (len(batch), samples, network.encoder.latents), batch.dtype)
         return -jnp.mean(jax.vmap(network.elbo)(batch, eps))
 
@@ -178,6 +183,7 @@ def importance_loss(samples: int) -> BatchLoss:
     samples = whole("samples", samples)
 
     def on_batch(network, batch, *, key):
+        _seen(network, batch)
         eps = jax.random.normal(key, (len(batch), samples, network.encoder.latents), batch.dtype)
 
         def one(x, eps):
@@ -193,6 +199,12 @@ def importance_loss(samples: int) -> BatchLoss:
 def _network(network):
     if not callable(network):
         raise TypeError(f"network must be a network of one example, got {type(network).__name__}.")
+
+
+def _seen(network, batch):
+    """Examples that the decoder makes impossible are seen before `vmap` hides their numbers."""
+    if isinstance(network.decoder, BernoulliDecoder):
+        network.decoder.require(batch)
 
 
 def _fits(x, out):

@@ -119,7 +119,8 @@ def fit(
             run, values = _advance(task, key, run, done, last, every, watch)
             if not np.isfinite(values).all():
                 step = done + int(np.argmin(np.isfinite(values)))
-                raise FloatingPointError(f"the loss is not finite at step {step}; a smaller learning rate may help.")
+                cause = "a smaller learning rate may help" if step else "it is so before the first, with these data"
+                raise FloatingPointError(f"the loss is not finite at step {step}; {cause}.")
             losses.append(values)
             record.append(look(run.progress))
             done = last
