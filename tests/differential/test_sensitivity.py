@@ -77,6 +77,36 @@ def test_counts():
     assert adjoint(ode, target, START).equations == 4
 
 
+def test_against_diffrax():
+    diffrax = pytest.importorskip("diffrax")
+    ode = made(400, "rk4")
+
+    def velocity(t, state, network):
+        u, _ = state
+        return network(u), ((target(t) - u) ** 2).sum() / 2
+
+    @eqx.filter_jit
+    @eqx.filter_value_and_grad
+    def reference(network):
+        u, running = diffrax.diffeqsolve(
+            diffrax.ODETerm(velocity),
+            diffrax.Dopri8(),
+            0.0,
+            1.2,
+            0.01,
+            (jnp.asarray(START), jnp.zeros(())),
+            network,
+            stepsize_controller=diffrax.PIDController(rtol=1e-12, atol=1e-12),
+        ).ys
+        return running[-1] + ((target(1.2) - u[-1]) ** 2).sum() / 2
+
+    loss, gradient = reference(ode.network)
+    for route in (forward_sensitivity, adjoint):
+        found = route(ode, target, START)
+        np.testing.assert_allclose(found.loss, loss, atol=1e-8)
+        np.testing.assert_allclose(vector(found.gradient), vector(gradient), atol=1e-8)
+
+
 class Cubic(eqx.Module):
     rate: jax.Array
 
