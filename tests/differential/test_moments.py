@@ -49,6 +49,13 @@ def test_gradients_against_differences():
     np.testing.assert_allclose(two, (means(0.5, other) - Y) @ slope(key) / 2, rtol=1e-6)
 
 
+@pytest.mark.parametrize("loss", [moment_loss, one_path_gradient, two_path_gradient])
+def test_paths_that_explode_are_no_gradient(loss):
+    sde = NeuralSDE(lambda x: x**3, lambda x: x)
+    with pytest.raises(ValueError, match="explodes: at time 9 it is not finite"):
+        loss(sde, lambda x: x, Y[:1], jnp.full(1, 9.0), 9.0, steps=9, paths=4, key=KEY)
+
+
 @pytest.mark.parametrize(
     ("payoffs", "y", "sentence"),
     [

@@ -77,6 +77,51 @@ def test_counts():
     assert adjoint(ode, target, START).equations == 4
 
 
+def test_against_diffrax():
+    diffrax = pytest.importorskip("diffrax")
+    ode = made(400, "rk4")
+
+    def velocity(t, state, network):
+        u, _ = state
+        return network(u), ((target(t) - u) ** 2).sum() / 2
+
+    @eqx.filter_jit
+    @eqx.filter_value_and_grad
+    def reference(network):
+        u, running = diffrax.diffeqsolve(
+            diffrax.ODETerm(velocity),
+            diffrax.Dopri8(),
+            0.0,
+            1.2,
+            0.01,
+            (jnp.asarray(START), jnp.zeros(())),
+            network,
+            stepsize_controller=diffrax.PIDController(rtol=1e-12, atol=1e-12),
+        ).ys
+        return running[-1] + ((target(1.2) - u[-1]) ** 2).sum() / 2
+
+    loss, gradient = reference(ode.network)
+    for route in (forward_sensitivity, adjoint):
+        found = route(ode, target, START)
+        np.testing.assert_allclose(found.loss, loss, atol=1e-8)
+        np.testing.assert_allclose(vector(found.gradient), vector(gradient), atol=1e-8)
+
+
+class Cubic(eqx.Module):
+    rate: jax.Array
+
+    def __call__(self, u):
+        return self.rate * u**3
+
+
+@pytest.mark.parametrize("method", ["euler", "rk4"])
+@pytest.mark.parametrize("route", [tracking_loss, forward_sensitivity, adjoint])
+def test_a_solution_that_explodes_is_no_gradient(route, method):
+    ode = NeuralODE(Cubic(jnp.asarray(5.0)), horizon=2.0, steps=40, method=method)
+    with pytest.raises(ValueError, match=r"explodes: at time [01]\.[0-9]+ it is not finite"):
+        route(ode, target, jnp.full(2, 2.0))
+
+
 @pytest.mark.parametrize(
     ("call", "sentence"),
     [
@@ -84,6 +129,10 @@ def test_counts():
         (lambda: adjoint(made(2, "rk4"), START, START), "target must be a function of time"),
         (lambda: adjoint(made(2, "rk4"), lambda t: t, START), r"target must return what has the shape \(2,\)"),
         (lambda: discrete_adjoint(made(2, "rk4"), target, START), "that of Euler's scheme"),
+        (
+            lambda: adjoint(NeuralODE(lambda u: jnp.ones(3)), target, START),
+            r"field must return what has the shape \(2,\)",
+        ),
     ],
 )
 def test_bad_input(call, sentence):

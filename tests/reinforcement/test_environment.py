@@ -47,6 +47,19 @@ def test_episodes_add_up_the_rewards_of_a_history():
     assert hill.terminated.all()
 
 
+def test_an_action_that_there_is_not():
+    for policy in (lambda x: 5, lambda x: jnp.where(x[0] > 0.02, 1, -1)):
+        for call in (lambda p: rollout(CartPole(), p, 30, key=KEY), lambda p: play(p, CartPole(), key=KEY)):
+            with pytest.raises(ValueError, match="action must hold labels from 0 to 1, got (5|-1) at index"):
+                call(policy)
+
+
+def test_an_action_that_gymnasium_does_not_have():
+    gymnasium = pytest.importorskip("gymnasium")
+    with pytest.raises(ValueError, match=r"policy must give an action of Discrete\(2\), got 5"):
+        play(lambda x: 5, gymnasium.make("CartPole-v1"), episodes=1, key=KEY)
+
+
 def test_a_policy_in_gymnasium_has_the_return_that_it_has_here():
     gymnasium = pytest.importorskip("gymnasium")
     ours = play(late, CartPole(), episodes=200, key=KEY)

@@ -8,9 +8,10 @@ import pytest
 
 from corollary import Network
 from corollary.dynamics import limit_kernel
-from corollary.nets import MLP, tanh
+from corollary.nets import MLP, relu, tanh
 from corollary.reinforcement import History, TDStability, td_stability
-from corollary.reinforcement.stability import _flowing
+from corollary.reinforcement.crossing import first_crossing
+from corollary.reinforcement.stability import _flowing, transition_kernels
 
 RNG = np.random.default_rng(0)
 
@@ -191,6 +192,36 @@ def test_reduction_to_the_directions_that_count_changes_nothing():
     largest = ours[np.argsort(-np.abs(ours))][:9]
     assert np.abs(largest[:, None] - full).min(1).max() < 1e-10
     np.testing.assert_allclose(found.abscissa, np.max(-full.real), atol=1e-10)
+
+
+@pytest.mark.parametrize(("n", "act"), [(60, relu), (100, tanh)])
+def test_discount_is_where_the_largest_rate_passes_rounding(n, act):
+    # full rank, with many curves near zero: the largest rate has kinks, and is flat on one side
+    network = MLP((3, 30, 30, 2), act, key=jax.random.key(4))
+    k, k2 = map(np.asarray, transition_kernels(network, moves(n, 2, end=0.0), 2))
+    neutral = n * np.finfo(float).eps * (np.linalg.norm(k) + np.linalg.norm(k2)) / n
+    critical = float(_flowing(jnp.asarray(k), jnp.asarray(k2), jnp.asarray(0.9)).critical_beta)
+
+    def rate(beta):
+        return -np.linalg.eigvals((k - beta * k2) / n).real.min()
+
+    assert 0 < critical < 1
+    assert rate(critical - 1e-6) <= neutral < rate(critical + 1e-6)
+
+
+def test_search_that_meets_a_branch():
+    # 0.1 (0.6 - β) ± √(0.04 (β - 0.8)): two real eigenvalues, both unstable, meet at 0.8; as a pair they cross at 0.6
+    a = jnp.asarray([[0.06, -0.8, 0.0], [0.04, 0.06, 0.0], [0.0, 0.0, 1.0]])
+    b = jnp.asarray([[0.1, -1.0, 0.0], [0.0, 0.1, 0.0], [0.0, 0.0, 0.0]])
+    rate = jnp.asarray(1e-12)
+
+    def fastest(beta):
+        values = jnp.linalg.eigvals(a - beta * b)
+        at = jnp.argmin(values.real)
+        return -values.real[at] - rate, values[at]
+
+    found = first_crossing(fastest, a, b, rate, jnp.asarray(0.5), jnp.asarray(1.0), fastest(1.0)[1])
+    np.testing.assert_allclose(found, 0.6, atol=1e-6)
 
 
 def test_networks_of_other_kinds_and_states_as_trees():

@@ -16,6 +16,7 @@ from corollary._types import Scalar
 from corollary._validate import real
 from corollary.catalog import implements
 from corollary.differential.neural_sde import NeuralSDE, checked, euler_maruyama
+from corollary.differential.solve import finite
 
 
 @implements("M22.15")
@@ -35,7 +36,7 @@ def moment_loss(
     Its expectation is $\Lambda$ and $\frac1{2N}$ of the variances of the payoffs over the number of paths.
     """
     y = _targets(sde, payoffs, y, start, horizon)
-    return _half_mean_square(_means(sde, payoffs, start, horizon, steps, paths, key) - y)
+    return _half_mean_square(_means(sde, payoffs, start, horizon, steps, paths, key)[0] - y)
 
 
 @implements("M22.16")
@@ -58,10 +59,10 @@ def one_path_gradient(
     y = _targets(sde, payoffs, y, start, horizon)
 
     def value(params, static):
-        sde = eqx.combine(params, static)
-        return _half_mean_square(_means(sde, payoffs, start, horizon, steps, paths, key) - y)
+        means, ends = _means(eqx.combine(params, static), payoffs, start, horizon, steps, paths, key)
+        return _half_mean_square(means - y), ends
 
-    return jax.grad(value)(*eqx.partition(sde, eqx.is_inexact_array))
+    return _gradient(value, *eqx.partition(sde, eqx.is_inexact_array), horizon)
 
 
 @implements("M22.17")
@@ -84,17 +85,26 @@ def two_path_gradient(
     """
     y = _targets(sde, payoffs, y, start, horizon)
     key, other = jax.random.split(key)
-    params, static = eqx.partition(sde, eqx.is_inexact_array)
-    miss = _means(sde, payoffs, start, horizon, steps, paths, other) - y
+    miss = _means(sde, payoffs, start, horizon, steps, paths, other)[0] - y
 
-    def value(params):
-        return miss @ _means(eqx.combine(params, static), payoffs, start, horizon, steps, paths, key) / y.size
+    def value(params, static):
+        means, ends = _means(eqx.combine(params, static), payoffs, start, horizon, steps, paths, key)
+        return miss @ means / y.size, ends
 
-    return jax.grad(value)(params)
+    return _gradient(value, *eqx.partition(sde, eqx.is_inexact_array), horizon)
 
 
 def _means(sde, payoffs, start, horizon, steps, paths, key):
-    return jax.vmap(payoffs)(euler_maruyama(sde, start, horizon, steps=steps, paths=paths, key=key)).mean(0)
+    """The means of the payoffs, and the ends of the paths."""
+    ends = euler_maruyama(sde, start, horizon, steps=steps, paths=paths, key=key)
+    return jax.vmap(payoffs)(ends).mean(0), ends
+
+
+def _gradient(value, params, static, horizon):
+    """The gradient by `params` of what also gives the ends of the paths, which must be finite."""
+    gradient, ends = jax.grad(value, has_aux=True)(params, static)
+    finite(ends[None], jnp.asarray(horizon)[None])
+    return gradient
 
 
 def _half_mean_square(miss):

@@ -20,6 +20,7 @@ from corollary._show import shown
 from corollary._validate import real
 from corollary.catalog import implements
 from corollary.differential.neural_ode import NeuralODE
+from corollary.differential.solve import finite, for_field
 
 
 class Sensitivity(NamedTuple):
@@ -45,7 +46,7 @@ def tracking_loss(
     >>> print(tracking_loss(ode, lambda t: jnp.ones(1), jnp.zeros(1)))
     1.0
     """
-    start, _, _ = _opened(ode, target, start)
+    start, _, _ = _opened(ode, target, start, condition)
     if ode.method == "euler":
         return _sum_of_steps(ode, target, ode.path(start, condition))
 
@@ -67,7 +68,7 @@ def forward_sensitivity(
 
     $\nabla\Lambda=-\int_0^T\tilde u^\top(h-u)\,dt-\tilde u(T)^\top(h(T)-u(T))$; the text has the opposite sign.
     """
-    start, theta, rebuilt = _opened(ode, target, start)
+    start, theta, rebuilt = _opened(ode, target, start, condition)
 
     def velocity(state, _):
         t, u, tangent, _, _ = state
@@ -93,7 +94,7 @@ def adjoint(ode: NeuralODE, target: Callable, start: Float[ArrayLike, "d"], *, c
     times at which the way back looks, so that it is not solved backwards, which need not be stable. The text has the
     opposite sign of $u-h$ everywhere.
     """
-    start, theta, rebuilt = _opened(ode, target, start)
+    start, theta, rebuilt = _opened(ode, target, start, condition)
     h = ode.horizon / ode.steps
     # the way back looks at the middle of every step too where the method has stages there
     looks = 1 if ode.method == "euler" else 2
@@ -132,7 +133,7 @@ def discrete_adjoint(
     (u_i-h_i)\Delta$ and $\nabla\Lambda=\sum_{i=0}^{N-1}\nabla_\theta m(u_i)^\top\hat u_{i+1}\Delta$: back-propagation,
     written out. The text has the opposite sign of $u-h$ everywhere.
     """
-    start, theta, rebuilt = _opened(ode, target, start)
+    start, theta, rebuilt = _opened(ode, target, start, condition)
     if ode.method != "euler":
         raise ValueError('discrete_adjoint is that of Euler\'s scheme: use NeuralODE(..., method="euler").')
     h = ode.horizon / ode.steps
@@ -151,7 +152,7 @@ def discrete_adjoint(
     return Sensitivity(_sum_of_steps(ode, target, path), _as_network(ode, gradient), _size((start, hat)))
 
 
-def _opened(ode, target, start):
+def _opened(ode, target, start, condition):
     """Checked arguments: the start, the parameters as one vector, and how to make an equation of them again."""
     if not isinstance(ode, NeuralODE):
         raise TypeError(f"ode must be a NeuralODE, got {type(ode).__name__}.")
@@ -164,7 +165,7 @@ def _opened(ode, target, start):
         raise ValueError(f"target must return what has the shape {start.shape} of the state, got {got}.")
     params, static = eqx.partition(ode, eqx.is_inexact_array)
     theta, unravel = ravel_pytree(params)
-    start = start.astype(jnp.result_type(start.dtype, theta.dtype))
+    start = for_field(lambda u: ode.field(u, condition), start.astype(jnp.result_type(start.dtype, theta.dtype)))
     return start, theta, lambda theta: eqx.combine(unravel(theta), static)
 
 
@@ -175,14 +176,19 @@ def _as_network(ode, gradient):
 
 
 def _scanned(velocity, state, ode, *, finer=1):
-    """The state at the end, and at the end of every step, each step split into `finer` ones."""
+    """The state at the end, and at the end of every step, each step split into `finer` ones.
+
+    A state begins with the time and the solution, which must stay finite.
+    """
     h = ode.horizon / (ode.steps * finer)
 
     def onward(state, _):
         state = stepped(velocity, state, h, ode.method)
         return state, state
 
-    return jax.lax.scan(onward, state, length=ode.steps * finer)
+    end, later = jax.lax.scan(onward, state, length=ode.steps * finer)
+    finite(later[1], later[0])
+    return end, later
 
 
 def _sum_of_steps(ode, target, path):

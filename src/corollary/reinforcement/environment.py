@@ -18,7 +18,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray, PyTree
 
 from corollary._show import shown
-from corollary._validate import whole
+from corollary._validate import labels, whole
 from corollary.catalog import implements
 from corollary.network.parts import takes_key
 
@@ -97,7 +97,9 @@ def rollout(env: Environment, policy: Callable, steps: int, *, key: PRNGKeyArray
     steps = whole("steps", steps)
     _callable(policy)
     fits_together(env)
-    return _rolled(env, policy, steps, key)
+    history = _rolled(env, policy, steps, key)
+    labels("action", history.action, env.actions)
+    return history
 
 
 @eqx.filter_jit
@@ -127,23 +129,29 @@ def play(policy: Callable, env: Environment | Any, *, episodes: int = 100, key: 
     if hasattr(env, "action_space"):
         return _played_step_by_step(policy, env, episodes, key)
     fits_together(env)
-    return _played(policy, env, jax.random.split(key, episodes))
+    episodes, actions = _played(policy, env, jax.random.split(key, episodes))
+    labels("action", actions, env.actions)
+    return episodes
 
 
 @eqx.filter_jit
 def _played(policy, env, keys):
     def onward(carry):
-        (state, key, total, length, _, _) = carry
+        state, key, total, length, odd, _, _ = carry
         key, acting, moving = jax.random.split(key, 3)
-        outcome = env.step(state, acts(policy, state.observation, acting), key=moving)
+        action = acts(policy, state.observation, acting)
+        outcome = env.step(state, action, key=moving)
         total = (total + outcome.reward).astype(total.dtype)
-        return outcome.state, key, total, length + 1, outcome.terminated, outcome.truncated
+        # an action that there is not stays, so that it can be named in the end
+        odd = jnp.where((odd >= 0) & (odd < env.actions), action, odd).astype(odd.dtype)
+        return outcome.state, key, total, length + 1, odd, outcome.terminated, outcome.truncated
 
     def one(key):
         first, key = jax.random.split(key)
-        start = env.reset(key=first), key, jnp.zeros(()), jnp.asarray(0), jnp.asarray(False), jnp.asarray(False)
-        _, _, total, length, terminated, _ = jax.lax.while_loop(lambda c: ~(c[4] | c[5]), onward, start)
-        return Episodes(total, length, terminated)
+        no, zero = jnp.asarray(False), jnp.asarray(0)
+        start = env.reset(key=first), key, jnp.zeros(()), zero, zero, no, no
+        _, _, total, length, action, terminated, _ = jax.lax.while_loop(lambda c: ~(c[-2] | c[-1]), onward, start)
+        return Episodes(total, length, terminated), action
 
     return jax.vmap(one)(keys)
 
@@ -158,6 +166,8 @@ def _played_step_by_step(policy, env, episodes, key):
         while not (terminated or truncated):
             action, key = _acted(policy, jnp.asarray(observation), key)
             action = int(action) if discrete else np.asarray(action, env.action_space.dtype)
+            if discrete and not env.action_space.contains(action):
+                raise ValueError(f"policy must give an action of {env.action_space}, got {action}.")
             observation, reward, terminated, truncated, _ = env.step(action)
             total, length = total + float(reward), length + 1
         rows.append((total, length, terminated))

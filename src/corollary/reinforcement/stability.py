@@ -23,6 +23,7 @@ from corollary._types import NetworkLike, Scalar
 from corollary._validate import concrete
 from corollary.catalog import implements
 from corollary.kernels import empirical_ntk
+from corollary.reinforcement.crossing import first_crossing
 from corollary.reinforcement.environment import History
 from corollary.reinforcement.values import checked, discount, values_of
 
@@ -36,7 +37,7 @@ class TDStability(NamedTuple):
     `eigenvalues` (n,) are those of $\frac1n(K(\xi,\xi)-\beta K(\xi',\xi))$; zeros, directions that nothing moves, do
     not count. `abscissa` is the largest growth rate, the largest $-\operatorname{Re}\lambda$: negative if learning is
     stable. `critical_beta` is the least discount in [0, 1] with a positive abscissa, infinite if none was found: it is
-    looked for at eighths, and between them where they differ. `largest_step` is the least
+    looked for at eighths, and in the first of them that ends unstable. `largest_step` is the least
     $2\operatorname{Re}\lambda/|\lambda|^2$: plain steps below it are stable; 0 if none are.
 
     With a frozen target the eigenvalues are those of the outer iteration, $\beta K(\xi',\xi)K(\xi,\xi)^+$; `abscissa`
@@ -151,48 +152,37 @@ def _search(a, b, beta, n):
     neutral = n * jnp.finfo(a.dtype).eps * (jnp.linalg.norm(a) + jnp.linalg.norm(b))
 
     def spectrum(beta):
-        values = jnp.linalg.eigvals(a - beta * b)
-        counts = jnp.abs(values.real) > neutral
-        return values, counts, jnp.max(jnp.where(counts, -values.real, -jnp.inf))
+        return jnp.linalg.eigvals(a - beta * b)
 
-    def excess(beta):
-        found = spectrum(beta)[2]
-        return jnp.where(jnp.isfinite(found), found, -neutral)  # nothing moves: nothing grows
+    def fastest(beta):
+        values = spectrum(beta)
+        at = jnp.argmin(values.real)
+        return -values.real[at] - neutral, values[at]
 
-    values, counts, abscissa = spectrum(beta)
+    values = spectrum(beta)
+    counts = jnp.abs(values.real) > neutral
+    abscissa = jnp.max(jnp.where(counts, -values.real, -jnp.inf))
     steps = 2 * values.real / jnp.where(counts, jnp.abs(values) ** 2, 1)
     largest = jnp.maximum(jnp.min(jnp.where(counts, steps, jnp.inf)), 0)
 
-    # part by part to the first end that is unstable, then regula falsi (Illinois) inside it
+    # part by part to the first end that is unstable; without a discount the kernel is symmetric and nothing grows
     def onward(found):
-        j, _, _, high = found
-        return j + 1, j / _PARTS, high, excess((j + 1) / _PARTS)
+        part, *_ = found
+        return part + 1, *fastest((part + 1) / _PARTS)
 
     def scanning(found):
-        j, _, _, high = found
-        return (j < _PARTS) & (high <= 0)
+        part, excess, _ = found
+        return (part < _PARTS) & (excess <= 0)
 
-    first = jnp.zeros((), a.dtype), jnp.zeros((), a.dtype), excess(jnp.zeros((), a.dtype))
-    _, left, low, high = jax.lax.while_loop(scanning, onward, (first[0], first[1], first[2], first[2]))
+    start = jnp.zeros((), a.dtype), jnp.zeros((), a.dtype), jnp.zeros_like(values[0])
+    part, excess, value = jax.lax.while_loop(scanning, onward, start)
 
-    def narrowed(state):
-        i, left, right, low, high, side, _, _ = state
-        at = jnp.clip(left - low * (right - left) / (high - low), left, right)
-        value = excess(at)
-        up = value > 0
-        # an end that stays for the second time counts half: else it may stay for ever
-        kept_low, kept_high = jnp.where(side > 0, low / 2, low), jnp.where(side < 0, high / 2, high)
-        ends = jnp.where(up, left, at), jnp.where(up, at, right)
-        return i + 1, *ends, jnp.where(up, kept_low, value), jnp.where(up, value, kept_high), 2 * up - 1, at, value
-
-    def apart(state):
-        i, left, right, _, high, _, _, value = state
-        return (high > 0) & (i < 40) & (right - left > 1e-6) & (jnp.abs(value) > neutral)
-
-    right = left + 1 / _PARTS
-    start = (0, left, right, low, high, jnp.zeros((), int), right, high)
-    *_, at, _ = jax.lax.while_loop(apart, narrowed, start)
-    return values, abscissa, largest, jnp.where(high > 0, at, jnp.inf)
+    unstable = excess > 0
+    right = part / _PARTS
+    # an interval of length 0 where there is nothing to look for
+    left = jnp.where(unstable, right - 1 / _PARTS, right)
+    critical = first_crossing(fastest, a, b, neutral, left, right, value)
+    return values, abscissa, largest, jnp.where(unstable, critical, jnp.inf)
 
 
 def _frozen(k, k2, beta) -> TDStability:
