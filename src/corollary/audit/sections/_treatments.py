@@ -28,13 +28,16 @@ def trained_after(treatment, subject, *, key):
     return retrained(treatment(subject), key=key)
 
 
-def retraining(subject, what: str, treats: str, treatment, quantity: str = "training loss") -> Action:
+def retraining(subject, what: str, treats: str, treatment, quantity: str = "training loss") -> Action | None:
     """An action that treats and trains again; its effect is that of a few such trainings.
 
-    Where the treatment changes the step, `what` says so at its end.
+    Where the treatment changes the step, `what` says so at its end. What those trainings agree is worse than now, in
+    the loss that is trained, is nothing to advise.
     """
     treated = treatment(subject)
     effect = promised(treated, quantity, QUANTITIES[quantity](subject), key=jax.random.key(KEY))
+    if quantity == "training loss" and effect.interval[0] > effect.now:
+        return None
     if "the step" not in what and treated.learning_rate != subject.learning_rate:
         what += f", and take a step of {short(treated.learning_rate)}"
     return Action(what, treats, effect, "short run", partial(trained_after, treatment))
