@@ -1,7 +1,9 @@
 """Watching a training: it changes nothing, keeps to its share, and says the right sentence."""
 
+import gc
 import re
 import time
+import tracemalloc
 import warnings
 
 import equinox as eqx
@@ -198,6 +200,60 @@ def test_memory_is_bounded(made, clock):
     assert len(made.course("loss")) <= 512
     kept = made._alarms
     assert max(len(kept._losses.last()), len(kept._sizes.last())) <= 16 * 41
+
+
+def test_nothing_is_kept_of_the_looks(made, clock):
+    """The arrays that live, and what Python holds, after many looks of every kind, are those of a few."""
+
+    def held():
+        gc.collect()
+        return len(jax.live_arrays()), tracemalloc.get_traced_memory()[0]
+
+    def on(first, last):
+        for step in range(first, last):
+            clock.time += 100.0  # enough for every look
+            network, loss = update(NETWORK, X[:20], Y[:20], jnp.float32(0))
+            made(step, network, 1.0 + 0.1 * RNG.normal())
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", WatchWarning)
+        on(0, 1000)
+        tracemalloc.start()
+        try:
+            on(1000, 1100)
+            before = held()
+            on(1100, 1700)
+            after = held()
+        finally:
+            tracemalloc.stop()
+    assert min(made.taken[kind] for kind in ("losses", "step", "batch", "held", "units", "everything")) >= 10
+    assert after[0] <= before[0]
+    assert after[1] - before[1] < 50_000  # 83 bytes a step
+
+
+def test_looks_that_take_long_are_not_crowded_out(clock):
+    """Losses are read whatever they take, and short looks would fill what is left of the share."""
+    parts = {"losses": 0.1, "short": 0.5, "long": 0.4}
+    spending = _spending.Spending(0.05, parts, dict.fromkeys(parts, 1), clock)
+    took = {"losses": 2e-4, "short": 5e-4, "long": 5e-3}
+
+    def look(kind):
+        clock.time += took[kind]
+
+    for kind in parts:
+        spending.expect(kind, lambda kind=kind: look(kind))
+    for step in range(4000):
+        clock.time += 5e-3
+        spending.arrive(step)
+        if step % 2:
+            spending.spend("losses", step, lambda: look("losses"))
+        for kind in ("short", "long"):
+            if spending.due(kind, step):
+                spending.spend(kind, step, lambda kind=kind: look(kind))
+        spending.leave()
+    assert spending.share_spent == pytest.approx(0.05, rel=0.05)
+    # of the 5 % the losses take 2, and the rest is divided as the parts say
+    assert spending.used["long"] / spending.used["short"] == pytest.approx(0.8, rel=0.1)
 
 
 def test_a_course_keeps_means_of_equally_many_in_bounded_room():

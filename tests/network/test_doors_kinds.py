@@ -15,6 +15,7 @@ import pytest
 
 from corollary import Network, Subject
 from corollary.audit import audit, run
+from corollary.landscape import layer_signals
 
 N, RATE, STEPS = 96, 0.5, 60
 CLASSES, CHANNELS, SIDE = 3, 4, 6  # of the images
@@ -321,12 +322,34 @@ def test_one_function_through_every_door(kind, door):
     np.testing.assert_allclose(jax.vmap(DOORS[door](kind, p, x))(x), expected, rtol=1e-9, atol=1e-9)
 
 
+@pytest.mark.parametrize("door", DOORS)
+@pytest.mark.parametrize("kind", KINDS)
+def test_one_set_of_layers_through_every_door(kind, door):
+    """However a library keeps gates and projections, and takes a sequence."""
+    p, data = weights(kind)[0], KINDS[kind].data
+
+    def layers(door):
+        return layer_signals(door(kind, p, data[0]), "cross_entropy", data)
+
+    found, expected = layers(DOORS[door]), layers(function)
+    assert [(a.units, a.dead is None) for a in found] == [(a.units, a.dead is None) for a in expected]
+    for name in ("forward", "backward", "rank", "common", "gradient"):
+        np.testing.assert_allclose(
+            [getattr(a, name) for a in found], [getattr(a, name) for a in expected], rtol=1e-9, atol=1e-12, err_msg=name
+        )
+
+
+# Ways of keeping parameters: of each door of these all first steps are asked, of the others what is quick to compile.
+SECTIONS = {"Flax": ("trainability", "noise"), "PyTorch": ("trainability", "noise")}
+
+
 @cache
-def asked(kind, door):
-    """Findings and actions of what is quick to compile: the noise of the gradients, and how a text is read."""
-    p, (x, y) = weights(kind)[1], KINDS[kind].data
-    network = (function if door is None else DOORS[door])(kind, p, x)
-    report = audit(Subject(network, "cross_entropy", (x[:64], y[:64]), (x[64:], y[64:]), batch_size=32))
+def asked(kind, door, sections):
+    """Findings and actions: layers and first steps, the noise of the gradients, and how a text is read."""
+    x, y = KINDS[kind].data
+    start, end = ((function if door is None else DOORS[door])(kind, p, x) for p in weights(kind))
+    known = dict(initial=start, learning_rate=RATE, batch_size=32, steps=STEPS)
+    report = audit(Subject(end, "cross_entropy", (x[:64], y[:64]), (x[64:], y[64:]), **known))
     assert [section.failed for section in report.sections] == [None] * len(report.sections)
     return report
 
@@ -334,8 +357,9 @@ def asked(kind, door):
 @pytest.mark.parametrize("door", DOORS)
 @pytest.mark.parametrize("kind", KINDS)
 def test_one_set_of_findings_and_actions_through_every_door(kind, door, monkeypatch):
-    monkeypatch.setattr(run, "SECTIONS", ("noise",))
-    found, expected = asked(kind, door), asked(kind, None)
+    sections = SECTIONS.get(door, ("noise",)) if kind != "CNN" else ("noise",)
+    monkeypatch.setattr(run, "SECTIONS", sections)
+    found, expected = asked(kind, door, sections), asked(kind, None, sections)
     titles = [section.title for section in found.sections]
     assert titles == [section.title for section in expected.sections]
     assert ("Does it read its text?" in titles) == (kind == "transformer")

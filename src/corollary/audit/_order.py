@@ -62,6 +62,11 @@ def curvature(subject, params, plan):
 
 def ordered(subject, operator) -> Ordered:
     """An operator on the parameters of the subject, its own or others of the same shapes, in the order of its own."""
+    return Ordered(operator, *places(subject))
+
+
+def places(subject) -> tuple[jax.Array, jax.Array]:
+    """The places of the sorted coordinates in flat parameters, and the other way round."""
     if subject not in _places:
         few = jax.tree.map(lambda a: a[:FEW], subject.train)
         values, slopes = map(np.asarray, _values_and_slopes(subject.objective, subject.params, few))
@@ -69,7 +74,13 @@ def ordered(subject, operator) -> Ordered:
         rank = np.empty_like(order)
         rank[order] = np.arange(len(order), dtype=order.dtype)
         _places[subject] = jnp.asarray(order), jnp.asarray(rank)
-    return Ordered(operator, *_places[subject])
+    return _places[subject]
+
+
+def normal(subject, key):
+    """Normal numbers in the place of the parameters, the same for the same values however a library keeps them."""
+    rank = places(subject)[1] if subject.size <= SORTED else slice(None)
+    return ravel_pytree(subject.params)[1](jax.random.normal(key, (subject.size,), subject.dtype)[rank])
 
 
 @eqx.filter_jit

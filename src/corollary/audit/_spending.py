@@ -2,8 +2,9 @@
 
 A look is paid by the training since the last one of its kind: it waits until its part of that time is what such a look
 takes on average. One that was held up, by other work on the machine, raises this average a little instead of making the
-next looks wait for all of it. What all looks took is held to the share as well, within a few hundredths of it. Time
-before the first call, and time in which a device finishes a step, count as training.
+next looks wait for all of it. What all looks took is held to the share as well, within a few hundredths of it; what no
+part has paid is taken off all parts alike, or else nothing would be left for the looks that take longest. Time before
+the first call, and time in which a device finishes a step, count as training.
 
 Where all is computed on the CPU, time in which other programs had it is nobody's: looks are short and mostly
 escape it, or meet all of it at once, so that by the clock on the wall their number would be a matter of luck.
@@ -20,6 +21,8 @@ WALL: Callable[[], float] = time.perf_counter
 TRIES, COUNTS = 3, 8
 # what may be spent at most, in shares; of so many seconds the share is there from the start
 MOST, ADVANCE = 1.03, 0.2
+# of every part at least so much is left to it
+LEAST = 0.1
 
 
 class Working:
@@ -49,7 +52,7 @@ class Spending:
         self._paid = dict.fromkeys(parts, 0.0)
         self.now = now
         self._began: float | None = None
-        self._first_step = 0
+        self._first_step, self._left = 0, 1.0
         self._watching = self._entered = self._waited = self._earliest = 0.0
 
     def expect(self, kind: str, look: Callable) -> None:
@@ -67,7 +70,13 @@ class Spending:
 
     def _when(self, kind: str) -> float:
         """The training time at which the next look of this kind is paid for."""
-        return self._paid[kind] + self.expected(kind) / self.parts[kind]
+        return self._paid[kind] + self.expected(kind) / (self.parts[kind] * self._left)
+
+    def _divide(self) -> None:
+        """How much of every part is left beside what no part has paid, and what is spent beyond the share."""
+        share = self._share * (self.training + ADVANCE / 2)
+        own = sum(min(self.used[kind], part * self.training) for kind, part in self.parts.items())
+        self._left = min(max(1 - (self._watching - own + max(self._watching - share, 0)) / share, LEAST), 1.0)
 
     def arrive(self, step: int) -> None:
         self._entered, self._waited = self.now(), 0.0
@@ -76,8 +85,9 @@ class Spending:
 
     def leave(self) -> None:
         """Until some look can be paid for nothing is to be done but to count."""
-        self._earliest = min(map(self._when, self.parts))
         self._watching += self.now() - self._entered - self._waited
+        self._divide()
+        self._earliest = min(map(self._when, self.parts))
 
     @property
     def nothing_due(self) -> bool:

@@ -33,7 +33,7 @@ def html(report, accepted: Sequence[Accepted] = ()) -> str:
         for i, s in enumerate(report.sections)
     )
     said = [*subject["notes"], *filter(None, [subject["left_out"]])]
-    notes = "".join(f"<p class='small'>{escape(note)}</p>" for note in said)
+    notes = "".join(f"<p class='small'>{escape(note[:1].upper() + note[1:])}</p>" for note in said)
     return (
         "<!doctype html><html lang='en'><head><meta charset='utf-8'>"
         "<meta name='viewport' content='width=device-width, initial-scale=1'>"

@@ -56,6 +56,7 @@ from .escape import uniform_ball as uniform_ball
 from .factorization import procrustes as procrustes
 from .factorization import symmetric_completion as symmetric_completion
 from .factorization import symmetric_factorization as symmetric_factorization
+from .fan_in import fan_in as fan_in
 from .gaussian_depth import deep_linear_gradients as deep_linear_gradients
 from .gaussian_depth import expected_gradient_norms as expected_gradient_norms
 from .gaussian_depth import forward_fourth_moments as forward_fourth_moments

@@ -4,9 +4,16 @@ A layer is a matrix product or a convolution of a value that depends on the inpu
 depend on the parameters. Its pre-activation is the result after all that directly follows and acts on every unit by a
 fixed affine map: a bias, a constant factor, a normalisation by stored statistics. Its nonlinearity is what is computed
 from the pre-activation entry by entry.
+
+Libraries keep the gates of a recurrent layer, or the projections of an attention, in one matrix or in several, and take
+the products of a sequence at once or one after the other. What must not depend on that is one layer: products, with no
+nonlinearity of their own, of the same signals, and uses of one weight none of which depends on another. Such a layer is
+looked at where all libraries agree, before biases are added: they share these out as they like.
 """
 
+from collections.abc import Hashable
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -27,58 +34,134 @@ _ELEMENTWISE = frozenset((
     "sinh", "sqrt", "square", "stop_gradient", "sub", "tan", "tanh", "xor", *_SAME,
 ))
 # fmt: on
+_CUTS = ("slice", "split", "dynamic_slice", "gather")
 _CALLS = ("jit", "pjit", "custom_jvp_call", "custom_vjp_call")
 
 
 @dataclass(frozen=True)
 class Layer:
-    """A layer by its slots: `source` is the weight as it is stored, `output` the pre-activation.
+    """A layer by its slots: `sources` are the weights as they are stored, `blocks` the pre-activation.
 
-    `units` are the axes of the pre-activation that count units, the others count positions. `activation` computes the
-    slots `activated` from the pre-activation; None if nothing nonlinear follows.
+    A block is a slot with those of its axes that count units; the others count positions. Blocks in a row, one for each
+    weight, are side by side and have units of their own; rows are further positions. `activation` computes the slots
+    `activated` from the pre-activation, which is one block then; None if nothing nonlinear follows.
     """
 
     name: str
-    source: int
-    output: int
-    units: tuple[int, ...]
+    sources: tuple[int, ...]
+    blocks: tuple[tuple[tuple[int, tuple[int, ...]], ...], ...]
     activation: Program | None
     activated: tuple[int, ...]
+
+    @property
+    def outputs(self) -> list[int]:
+        return [slot for row in self.blocks for slot, _ in row]
 
     def slopes(self, kept):
         """Largest modulus of the nonlinearity's values and of its slopes, from what stood in the slots `needed`."""
         program = self.activation
+        (output,) = self.outputs
 
         def run(z):
             outputs = evaluate(program, [kept[s] for s in program.leaves], [z], {}, self.activated)[1]
             return list(outputs.values())
 
         # entry by entry: one reverse pass of ones has the derivatives of all entries
-        values, pull = jax.vjp(run, kept[self.output])
+        values, pull = jax.vjp(run, kept[output])
         slopes = [pull([jnp.full_like(v, i == j) for j, v in enumerate(values)])[0] for i in range(len(values))]
         return jnp.abs(jnp.stack(values)).max(0), jnp.abs(jnp.stack(slopes)).max(0)
 
     @property
     def needed(self) -> set[int]:
-        return {self.output, *(self.activation.leaves if self.activation else ())}
+        return {*self.outputs, *(self.activation.leaves if self.activation else ())}
+
+
+class _Product(NamedTuple):
+    """One use of a weight: its result as it is and as a pre-activation, each a slot with its axes of units.
+
+    `matrix` says that it is no convolution, `signal` what it multiplies whatever its layout, `sizes` how many positions
+    of how many numbers that are.
+    """
+
+    name: str
+    source: int
+    raw: tuple[int, tuple[int, ...]]
+    output: tuple[int, tuple[int, ...]]
+    activation: Program | None
+    activated: tuple[int, ...]
+    matrix: bool
+    signal: Hashable
+    sizes: tuple[int, int]
 
 
 def find_layers(program: Program, names) -> tuple[Layer, ...]:
     """The layers in the order of the program; `names` are those of the leaves."""
     signals, weights = depends(program, program.inputs), depends(program, program.leaves)
     flow = _Flow(program, signals, weights)
-    found = []
+    together: dict[Hashable, list[list[_Product]]] = {}
+    for uses in _uses(program, _products(flow, names)):
+        plain = uses[0].matrix and (len(uses) > 1 or uses[0].activation is None)
+        signal = tuple((use.signal, use.sizes) for use in uses) if plain else uses[0].raw
+        together.setdefault(signal, []).append(uses)
+    return tuple(_layer(flow, members) for members in together.values())
+
+
+def _products(flow, names):
+    program, signals, weights = flow.program, flow.signals, flow.weights
     for step in program.steps:
         if step.name not in PRODUCTS:
             continue
         operands = [i for i, s in enumerate(step.ins[:2]) if s in weights and s not in signals]
         if len(operands) != 1 or step.ins[1 - operands[0]] not in signals:
             continue
-        output, units = flow.preactivation(step.outs[0], _units(program, step, operands[0]))
+        raw, signal = (step.outs[0], _units(program, step, operands[0])), step.ins[1 - operands[0]]
+        output = flow.preactivation(*raw)
         source, name = flow.source(step.ins[operands[0]], names)
-        activation, activated = flow.nonlinearity(output)
-        found.append(Layer(name, source, output, units, activation, activated))
-    return tuple(found)
+        matrix = step.name == "dot_general"
+        axes = step.eqn.params["dimension_numbers"][0][1 - operands[0]] if matrix else ()
+        summed = int(np.prod([program.shape(signal)[a] for a in axes]))
+        sizes = program.size(signal) // max(1, summed), summed
+        yield _Product(name, source, raw, output, *flow.nonlinearity(output[0]), matrix, flow.place(signal), sizes)
+
+
+def _uses(program, products) -> list[list[_Product]]:
+    """Products with one weight, none of which depends on another, together unless each has a nonlinearity behind it."""
+    by_source: dict[Hashable, list[_Product]] = {}
+    for product in products:
+        alone = () if product.matrix else product.raw
+        by_source.setdefault((product.source, len(product.raw[1]), product.sizes, alone), []).append(product)
+    chained = {one: _depths(program, [p.raw[0] for p in all_]) for one, all_ in by_source.items() if len(all_) > 1}
+    found: dict[Hashable, list[_Product]] = {}
+    for one, all_ in by_source.items():
+        for product in all_:
+            slot = product.raw[0]
+            found.setdefault((one, chained[one][slot] if one in chained else 0), []).append(product)
+    split = []
+    for uses in found.values():
+        whole = len(uses) == 1 or any(use.activation is None for use in uses)
+        split += [uses] if whole else [[use] for use in uses]
+    return sorted(split, key=lambda uses: uses[0].raw[0])
+
+
+def _depths(program, slots) -> dict[int, int]:
+    """How many of these slots stand one after the other on the way to each of them."""
+    wanted, depths = set(slots), {}
+    for step in program.steps:
+        before = max((depths.get(s, 0) for s in step.ins), default=0)
+        for out in step.outs:
+            depths[out] = before + (out in wanted)
+    return {slot: depths[slot] for slot in slots}
+
+
+def _layer(flow, members: list[list[_Product]]) -> Layer:
+    """The layer of weights that meet the same signals; `members` are the uses of each."""
+    first = members[0][0]
+    alone = len(members) == len(members[0]) == 1
+    if alone and (first.activation is not None or not first.matrix or not flow.cut(first.output[0])):
+        return Layer(first.name, (first.source,), ((first.output,),), first.activation, first.activated)
+    name = ", ".join(uses[0].name for uses in members)
+    sources = tuple(dict.fromkeys(uses[0].source for uses in members))
+    return Layer(name, sources, tuple(zip(*([u.raw for u in uses] for uses in members), strict=True)), None, ())
 
 
 def _units(program, step, operand) -> tuple[int, ...]:
@@ -111,6 +194,33 @@ class _Flow:
             makers |= dict.fromkeys(step.outs, step)
         object.__setattr__(self, "readers", readers)
         object.__setattr__(self, "makers", makers)
+
+    def place(self, slot) -> Hashable:
+        """Where a signal is from, without what only lays it out in another way: equal where the numbers are."""
+        step = self.makers.get(slot)
+        if step is None:
+            return slot
+        inside = [s for s in step.ins if s in self.signals]
+        if step.name in ("transpose", *_MOVES, *_SAME) and len(inside) == 1:
+            return self.place(inside[0])
+        if step.name == "slice":
+            part = step.eqn.params["start_indices"], step.eqn.params["limit_indices"], step.eqn.params["strides"]
+            return (self.place(inside[0]), *part)
+        return slot
+
+    def cut(self, slot) -> bool:
+        """Whether the numbers in a slot are taken apart, behind what acts on all of them alike."""
+        ways = [slot]
+        while ways:
+            slot = ways.pop()
+            for step in self.readers.get(slot, ()):
+                if step.name in _CUTS:
+                    return True
+                if step.name == "transpose" or (
+                    step.name in (*_MOVES, *_AFFINE) and self._fixed_otherwise(step, {slot})
+                ):
+                    ways += step.outs
+        return False
 
     def preactivation(self, slot, units):
         program = self.program

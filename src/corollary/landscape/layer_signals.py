@@ -42,6 +42,9 @@ class LayerSignal(eqx.Module):
     A unit is one output feature: of a convolution a channel, which is seen at every position of every example.
 
     - `name`: where its weight $W$ is in the network, such as `layers.0.weight`; `[3]` behind it is a part of a leaf.
+      Weights without a nonlinearity of their own that meet the same signal, such as gates or the projections of an
+      attention, are one layer with their units side by side, and so are uses of one weight that do not depend on each
+      other, with their positions one after the other; their $z$ is the product before biases.
     - `shape`: of $z$ for one example, axes of length one left out; `units`: how many units it has.
     - `forward`: the mean of $z^2$ over examples, positions and units.
     - `backward`: the mean over the examples of $\|\partial\ell/\partial z\|^2$, $\ell$ the example's own loss, as in
@@ -93,7 +96,7 @@ class _Total(eqx.Module):
 
     seen: list[_Seen]
     by_source: dict
-    layers: tuple = eqx.field(static=True)  # (name, shape, source, whether a nonlinearity follows)
+    layers: tuple = eqx.field(static=True)  # (name, shape, sources, whether a nonlinearity follows)
 
 
 def layer_signals(
@@ -160,30 +163,43 @@ def _look(loss, params, fixed, batch) -> _Total:
         return jnp.zeros((*axes, *program.shape(slot)), program.avals[slot].dtype)
 
     # a shift of zero where the pre-activation appears: the gradient by it is that by the pre-activation
-    shifts = {layer.output: zeros(layer.output, n) for layer in layers}
-    sources = {layer.source: zeros(layer.source) for layer in layers}
+    shifts = {slot: zeros(slot, n) for layer in layers for slot in layer.outputs}
+    sources = {slot: zeros(slot) for layer in layers for slot in layer.sources}
     (by_source, by_signal), kept = jax.grad(total, argnums=(0, 1), has_aux=True)(sources, shifts)
     seen = []
     for layer in layers:
         values = slopes = None
         if layer.activation is not None:
             values, slopes = jax.vmap(layer.slopes)({s: kept[s] for s in layer.needed})
-        seen.append(_of_layer(layer.units, n, kept[layer.output], by_signal[layer.output], values, slopes))
-    shapes = [tuple(d for d in program.shape(layer.output) if d > 1) for layer in layers]
-    static = [(a.name, shape, a.source, a.activation is not None) for a, shape in zip(layers, shapes, strict=True)]
+        seen.append(_of_layer(layer, n, _table(layer, kept), _table(layer, by_signal), values, slopes))
+    static = [(a.name, _shape(program, a), a.sources, a.activation is not None) for a in layers]
     return _Total(seen, by_source, tuple(static))
 
 
-def _of_layer(units, n, z, delta, values, slopes) -> _Seen:
-    dtype = jnp.result_type(z.dtype, jnp.float32)
+def _shape(program, layer) -> tuple[int, ...]:
+    """Of the pre-activation of one example, axes of length one left out."""
+    shape = program.shape(layer.outputs[0])
+    if len(layer.outputs) > 1:
+        units = [int(np.prod([program.shape(slot)[a] for a in axes])) for slot, axes in layer.blocks[0]]
+        shape = len(layer.blocks) * program.size(layer.outputs[0]) // units[0], sum(units)
+    return tuple(d for d in shape if d > 1)
 
-    def rows(a):
-        """Examples and positions in rows, units in columns."""
-        last = range(a.ndim - len(units), a.ndim)
-        a = jnp.moveaxis(a, [1 + u for u in units], last).astype(dtype)
-        return a.reshape(-1, int(np.prod([a.shape[i] for i in last])))
 
-    z, delta = rows(z), rows(delta)
+def _rows(a, units):
+    """Examples and positions in rows, units in columns."""
+    last = range(a.ndim - len(units), a.ndim)
+    a = jnp.moveaxis(a, [1 + u for u in units], last).astype(jnp.result_type(a.dtype, jnp.float32))
+    return a.reshape(-1, int(np.prod([a.shape[i] for i in last])))
+
+
+def _table(layer, values):
+    """What stands in the blocks of a layer, examples and positions in rows, units in columns."""
+    rows = [jnp.concatenate([_rows(values[slot], units) for slot, units in row], 1) for row in layer.blocks]
+    return jnp.concatenate(rows)
+
+
+def _of_layer(layer, n, z, delta, values, slopes) -> _Seen:
+    dtype, units = z.dtype, layer.blocks[0][0][1]
     mean = z.mean(0)
     centred = z - mean
     scatter = jnp.matmul(centred.T, centred, precision=lax.Precision.HIGHEST) if z.shape[1] <= MOST_UNITS else None
@@ -193,8 +209,8 @@ def _of_layer(units, n, z, delta, values, slopes) -> _Seen:
         jnp.full((), z.shape[0], dtype),
         jnp.sum(z**2),
         jnp.sum(delta**2),
-        none if values is None else jnp.any(rows(values) != 0, 0).astype(dtype),
-        none if slopes is None else jnp.sum(rows(slopes) < FLAT, 0).astype(dtype),
+        none if values is None else jnp.any(_rows(values, units) != 0, 0).astype(dtype),
+        none if slopes is None else jnp.sum(_rows(slopes, units) < FLAT, 0).astype(dtype),
         jnp.any(delta != 0, 0).astype(dtype),
         mean,
         scatter,
@@ -219,8 +235,8 @@ def _merge(first: _Total, second: _Total) -> _Total:
 @eqx.filter_jit
 def _summaries(total: _Total) -> tuple[LayerSignal, ...]:
     return tuple(
-        _summary(name, shape, activated, seen, total.by_source[source])
-        for (name, shape, source, activated), seen in zip(total.layers, total.seen, strict=True)
+        _summary(name, shape, activated, seen, [total.by_source[source] for source in sources])
+        for (name, shape, sources, activated), seen in zip(total.layers, total.seen, strict=True)
     )
 
 
@@ -240,7 +256,7 @@ def _summary(name, shape, activated, seen: _Seen, by_source) -> LayerSignal:
         units=units,
         forward=second_moment / units,
         backward=seen.backward / seen.examples,
-        gradient=jnp.linalg.norm(by_source.reshape(-1)) / seen.examples,
+        gradient=jnp.linalg.norm(jnp.concatenate([a.reshape(-1) for a in by_source])) / seen.examples,
         dead=dead.mean(dtype=size.dtype) if activated else None,
         saturated=saturated.mean(dtype=size.dtype) if activated else None,
         without_gradient=jnp.mean(seen.reached == 0, dtype=size.dtype),

@@ -8,11 +8,13 @@ import jax.numpy as jnp
 import numpy as np
 
 from corollary.audit._budget import BUDGETS
+from corollary.audit._order import normal
 from corollary.audit.action import QUANTITIES, Action
 from corollary.audit.finding import short
 from corollary.audit.retrain import promised, retrained
 from corollary.audit.sections import _first_steps
 from corollary.audit.sections._start import losses_at, start_of
+from corollary.landscape import fan_in
 
 #: of the largest stable step: halfway, where every direction shrinks
 SAFE = 0.5
@@ -26,13 +28,16 @@ def trained_after(treatment, subject, *, key):
     return retrained(treatment(subject), key=key)
 
 
-def retraining(subject, what: str, treats: str, treatment, quantity: str = "training loss") -> Action:
+def retraining(subject, what: str, treats: str, treatment, quantity: str = "training loss") -> Action | None:
     """An action that treats and trains again; its effect is that of a few such trainings.
 
-    Where the treatment changes the step, `what` says so at its end.
+    Where the treatment changes the step, `what` says so at its end. What those trainings agree is worse than now, in
+    the loss that is trained, is nothing to advise.
     """
     treated = treatment(subject)
     effect = promised(treated, quantity, QUANTITIES[quantity](subject), key=jax.random.key(KEY))
+    if quantity == "training loss" and effect.interval[0] > effect.now:
+        return None
     if "the step" not in what and treated.learning_rate != subject.learning_rate:
         what += f", and take a step of {short(treated.learning_rate)}"
     return Action(what, treats, effect, "short run", partial(trained_after, treatment))
@@ -100,16 +105,17 @@ def standardised(subject):
 
 
 def drawn_anew(subject):
-    """A start by He's rule, with the larger of fan-in and fan-out; biases below 0 are put to 0."""
-    keys = iter(jax.random.split(jax.random.key(KEY), len(jax.tree.leaves(subject.params))))
-    old = start_of(subject, jax.random.key(KEY)).params
+    """A start by He's rule; biases below 0 are put to 0.
 
-    def leaf(a):
-        key = next(keys)
+    Fan-in is what a product adds up. Of a table that is only looked up it is the larger of both axes.
+    """
+    old = start_of(subject, jax.random.key(KEY)).params
+    fans = fan_in(subject.at(old), subject.train[0], trainable=subject.trainable)
+    noise = normal(subject, jax.random.key(KEY))
+
+    def leaf(a, fan, z):
         if a.ndim < 2:
             return jnp.zeros_like(a) if bool(jnp.any(a < 0)) else a
-        rest = math.prod(a.shape[2:])  # of kernels of convolutions
-        fan = max(a.shape[:2]) * rest  # which of both is fan-in is not known
-        return math.sqrt(2 / fan) * jax.random.normal(key, a.shape, a.dtype)
+        return math.sqrt(2 / (fan or max(a.shape[:2]) * math.prod(a.shape[2:]))) * z.astype(a.dtype)
 
-    return suited(subject.replaced(initial_params=jax.tree.map(leaf, old)))
+    return suited(subject.replaced(initial_params=jax.tree.map(leaf, old, fans, noise)))
