@@ -24,7 +24,12 @@ def by_entries(eqn, values):
         (x,), axes = values, tuple(map(int, eqn.params["axes"]))
         if not 1 < math.prod(x.shape[k] for k in axes) <= FEW:
             return None
-        return reduce(lax.max if name == "reduce_max" else lax.add, _entries(x, axes))
+        several = lax.max if name == "reduce_max" else lax.add
+        if min(axes) < 2 or len(axes) < 2 or max(axes) < x.ndim - 1:
+            return reduce(several, _entries(x, axes))
+        # of images, with their channels last
+        found = reduce(several, _entries(jnp.moveaxis(x, 1, -1), [k - 1 for k in axes]))
+        return jnp.moveaxis(found, -1, 1)
     if name not in ("reduce_window_max", "select_and_scatter_add") or not _apart(eqn.params):
         return None
     window = eqn.params["window_dimensions"]
@@ -32,6 +37,31 @@ def by_entries(eqn, values):
     if name == "reduce_window_max":
         return reduce(lax.max, _entries(blocks, axes))
     return _to_the_greatest(values[0], values[1].shape, blocks, axes)
+
+
+def in_blocks(eqn, x):
+    """An image reshaped into blocks or back, its channels last meanwhile, as convolutions have them; None for others.
+
+    A reshape keeps XLA from another order of axes, whatever comes before and after it.
+    """
+    new = eqn.params["new_sizes"]
+    if eqn.params["dimensions"] is not None or x.ndim < 4 or x.shape[:2] != new[:2]:
+        return None
+    if not _blocked(*sorted((x.shape[2:], new[2:]), key=len)):
+        return None
+    return jnp.moveaxis(jnp.moveaxis(x, 1, -1).reshape(new[0], *new[2:], new[1]), -1, 1)
+
+
+def _blocked(sizes, blocks) -> bool:
+    """Whether several of `sizes` are split in `blocks`, each into a number of windows and the size of a small one."""
+    blocks, windows = list(blocks), []
+    for n in sizes:
+        count = blocks.pop(0) if blocks else 0
+        if count != n:
+            windows.append(blocks.pop(0) if blocks else 0)
+            if count * windows[-1] != n:
+                return False
+    return not blocks and len(windows) > 1 and math.prod(windows) <= FEW
 
 
 def _apart(params) -> bool:
