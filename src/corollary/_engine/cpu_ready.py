@@ -99,7 +99,7 @@ def _few_channels(eqn, kernel) -> bool:
     params = eqn.params
     plain = all(n == 1 for k in ("window_strides", "lhs_dilation", "rhs_dilation") for n in params[k])
     alone = params["feature_group_count"] == params["batch_group_count"] == 1
-    return plain and alone and kernel.ndim == 4 and kernel.shape[1] <= SHORT and min(kernel.shape[2:]) < CHANNELS
+    return plain and alone and kernel.ndim == 4 and max(kernel.shape[:2]) <= SHORT and min(kernel.shape[2:]) < CHANNELS
 
 
 def _in_blocks(eqn, x, kernel):

@@ -27,16 +27,30 @@ def by_entries(eqn, values):
         several = lax.max if name == "reduce_max" else lax.add
         if min(axes) < 2 or len(axes) < 2 or max(axes) < x.ndim - 1:
             return reduce(several, _entries(x, axes))
-        # of images, with their channels last
-        found = reduce(several, _entries(jnp.moveaxis(x, 1, -1), [k - 1 for k in axes]))
-        return jnp.moveaxis(found, -1, 1)
+        return _channels_first(reduce(several, _entries(_channels_last(x), [k - 1 for k in axes])))
     if name not in ("reduce_window_max", "select_and_scatter_add") or not _apart(eqn.params):
         return None
     window = eqn.params["window_dimensions"]
+    if len(window) < 4 or window[:2] != (1, 1) or 1 in window[2:]:
+        return _over_windows(values, window)
+    return _channels_first(_over_windows([_channels_last(v) for v in values], (1, *window[2:], 1)))
+
+
+def _over_windows(values, window):
+    """The maximum of every window, or, of two values, the first where the second is greatest in its window."""
     blocks, axes = _blocks(values[-1], window)
-    if name == "reduce_window_max":
+    if len(values) == 1:
         return reduce(lax.max, _entries(blocks, axes))
     return _to_the_greatest(values[0], values[1].shape, blocks, axes)
+
+
+def _channels_last(x):
+    """Images (n, channels, ...) in the order of axes of XLA's fast convolution, so that they need not be turned."""
+    return jnp.moveaxis(x, 1, -1)
+
+
+def _channels_first(x):
+    return jnp.moveaxis(x, -1, 1)
 
 
 def in_blocks(eqn, x):
@@ -49,7 +63,7 @@ def in_blocks(eqn, x):
         return None
     if not _blocked(*sorted((x.shape[2:], new[2:]), key=len)):
         return None
-    return jnp.moveaxis(jnp.moveaxis(x, 1, -1).reshape(new[0], *new[2:], new[1]), -1, 1)
+    return _channels_first(_channels_last(x).reshape(new[0], *new[2:], new[1]))
 
 
 def _blocked(sizes, blocks) -> bool:
