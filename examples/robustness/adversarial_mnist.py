@@ -75,8 +75,6 @@ def attacked(networks, x, y, steps):
 
 
 def distances(networks, x, y, steps):
-    if not networks:
-        return
     rows = {}
     for name, network in networks.items():
         options = {"low": 0.0, "high": 1.0, "rounds": 8, "steps": steps, "key": jax.random.key(2)}
@@ -131,10 +129,7 @@ def main(train, images, steps, attack_steps, path, quick=False):
     networks = trained(begin, (pixels(x[:train]), jnp.asarray(y[:train])), steps)
     new, answers = pixels(new[:images]), jnp.asarray(answers[:images])
     found = attacked(networks, new, answers, attack_steps)
-    dense = {name: network for name, network in networks.items() if name.startswith("dense")}
-    distances(dense, new, answers, attack_steps // 2)
-    # a search of distances takes eight attacks, and those on convolutions are slow on a CPU
-    distances({n: v for n, v in networks.items() if n not in dense}, new[:100], answers[:100], attack_steps // 2)
+    distances(networks, new, answers, attack_steps // 2)
     if path:
         name = f"{[*begin][-1]}, natural"
         picture(path, networks[name], new, answers, found[name])

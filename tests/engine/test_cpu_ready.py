@@ -209,7 +209,7 @@ def test_parts_of_a_long_program_stay_calls_and_are_made_ready_once():
 @pytest.mark.parametrize("width", [8, 7])
 @pytest.mark.parametrize("sides", [(2, 2), (0, 0), (1, 2), (3, 0)])
 @pytest.mark.parametrize(("length", "inputs", "outputs"), [(5, 1, 6), (2, 6, 1), (1, 3, 5)])
-def test_few_channels_go_in_pairs_of_pixels(width, sides, length, inputs, outputs):
+def test_few_channels_go_in_blocks_of_pixels(width, sides, length, inputs, outputs):
     x, kernel = jnp.asarray(RNG.normal(size=(2, inputs, 4, width))), RNG.normal(size=(outputs, inputs, 3, length))
 
     def convolve(x):
@@ -218,4 +218,20 @@ def test_few_channels_go_in_pairs_of_pixels(width, sides, length, inputs, output
     np.testing.assert_allclose(cpu_ready(convolve)(x), convolve(x), rtol=1e-10, atol=1e-12)
     rewritten = jax.make_jaxpr(cpu_ready(convolve))(x).eqns
     (found,) = [e for e in rewritten if e.primitive.name == "conv_general_dilated"]
-    assert found.invars[1].aval.shape[2:] == (2 * inputs, 2 * outputs)
+    assert found.invars[1].aval.shape[2:] == (4 * inputs, 4 * outputs)
+
+
+@pytest.mark.parametrize(("shape", "blocks"), [((2, 3, 4, 6), (2, 3, 2, 2, 3, 2)), ((2, 3, 9, 4), (2, 3, 3, 3, 4))])
+def test_images_are_cut_into_blocks_with_their_channels_last(shape, blocks):
+    x = jnp.asarray(RNG.normal(size=shape))
+    axes = tuple(k for k in (3, 5) if k < len(blocks))
+
+    def pooled(x):
+        return jnp.sum(x.reshape(blocks).max(axes) ** 2)
+
+    for function in (pooled, jax.grad(pooled)):
+        np.testing.assert_allclose(cpu_ready(function)(x), function(x), rtol=1e-12)
+    rewritten = [e for e in jax.make_jaxpr(cpu_ready(pooled))(x).eqns if e.primitive.name == "reshape"]
+    cut = [e.outvars[0].aval.shape for e in rewritten if e.outvars[0].aval.ndim == len(blocks)]
+    # one axis alone is left as it is: heads of attention and pairs of rotations look the same
+    assert cut[0] == ((2, 2, 2, 3, 2, 3) if len(axes) == 2 else blocks)

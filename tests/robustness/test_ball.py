@@ -127,3 +127,26 @@ def test_samples_lie_in_ball_and_box_and_fill_the_ball(p):
 def test_sentences(arguments, sentence):
     with pytest.raises(ValueError, match=sentence):
         Ball(*arguments)
+
+
+@pytest.mark.parametrize("radius", [1e-3, 1.5, 10.0, 30.0])
+def test_euclidean_steps_of_images_end_at_the_radius_or_in_a_corner(radius):
+    rng = np.random.default_rng(4)
+    centres = rng.choice([0.0, 0.0, 1.0, 0.3, 0.99], size=(20, 784))
+    slopes = rng.normal(size=(20, 784)) * np.exp(3 * rng.normal(size=(20, 784)))
+    moved = np.asarray(jax.vmap(Ball(2, radius, 0.0, 1.0).steepest)(slopes, centres))
+    farthest = np.linalg.norm(np.where(slopes > 0, 1, 0) - centres, axis=1)
+    np.testing.assert_allclose(np.linalg.norm(moved - centres, axis=1), np.minimum(radius, farthest), rtol=1e-11)
+    for one, slope, centre in zip(moved, slopes, centres, strict=True):
+        free = np.where((one > 0) & (one < 1), np.abs(slope), 0).argmax()
+        factor = (one - centre)[free] / slope[free] if 0 < one[free] < 1 else np.inf
+        np.testing.assert_allclose(one, np.clip(centre + factor * slope, 0, 1), atol=1e-12)
+
+
+def test_the_length_of_a_step_has_a_derivative():
+    centre = jnp.array([0.1, 0.5, 0.9, 0.4])
+    slope = jnp.array([1.0, -0.5, 2.0, 0.25])  # the third meets the box
+    ball = Ball(2, 0.4, 0.0, 1.0)
+    along = lambda s: ball.support(s, centre)  # noqa: E731
+    # the derivative of a support function is the point that attains it
+    np.testing.assert_allclose(jax.grad(along)(slope), ball.steepest(slope, centre) - centre, atol=1e-12)

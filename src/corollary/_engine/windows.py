@@ -24,14 +24,58 @@ def by_entries(eqn, values):
         (x,), axes = values, tuple(map(int, eqn.params["axes"]))
         if not 1 < math.prod(x.shape[k] for k in axes) <= FEW:
             return None
-        return reduce(lax.max if name == "reduce_max" else lax.add, _entries(x, axes))
+        several = lax.max if name == "reduce_max" else lax.add
+        if min(axes) < 2 or len(axes) < 2 or max(axes) < x.ndim - 1:
+            return reduce(several, _entries(x, axes))
+        return _channels_first(reduce(several, _entries(_channels_last(x), [k - 1 for k in axes])))
     if name not in ("reduce_window_max", "select_and_scatter_add") or not _apart(eqn.params):
         return None
     window = eqn.params["window_dimensions"]
+    if len(window) < 4 or window[:2] != (1, 1) or 1 in window[2:]:
+        return _over_windows(values, window)
+    return _channels_first(_over_windows([_channels_last(v) for v in values], (1, *window[2:], 1)))
+
+
+def _over_windows(values, window):
+    """The maximum of every window, or, of two values, the first where the second is greatest in its window."""
     blocks, axes = _blocks(values[-1], window)
-    if name == "reduce_window_max":
+    if len(values) == 1:
         return reduce(lax.max, _entries(blocks, axes))
     return _to_the_greatest(values[0], values[1].shape, blocks, axes)
+
+
+def _channels_last(x):
+    """Images (n, channels, ...) in the order of axes of XLA's fast convolution, so that they need not be turned."""
+    return jnp.moveaxis(x, 1, -1)
+
+
+def _channels_first(x):
+    return jnp.moveaxis(x, -1, 1)
+
+
+def in_blocks(eqn, x):
+    """An image reshaped into blocks or back, its channels last meanwhile, as convolutions have them; None for others.
+
+    A reshape keeps XLA from another order of axes, whatever comes before and after it.
+    """
+    new = eqn.params["new_sizes"]
+    if eqn.params["dimensions"] is not None or x.ndim < 4 or x.shape[:2] != new[:2]:
+        return None
+    if not _blocked(*sorted((x.shape[2:], new[2:]), key=len)):
+        return None
+    return _channels_first(_channels_last(x).reshape(new[0], *new[2:], new[1]))
+
+
+def _blocked(sizes, blocks) -> bool:
+    """Whether several of `sizes` are split in `blocks`, each into a number of windows and the size of a small one."""
+    blocks, windows = list(blocks), []
+    for n in sizes:
+        count = blocks.pop(0) if blocks else 0
+        if count != n:
+            windows.append(blocks.pop(0) if blocks else 0)
+            if count * windows[-1] != n:
+                return False
+    return not blocks and len(windows) > 1 and math.prod(windows) <= FEW
 
 
 def _apart(params) -> bool:

@@ -115,7 +115,7 @@ def climb(network, loss, slope, plan: Plan, ball: Ball, radius, step, x, y, targ
             search, g = _judged(search, value, g)
             share = jnp.where(first, 1, RESTARTED) * (1 - number / plan.steps)
             further = jax.vmap(partial(onward, first, share))(search.x, g, rows.start, rows.radius)
-            x = jnp.where(_along(search.live, g), further, search.x)
+            x = jnp.where(along(search.live, g), further, search.x)
             moved = jnp.any((x != search.x).reshape(x.shape[0], -1), 1)
             return number + 1, search._replace(x=x, moved=moved)
 
@@ -132,7 +132,7 @@ def climb(network, loss, slope, plan: Plan, ball: Ball, radius, step, x, y, targ
         somewhere = jax.vmap(lambda r, x, k: Ball(ball.p, r, ball.low, ball.high).sample(x, key=k))
         begin = jnp.where(number == 0, rows.start, somewhere(rows.radius, rows.start, keys))
         search = search._replace(
-            x=jnp.where(_along(live, begin), begin, search.x), live=live, last=search.last * jnp.nan
+            x=jnp.where(along(live, begin), begin, search.x), live=live, last=search.last * jnp.nan
         )
         stretches = min(STRETCHES, plan.steps) if n > size else 1
         ends = np.linspace(0, plan.steps, stretches + 1).astype(int)
@@ -162,7 +162,7 @@ def _noted(search: Search, value, flipped, stop: bool, queries: int) -> Search:
     more = (flipped & ~search.flipped) | ((flipped == search.flipped) & (value > search.value))
     better = fair & more
     return search._replace(
-        best=jnp.where(_along(better, search.best), search.x, search.best),
+        best=jnp.where(along(better, search.best), search.x, search.best),
         value=jnp.where(better, value, search.value),
         flipped=search.flipped | (fair & flipped),
         live=search.live & ~flipped if stop else search.live,
@@ -185,7 +185,7 @@ def _judged(search: Search, value, g):
     ), jnp.where(jnp.isfinite(g), g, 0)
 
 
-def _along(mask, like):
+def along(mask, like):
     """A mask over examples, in the shape to choose among whole examples."""
     return mask.reshape(mask.shape[0], *[1] * (like.ndim - 1))
 

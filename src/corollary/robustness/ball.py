@@ -75,12 +75,11 @@ class Ball(eqx.Module):
         if self.p == math.inf:
             low, high = self._ends(centre)
             return _moved(jnp.clip(x, low, high), centre)
+        if self.p == 2:
+            return _moved(self._shortened(x, centre), centre)
         shift = x - centre
         room, size = self._room(shift, centre), jnp.abs(shift)
-        if self.p == 2:
-            kept = jnp.minimum(jnp.minimum(1, self._stretch(size, room)) * size, room)
-        else:
-            kept = jnp.clip(size - _threshold(size, room, self.radius), 0, room)
+        kept = jnp.clip(size - _threshold(size, room, self.radius), 0, room)
         inside = (self.distance(x, centre) <= self.radius) & jnp.all(size <= room)
         return _moved(jnp.where(inside, x, self._placed(jnp.sign(shift) * kept, centre)), centre)
 
@@ -95,17 +94,14 @@ class Ball(eqx.Module):
         if self.p == math.inf:
             low, high = self._ends(centre)
             return _moved(jnp.where(slope > 0, high, jnp.where(slope < 0, low, centre)), centre)
-        room = jnp.where(size > 0, self._room(slope, centre), 0)
         if self.p == 2:
-            size = size / jnp.where((top := jnp.max(size)) > 0, top, 1)  # squares of small numbers would be 0
-            # an entry of 0 has no room, and an infinite stretch leaves it where it is
-            kept = jnp.where(size > 0, jnp.minimum(self._stretch(size, room) * size, room), 0)
-        else:
-            order = jnp.argsort(-size.ravel())
-            spent = jnp.cumsum(room.ravel()[order])
-            before = jnp.concatenate([jnp.zeros_like(spent[:1]), spent[:-1]])
-            filled = jnp.clip(self.radius - before, 0, room.ravel()[order])
-            kept = jnp.zeros_like(filled).at[order].set(filled).reshape(size.shape)
+            return _moved(self._farthest(slope, centre), centre)
+        room = jnp.where(size > 0, self._room(slope, centre), 0)
+        order = jnp.argsort(-size.ravel())
+        spent = jnp.cumsum(room.ravel()[order])
+        before = jnp.concatenate([jnp.zeros_like(spent[:1]), spent[:-1]])
+        filled = jnp.clip(self.radius - before, 0, room.ravel()[order])
+        kept = jnp.zeros_like(filled).at[order].set(filled).reshape(size.shape)
         return _moved(self._placed(jnp.sign(slope) * kept, centre), centre)
 
     def support(self, slope: Float[ArrayLike, "..."], centre: Float[ArrayLike, "..."]) -> Float[Array, ""]:
@@ -139,11 +135,31 @@ class Ball(eqx.Module):
         down = jnp.inf if self.low is None else jnp.maximum(centre - self.low, 0)
         return jnp.where(direction > 0, up, down).astype(centre.dtype)
 
-    def _stretch(self, size, room):
-        if self.low is None and self.high is None:
-            total = jnp.sqrt(jnp.sum(size**2))
-            return jnp.where(total > 0, self.radius / jnp.where(total > 0, total, 1), jnp.inf)
-        return _stretch(size, room, self.radius)
+    def _shortened(self, x, centre):
+        """The projection for the Euclidean norm."""
+        boxed = jnp.clip(x, self.low, self.high)
+        kept = boxed == x
+        unit, length = _unit(x - centre)
+        radius, low, high = self._in_radii(centre)
+        whole = length / radius
+        factor = _reach(unit, low, high, jnp.minimum(1, whole), jnp.where(jnp.all(kept), 0, whole))
+        point = jnp.clip(centre + self.radius * factor * unit, self.low, self.high)
+        return jnp.where(length <= self.radius, jnp.where(kept, x, boxed), point).astype(centre.dtype)
+
+    def _farthest(self, slope, centre):
+        """The steepest point for the Euclidean norm."""
+        _, low, high = self._in_radii(centre)
+        unit, length = _unit(jnp.where(jnp.clip(slope, low, high) == 0, 0, slope))
+        unboxed = self.low is None and self.high is None
+        factor = _reach(unit, low, high, jnp.ones_like(length), jnp.asarray(0 if unboxed else jnp.inf, length.dtype))
+        return jnp.clip(centre + self.radius * factor * unit, self.low, self.high).astype(centre.dtype)
+
+    def _in_radii(self, centre):
+        """The radius, or 1 where it is 0, and how far the box lies below and above the centre, in radii."""
+        radius = _or_one(self.radius).astype(centre.dtype)
+        low = -jnp.inf if self.low is None else jnp.minimum(self.low - centre, 0) / radius
+        high = jnp.inf if self.high is None else jnp.maximum(self.high - centre, 0) / radius
+        return radius, low, high
 
     def _placed(self, shift, centre):
         """`centre + shift`; what rounding has put outside the ball or the box is brought back."""
@@ -176,32 +192,56 @@ def _moved(x, centre):
     return jnp.where(x == centre, centre, x)
 
 
-def _stretch(size, room, radius):
-    r"""The factor $s$ with $\sum_i\min(s\,\mathrm{size}_i,\mathrm{room}_i)^2=r^2$; infinite if there is no room.
+def _or_one(a):
+    """A divisor: `a`, or 1 where that is 0."""
+    return jnp.where(a == 0, 1, a)
+
+
+def _unit(v):
+    """The unit vector along `v`, or 0, and the length of `v`."""
+    top = jnp.max(jnp.abs(v))  # squares of small or large numbers would be 0 or infinite
+    v = v / _or_one(top)
+    length = jnp.sqrt(_or_one(jnp.sum(v**2)))
+    return v / length, top * length
+
+
+@jax.custom_jvp
+def _reach(unit, low, high, least, most):
+    """The factor of a unit vector with which it has length 1 after it is clipped, in the end from `least` to `most`.
 
     From below: who meets the box at one factor meets it at every larger one. A few rounds, and nothing to sort.
     """
 
-    def filled(factor, size, room, radius):
-        met = factor * size >= room
-        free = jnp.sum(jnp.where(met, 0, size**2))
-        left = jnp.maximum(radius**2 - jnp.sum(jnp.where(met, room, 0) ** 2), 0)
-        some = (free > 0) & (left > 0)  # the root of 0 has no derivative
-        return jnp.where(
-            some, jnp.sqrt(jnp.where(some, left / jnp.where(some, free, 1), 1)), jnp.where(free > 0, 0, jnp.inf)
-        )
+    def further(factor):
+        way = factor * unit
+        clipped = jnp.clip(way, low, high)
+        free = jnp.sum(jnp.where(clipped == way, unit**2, 0))
+        left = 1 - jnp.sum(clipped**2)
+        some = (free > 0) & (left > 4 * jnp.finfo(unit.dtype).eps)
+        return jnp.where(some, jnp.minimum(jnp.sqrt(factor**2 + left / _or_one(free)), most), factor)
 
-    radius = jnp.asarray(radius, size.dtype)
-    fixed = jax.lax.stop_gradient((size, room, radius))  # the rounds are not differentiated, what they end with is
-
-    def again(factors):
+    def again(state):
+        factor, _ = state
         for _ in range(ROUNDS.get(jax.default_backend(), 3)):
-            factors = factors[1], jnp.maximum(factors[1], filled(factors[1], *fixed))
-        return factors
+            before, factor = factor, jnp.maximum(factor, further(factor))
+        return factor, factor > before
 
-    least = filled(jnp.zeros_like(radius), fixed[0], jnp.where(fixed[1] > 0, jnp.inf, 0), fixed[2])
-    found = jax.lax.while_loop(lambda f: f[1] > f[0], again, (-jnp.ones_like(radius), least))[1]
-    return filled(found, size, room, radius)
+    return jax.lax.while_loop(lambda state: state[1], again, (least, least < most))[0]
+
+
+@_reach.defjvp
+def _reach_moved(primals, tangents):
+    """Of the factor that it ends with: the rounds are not differentiated."""
+    found = _reach(*primals)
+
+    def closed(unit, low, high):
+        clipped = jnp.clip(found * unit, low, high)
+        free = clipped == found * unit
+        left, share = 1 - jnp.sum(jnp.where(free, 0, clipped) ** 2), jnp.sum(jnp.where(free, unit, 0) ** 2)
+        some = (share > 0) & (left > 0)  # the root of 0 has no derivative
+        return jnp.where(some, jnp.sqrt(jnp.where(some, left, 1) / jnp.where(some, share, 1)), found)
+
+    return found, jax.jvp(closed, primals[:3], tangents[:3])[1]
 
 
 def _threshold(size, room, radius):

@@ -11,11 +11,13 @@ import numpy as np
 from jaxtyping import ArrayLike, Float, PRNGKeyArray, PyTree
 
 from corollary._charts import lines
+from corollary._engine.cpu_ready import cpu_ready
 from corollary._show import shown
 from corollary._types import LossLike, NetworkLike, Scalar
 from corollary._validate import concrete, real, whole, within
+from corollary.network.batches import each
 from corollary.network.parts import is_real
-from corollary.robustness._climb import Gradient, Plan, climb
+from corollary.robustness._climb import Gradient, Plan, along, climb
 from corollary.robustness._victim import hits, require_in_box, victim
 from corollary.robustness.attacks import ascent
 from corollary.robustness.ball import Ball, norm_order
@@ -201,32 +203,40 @@ def _nearest(found, ball: Ball, rounds, steps, key, batch_size):
         size = Ball(ball.p, 1.0).support(jnp.where(dead, 0, slope), jnp.zeros_like(slope))
         return jnp.where(size > 0, jnp.maximum(-value, 0) / jnp.where(size > 0, size, 1), 1.0), dead
 
-    def back(x, y, there, right):
-        """The nearest input of another class on the way back from `there`, where there is one."""
+    def other(x, y):
+        return ~jax.vmap(lambda x, y: hits(network(x), y))(x, y)
 
-        def halve(_, ends):
-            near, far = ends
+    def back(batch):
+        """The nearest inputs of another class on the way back from `there`, where there are any."""
+        x, y, there, flipped = batch
+        part = lambda share: x + share.reshape(-1, *[1] * (x.ndim - 1)) * (there - x)  # noqa: E731
+        look = cpu_ready(other)
+
+        def halve(ends):
+            number, near, far = ends
             middle = (near + far) / 2
-            other = ~hits(network(x + middle * (there - x)), y)
-            return jnp.where(other, near, middle), jnp.where(other, middle, far)
+            beyond = look(part(middle), y)
+            return number + 1, jnp.where(beyond, near, middle), jnp.where(beyond, middle, far)
 
-        far = jax.lax.fori_loop(0, HALVINGS, halve, (jnp.zeros((), x.dtype), jnp.ones((), x.dtype)))[1]
-        point = jnp.where(far < 1, x + far * (there - x), there)
-        point = jnp.where(~hits(network(point), y), point, there)
-        return point, jnp.where(right, ball.distance(point, x), jnp.inf)
+        none = jnp.zeros(len(x), x.dtype)
+        # a batch in which nothing has flipped has no way back
+        far = jax.lax.while_loop(lambda e: (e[0] < HALVINGS) & jnp.any(flipped), halve, (0, none, none + 1))[2]
+        point = jnp.where(along(far < 1, x), part(far), there)
+        point = jnp.where(along(look(point, y), x), point, there)
+        return point, jnp.where(flipped, jax.vmap(ball.distance)(point, x), jnp.inf)
 
     def round_(carry, key):
         radius, missed, upper, witness = carry
         end = climb(network, found.loss, Gradient(), plan, ball, radius, None, x, y, None, key, batch_size)
-        point, distance = jax.vmap(back)(x, y, end.best, end.flipped)
+        point, distance = each(back, (x, y, end.best, end.flipped), batch_size)
         closer = end.flipped & (distance < upper)
         upper = jnp.where(closer, distance, upper)
-        witness = jnp.where(closer.reshape(-1, *[1] * (x.ndim - 1)), point, witness)
+        witness = jnp.where(along(closer, x), point, witness)
         missed = jnp.where(end.flipped, missed, jnp.maximum(missed, radius))
         between = jnp.where(missed < upper, (missed + upper) / 2, 0.95 * upper)
         return (jnp.where(jnp.isfinite(upper), between, 2 * radius), missed, upper, witness), None
 
-    begin, dead = jax.vmap(estimate)(x, y)
+    begin, dead = each(lambda batch: cpu_ready(jax.vmap(estimate))(*batch), (x, y), batch_size)
     begin = begin.astype(x.dtype)
     none = jnp.zeros_like(begin)
     (_, _, upper, witness), _ = jax.lax.scan(round_, (begin, none, none + jnp.inf, x), jax.random.split(key, rounds))
