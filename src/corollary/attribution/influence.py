@@ -19,7 +19,7 @@ from jaxtyping import ArrayLike, Int, PRNGKeyArray, PyTree
 from corollary._show import shown
 from corollary._types import LossLike, NetworkLike, Scalar
 from corollary._validate import concrete, labels, one_of, real, whole, within
-from corollary.attribution._solvers import DIVERGED, Prepared, Solver, System, checked, inner, prepared
+from corollary.attribution._solvers import DIVERGED, Prepared, Solution, Solver, System, checked, inner, prepared
 from corollary.catalog import implements
 from corollary.landscape import Curvature, gauss_newton, hessian
 from corollary.network.batches import count, each, pair
@@ -214,9 +214,10 @@ def _influence(given: _Given, test, groups, number) -> Influence:
 
     def of_tests(batch):
         solution = way.solve(_rows(given, batch))
+        basis, weights = _fewer(solution)
 
         def of_train(batch):
-            return inner(_along(given, batch, solution.basis), solution.weights) / n
+            return inner(_along(given, batch, basis), weights) / n
 
         scores = each(of_train, system.data, system.batch_size)
         scores = scores if groups is None else jax.ops.segment_sum(scores, groups, number)
@@ -245,33 +246,50 @@ def _premises(slope, way: Prepared, drift) -> InfluencePremises:
     return InfluencePremises(jnp.linalg.norm(slope), way.least, way.largest, drift)
 
 
-def _rows(given: _Given, batch):
-    """The gradients of the losses of single examples, in rows."""
+def _gradients(given: _Given, batch):
+    """The gradients of the losses of single examples, a pytree like the parameters with the examples in front."""
     operator: Curvature = given.system.operator
 
     def one(x, y):
-        value = lambda p: given.loss(eqx.combine(p, operator.fixed)(x), y)  # noqa: E731
-        return ravel_pytree(jax.grad(value)(operator.params))[0]
+        return jax.grad(lambda p: given.loss(eqx.combine(p, operator.fixed)(x), y))(operator.params)
 
     return jax.vmap(one)(*batch)
+
+
+def _rows(given: _Given, batch):
+    """The same in rows."""
+    return jax.vmap(lambda gradient: ravel_pytree(gradient)[0])(_gradients(given, batch))
 
 
 def _along(given: _Given, batch, basis):
     """The inner products of the gradients of single examples with the rows of a basis.
 
-    Of few rows they are derivatives of the losses along them, and the gradients need not be made.
+    Of few rows they are derivatives of the losses along them, and the gradients need not be made. Of more they are
+    sums over the leaves of the parameters, so that the gradients need not be laid end to end.
     """
-    if basis.shape[0] > FEW:
-        return inner(_rows(given, batch), basis)
     operator: Curvature = given.system.operator
+    unravel = ravel_pytree(operator.params)[1]
+    if basis.shape[0] > FEW:
+        flat = lambda a: a.reshape(a.shape[0], -1)  # noqa: E731
+        of_leaves = jax.tree.map(
+            lambda g, b: inner(flat(g), flat(b)), _gradients(given, batch), jax.vmap(unravel)(basis)
+        )
+        return sum(jax.tree.leaves(of_leaves))
 
     def losses(params):
         return jax.vmap(lambda x, y: given.loss(eqx.combine(params, operator.fixed)(x), y))(*batch)
 
-    unravel = ravel_pytree(operator.params)[1]
     with jax.default_matmul_precision("highest"):
         push = jax.linearize(losses, operator.params)[1]
         return jax.lax.map(lambda row: push(unravel(row)), basis).T
+
+
+def _fewer(solution: Solution):
+    """The solutions as combinations of fewer rows: those of the basis, or the solutions themselves."""
+    weights, basis = solution.weights, solution.basis
+    if weights.shape[0] >= weights.shape[1]:
+        return basis, weights
+    return inner(weights, basis.T), jnp.eye(weights.shape[0], dtype=weights.dtype)
 
 
 def _slope(given: _Given):
