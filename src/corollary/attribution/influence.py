@@ -20,10 +20,12 @@ from corollary._show import shown
 from corollary._types import LossLike, NetworkLike, Scalar
 from corollary._validate import concrete, labels, one_of, real, whole, within
 from corollary.attribution._solvers import DIVERGED, Prepared, Solution, Solver, System, checked, inner, prepared
+from corollary.attribution._targets import require_labels
 from corollary.catalog import implements
 from corollary.landscape import Curvature, gauss_newton, hessian
 from corollary.network.batches import count, each, pair
 from corollary.network.loss import of_examples
+from corollary.network.parts import require_network
 
 CURVATURES = ("hessian", "gauss_newton")
 # so many derivatives along a direction cost less than all gradients, which have to be written and read
@@ -89,7 +91,7 @@ def influence(
     ((4, 4), True)
     """
     given = _given(network, loss, train, solver, damping, penalty, curvature, key, batch_size, trainable, "influence")
-    test = _like(pair("test", test), given.system.data)
+    test = _like(pair("test", test), given)
     return _told(given, _influence(given, test, None, 0))
 
 
@@ -119,7 +121,7 @@ def group_influence(
     given = _given(
         network, loss, train, solver, damping, penalty, curvature, key, batch_size, trainable, "group_influence"
     )
-    test = _like(pair("test", test), given.system.data)
+    test = _like(pair("test", test), given)
     if not concrete(groups):
         raise TypeError("groups must be known, not traced by jit: their number is the shape of the result.")
     groups = labels("groups", groups, None, "n", {"n": count(given.system.data)})
@@ -169,6 +171,8 @@ def _given(network, loss, train, solver, damping, penalty, curvature, key, batch
     damping = within("damping", real("damping", damping, ""), 0.0)
     penalty = within("penalty", real("penalty", penalty, ""), 0.0)
     make = hessian if curvature == "hessian" else gauss_newton
+    require_network(network)
+    require_labels(network, loss.function, train)
     operator = make(network, loss, train, batch_size=batch_size, trainable=trainable)
     key = jax.random.key(0) if key is None else key
     shift = (damping + penalty).astype(operator.dtype)
@@ -176,12 +180,14 @@ def _given(network, loss, train, solver, damping, penalty, curvature, key, batch
     return _Given(loss.function, system, solver, penalty.astype(operator.dtype))
 
 
-def _like(test, train):
-    """`test`, if its examples have the shapes of those of `train`; one sentence otherwise."""
+def _like(test, given: _Given):
+    """`test`, if its examples have the shapes of those of the training data, and labels that there are."""
+    train, operator = given.system.data, given.system.operator
     shapes = [[a.shape[1:] for a in jax.tree.leaves(data)] for data in (train, test)]
     if jax.tree.structure(train) != jax.tree.structure(test) or shapes[0] != shapes[1]:
         one, other = (", ".join(map(str, s)) for s in shapes)
         raise ValueError(f"test must hold examples of the shapes that train has, {one} for one of them, got {other}.")
+    require_labels(eqx.combine(operator.params, operator.fixed), given.loss, test)
     return test
 
 
