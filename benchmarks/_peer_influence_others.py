@@ -64,9 +64,13 @@ def main(inputs: str, outputs: str) -> None:
     model = network(given)
     x, z = torch.from_numpy(given["x"]), torch.from_numpy(given["z"])
     y, t = torch.from_numpy(given["y"]).long(), torch.from_numpy(given["t"]).long()
-    began = CLOCK()
-    scores = {"pydvl": conjugate, "trak": projected}[str(given["peer"])](model, x, y, z, t, given)
-    np.savez(outputs, seconds=CLOCK() - began, scores=scores.detach().numpy())
+    ask = {"pydvl": conjugate, "trak": projected}[str(given["peer"])]
+    times = []
+    for _ in range(int(given["repeats"])):
+        began = CLOCK()
+        scores = ask(model, x, y, z, t, given)
+        times.append(CLOCK() - began)
+    np.savez(outputs, seconds=min(times), scores=scores.detach().numpy())
 
 
 if __name__ == "__main__":

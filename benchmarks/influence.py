@@ -92,7 +92,7 @@ def conjugate(sizes, n, steps, repeats, threads, tests=10, damping=0.1):
     theirs = {"dattri": peer("_peer_influence_cg.py", environment("dattri", *DATTRI), network, train, test, **options)}
     python = environment("pydvl", *PYDVL)
     for name, together in (("pyDVL", False), ("pyDVL, together", True)):
-        theirs[name] = peer(OTHERS, python, network, train, test, together=together, **options)
+        theirs[name] = peer(OTHERS, python, network, train, test, together=together, repeats=repeats, **options)
     solver = attribution.Solver("cg", products=steps, tolerance=1e-7)
     ask = lambda: attribution.influence(  # noqa: E731
         network, "cross_entropy", train, test, solver=solver, damping=damping, batch_size=n
@@ -110,7 +110,8 @@ def conjugate(sizes, n, steps, repeats, threads, tests=10, damping=0.1):
 def projected(sizes, n, tests, repeats, threads, rank=256, damping=1e-2):
     network, train, test = subject(sizes, n, tests)
     python = environment("traker", *TRAKER)
-    theirs = peer(OTHERS, python, network, train, test, rank=rank, threads=threads, peer="trak")
+    options = {"rank": rank, "repeats": repeats, "threads": threads, "peer": "trak"}
+    theirs = peer(OTHERS, python, network, train, test, **options)
     options = {"damping": damping, "batch_size": n}
     solver = attribution.Solver("projected", rank=rank)
     ask = lambda: attribution.influence(network, "cross_entropy", train, test, solver=solver, **options)  # noqa: E731

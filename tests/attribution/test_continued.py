@@ -4,6 +4,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from corollary import Network
 from corollary.attribution import continued_removal
 
 KEY = jax.random.key(0)
@@ -38,3 +39,9 @@ def test_a_point_that_is_not_there():
     linear = eqx.nn.Linear(3, "scalar", key=KEY)
     with pytest.raises(ValueError, match="removed must hold labels from 0 to 14, got 15"):
         continued_removal(linear, "squared", (X, Y), (X, Y), [15], step=0.1, steps=1)
+
+
+def test_examples_that_see_each_other():
+    centred = Network(lambda w, x: (x @ w - (x @ w).mean(0))[:, 0], jnp.ones((3, 1)), batched=True)
+    with pytest.raises(ValueError, match="changes with the other examples in its batch"):
+        continued_removal(centred, "squared", (X, Y), (X, Y), [0], step=0.1, steps=1)

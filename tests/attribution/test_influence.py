@@ -9,7 +9,7 @@ from scipy.stats import spearmanr
 from sklearn.linear_model import LogisticRegression
 
 from corollary import Network, nets
-from corollary.attribution import Solver, group_influence, influence, self_influence
+from corollary.attribution import Solver, blame, continued_removal, group_influence, influence, self_influence
 
 SIZES = (3, 4, 2)
 
@@ -78,7 +78,7 @@ def test_residuals_of_subspaces_say_what_is_left_out(setting, kind):
         top = np.argsort(-np.abs(values))[:6]
         basis = vectors[:, top].T
     else:
-        basis = np.linalg.qr(np.asarray(jax.random.normal(jax.random.key(0), (len(hessian), 6))))[0].T
+        basis = np.asarray(jax.random.normal(jax.random.key(0), (6, len(hessian))))
     solutions = np.linalg.solve(basis @ matrix @ basis.T, basis @ of_tests.T).T @ basis
     left = np.linalg.norm(solutions @ matrix - of_tests, axis=1) / np.linalg.norm(of_tests, axis=1)
     np.testing.assert_allclose(found.scores, gradients @ solutions.T / len(gradients), atol=1e-9)
@@ -161,6 +161,27 @@ def test_inside_a_program(setting):
         return influence(network, "squared", train, test, damping=damping).scores
 
     np.testing.assert_allclose(inside(network, 3.0), outside, atol=1e-12)
+
+
+def test_labels_that_the_network_has_no_output_for():
+    """They would be read off another class, or as NaN."""
+    network, x = nets.MLP((3, 4, 2), nets.tanh, key=jax.random.key(0)), np.ones((4, 3))
+    right, wrong = (x, np.array([0, 1, 1, 0])), (x, np.array([0, 1, 2, 0]))
+    beyond = "targets must hold labels from 0 to 1, got 2 at index 2"
+    asked = (
+        lambda train, test: influence(network, "cross_entropy", train, test, damping=9.0),
+        lambda train, test: group_influence(network, "cross_entropy", train, test, [0, 0, 1, 1], damping=9.0),
+        lambda train, test: blame(network, "cross_entropy", train, test),
+        lambda train, test: continued_removal(network, "cross_entropy", train, test, [0], step=0.1, steps=2),
+    )
+    for ask in asked:
+        for train, test in ((wrong, right), (right, wrong)):
+            with pytest.raises(ValueError, match=beyond):
+                ask(train, test)
+    with pytest.raises(ValueError, match=beyond):
+        self_influence(network, "cross_entropy", wrong, damping=9.0)
+    with pytest.raises(ValueError, match="targets must hold labels from 0 to 1, got -1"):
+        influence(network, "cross_entropy", (x, np.array([0, 1, -1, 0])), right, damping=9.0)
 
 
 def test_sentences(setting):

@@ -110,6 +110,8 @@ def test_agreement_and_accuracy():
         ({"metric": "no metric"}, "metric must be one of 'accuracy', 'agreement'"),
         ({"metric": 3}, "metric must be a name or a function"),
         ({"metric": lambda o, t: o}, "one real number per example"),
+        ({"data": (X, Y + 9), "metric": "accuracy"}, "targets must hold labels from 0 to"),
+        ({"data": (X, Y - 9), "metric": "cross_entropy"}, "targets must hold labels from 0 to"),
         ({"data": X}, "pair"),
         ({"data": (np.full((5, 3), np.nan), Y)}, "must be finite"),
         ({"how": "sample"}, "key must be given"),

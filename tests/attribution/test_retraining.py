@@ -72,6 +72,11 @@ def test_sentences():
         leave_one_out_retraining("ridge", "squared", (X, Y), (Z, T))
     with pytest.raises(TypeError, match="fit must return a network"):
         leave_one_out_retraining(lambda d, w: w, "squared", (X, Y), (Z, T))
+    two = lambda d, w: lambda x: jnp.stack([x[0], w.sum()])  # noqa: E731
+    with pytest.raises(ValueError, match="targets must hold labels from 0 to 1, got 2 at index 0"):
+        leave_one_out_retraining(two, "cross_entropy", (X, Y), (Z[:1], np.array([2])))
+    with pytest.raises(ValueError, match="targets must hold labels from 0 to 1, got 2 at index 0"):
+        infinitesimal_influence(two, "cross_entropy", (X, Y), (Z[:1], np.array([2])), epsilon=1e-3)
     with pytest.raises(ValueError, match="epsilon must be in"):
         infinitesimal_influence(_fit, "squared", (X, Y), (Z, T), epsilon=1.0)
     with pytest.raises(ValueError, match="penalty must be zero or more"):

@@ -56,11 +56,21 @@ def test_a_constant_network_has_no_other_class():
     assert (found.radius == np.inf).all()
 
 
+def test_dropout_is_switched_off():
+    network = eqx.nn.Linear(3, 2, key=KEY)
+    data = np.random.default_rng(0).normal(size=(8, 3)), np.arange(8) % 2
+    dropped = eqx.nn.Sequential([eqx.nn.Dropout(0.5), network])
+    found, plain = (lipschitz_certificate(n, data, key=KEY).radius for n in (dropped, network))
+    np.testing.assert_allclose(found, plain, rtol=1e-6)
+
+
 def test_bad_input_gets_a_sentence():
     network = eqx.nn.Linear(3, 2, key=KEY)
     with pytest.raises(ValueError, match="labels from 0 to 1"):
         lipschitz_certificate(network, (X, np.arange(8)), key=KEY)
     with pytest.raises(TypeError, match="data must be a pair"):
         lipschitz_certificate(network, X, key=KEY)
+    with pytest.raises(TypeError, match="a radius around whole numbers says nothing"):
+        lipschitz_certificate(network, (np.zeros((8, 3), int), np.zeros(8, int)), key=KEY)
     with pytest.raises(TypeError, match="network must be callable"):
         lipschitz_certificate(3, (X, np.zeros(8, int)), key=KEY)

@@ -95,6 +95,11 @@ def test_noise_acts_with_a_key_only_and_is_trained_through():
     assert made.scale == 0.5
 
 
+def test_as_many_votes_as_the_sentence_asks_for_decide():
+    said = Smoothed(lambda z: z[:2] * jnp.array([0.0, 1.0]), 1e-3).predict(X + 9, samples=11, key=KEY)
+    assert not said.abstained.any()
+
+
 @pytest.mark.parametrize(
     ("call", "sentence"),
     [
@@ -105,6 +110,7 @@ def test_noise_acts_with_a_key_only_and_is_trained_through():
         (lambda: Smoothed(NETWORK, 1.0).certify(X, samples=0, key=KEY), "samples must be at least 1"),
         (lambda: Smoothed(NETWORK, 1.0).certify(X, selection=0, key=KEY), "selection must be at least 1"),
         (lambda: Smoothed(NETWORK, 1.0).certify(X, samples=9, key=KEY), "samples must be at least 10 to certify"),
+        (lambda: Smoothed(NETWORK, 1.0).predict(X, samples=10, key=KEY), "samples must be at least 11 to tell two"),
         (lambda: Smoothed(NETWORK, 1.0).certify(X.astype(int), key=KEY), "to which noise can be added"),
         (lambda: Smoothed(NETWORK, 1.0).probabilities(X[:, :2], key=KEY), "network.x. failed for one example"),
         (lambda: Smoothed(lambda z: jnp.outer(z, z), 1.0).probabilities(X, key=KEY), "one number per class"),

@@ -63,6 +63,13 @@ def test_sentences():
     network, data = MLP((2, 2), key=jax.random.key(0)), (jnp.zeros((1, 2)), jnp.array([0]))
     with pytest.raises(TypeError, match="must be a Ball"):
         adversarial_loss("logistic", 0.1)
+    loss = adversarial_loss("cross_entropy", Ball(2, 0.1, low=0.0, high=1.0))
+    with pytest.raises(TypeError, match="moves inputs by small amounts, and these have dtype int"):
+        train(network, loss, (jnp.zeros((1, 2), int), data[1]), optax.sgd(0.1), steps=1)
+    with pytest.raises(ValueError, match="the inputs must lie in the box of the ball"):
+        loss(network, (data[0] + 2, data[1]))
+    with pytest.raises(ValueError, match="targets must hold labels from 0 to 1, got 2"):
+        loss(network, (data[0], data[1] + 2))
     with pytest.raises(ValueError, match="steps must be at least 1"):
         adversarial_loss("logistic", Ball(2, 0.1), steps=0)
     with pytest.raises(TypeError, match="key must be given"):

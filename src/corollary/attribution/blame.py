@@ -69,7 +69,7 @@ def blame(
     kind = "dense" if rank is None else "lanczos"
     solver = Solver(kind, products=products) if rank is None else Solver(kind, whole("rank", rank), products, 1e-3)
     given = _given(network, loss, train, solver, 0.0, penalty, "gauss_newton", key, batch_size, trainable, "blame")
-    test = _like(pair("test", test), given.system.data)
+    test = _like(pair("test", test), given)
     return _blame(given, test, positive("share", real("share", share, "")))
 
 

@@ -15,10 +15,12 @@ from jaxtyping import ArrayLike, Int, PyTree
 
 from corollary._types import LossLike, NetworkLike, Scalar
 from corollary._validate import labels, positive, real, whole, within
+from corollary.attribution._targets import require_labels
 from corollary.attribution.retraining import Removal
+from corollary.network.apart import require_apart
 from corollary.network.batches import count, pair
 from corollary.network.loss import of_examples
-from corollary.network.parts import split
+from corollary.network.parts import require_network, split
 
 
 def continued_removal(
@@ -52,6 +54,10 @@ def continued_removal(
     step = positive("step", real("step", step, ""))
     momentum = within("momentum", real("momentum", momentum, ""), 0.0, 1.0, open="high")
     penalty = within("penalty", real("penalty", penalty, ""), 0.0)
+    require_network(network)
+    require_apart(eqx.nn.inference_mode(network), train[0])
+    for data in (train, test):
+        require_labels(network, loss.function, data)
     params, fixed = split(network, trainable)
     runs = removed.shape[0] + 1
     at_once = runs if batch_size is None else min(whole("batch_size", batch_size), runs)

@@ -64,7 +64,7 @@ def feature_importance(
     _, spread = sample_plan("permutation", 1, n, key, confidence)
     owner, players = _owners(players, x)
     network = looked_at(network, x)
-    require_score(network, score, (x, y))
+    require_score(network, metric, score, (x, y))
     values = draws * (2 * players + 1)  # of one example
     at_once = 2 ** (max(1, batch_size // values).bit_length() - 1)
     found = _importance(network, score, x, y, owner, players, draws, key, at_once)

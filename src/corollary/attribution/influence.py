@@ -19,11 +19,13 @@ from jaxtyping import ArrayLike, Int, PRNGKeyArray, PyTree
 from corollary._show import shown
 from corollary._types import LossLike, NetworkLike, Scalar
 from corollary._validate import concrete, labels, one_of, real, whole, within
-from corollary.attribution._solvers import DIVERGED, Prepared, Solver, System, checked, inner, prepared
+from corollary.attribution._solvers import DIVERGED, Prepared, Solution, Solver, System, checked, inner, prepared
+from corollary.attribution._targets import require_labels
 from corollary.catalog import implements
 from corollary.landscape import Curvature, gauss_newton, hessian
 from corollary.network.batches import count, each, pair
 from corollary.network.loss import of_examples
+from corollary.network.parts import require_network
 
 CURVATURES = ("hessian", "gauss_newton")
 # so many derivatives along a direction cost less than all gradients, which have to be written and read
@@ -89,7 +91,7 @@ def influence(
     ((4, 4), True)
     """
     given = _given(network, loss, train, solver, damping, penalty, curvature, key, batch_size, trainable, "influence")
-    test = _like(pair("test", test), given.system.data)
+    test = _like(pair("test", test), given)
     return _told(given, _influence(given, test, None, 0))
 
 
@@ -119,7 +121,7 @@ def group_influence(
     given = _given(
         network, loss, train, solver, damping, penalty, curvature, key, batch_size, trainable, "group_influence"
     )
-    test = _like(pair("test", test), given.system.data)
+    test = _like(pair("test", test), given)
     if not concrete(groups):
         raise TypeError("groups must be known, not traced by jit: their number is the shape of the result.")
     groups = labels("groups", groups, None, "n", {"n": count(given.system.data)})
@@ -169,6 +171,8 @@ def _given(network, loss, train, solver, damping, penalty, curvature, key, batch
     damping = within("damping", real("damping", damping, ""), 0.0)
     penalty = within("penalty", real("penalty", penalty, ""), 0.0)
     make = hessian if curvature == "hessian" else gauss_newton
+    require_network(network)
+    require_labels(network, loss.function, train)
     operator = make(network, loss, train, batch_size=batch_size, trainable=trainable)
     key = jax.random.key(0) if key is None else key
     shift = (damping + penalty).astype(operator.dtype)
@@ -176,12 +180,14 @@ def _given(network, loss, train, solver, damping, penalty, curvature, key, batch
     return _Given(loss.function, system, solver, penalty.astype(operator.dtype))
 
 
-def _like(test, train):
-    """`test`, if its examples have the shapes of those of `train`; one sentence otherwise."""
+def _like(test, given: _Given):
+    """`test`, if its examples have the shapes of those of the training data, and labels that there are."""
+    train, operator = given.system.data, given.system.operator
     shapes = [[a.shape[1:] for a in jax.tree.leaves(data)] for data in (train, test)]
     if jax.tree.structure(train) != jax.tree.structure(test) or shapes[0] != shapes[1]:
         one, other = (", ".join(map(str, s)) for s in shapes)
         raise ValueError(f"test must hold examples of the shapes that train has, {one} for one of them, got {other}.")
+    require_labels(eqx.combine(operator.params, operator.fixed), given.loss, test)
     return test
 
 
@@ -214,9 +220,10 @@ def _influence(given: _Given, test, groups, number) -> Influence:
 
     def of_tests(batch):
         solution = way.solve(_rows(given, batch))
+        basis, weights = _fewer(solution)
 
         def of_train(batch):
-            return inner(_along(given, batch, solution.basis), solution.weights) / n
+            return inner(_along(given, batch, basis), weights) / n
 
         scores = each(of_train, system.data, system.batch_size)
         scores = scores if groups is None else jax.ops.segment_sum(scores, groups, number)
@@ -245,33 +252,50 @@ def _premises(slope, way: Prepared, drift) -> InfluencePremises:
     return InfluencePremises(jnp.linalg.norm(slope), way.least, way.largest, drift)
 
 
-def _rows(given: _Given, batch):
-    """The gradients of the losses of single examples, in rows."""
+def _gradients(given: _Given, batch):
+    """The gradients of the losses of single examples, a pytree like the parameters with the examples in front."""
     operator: Curvature = given.system.operator
 
     def one(x, y):
-        value = lambda p: given.loss(eqx.combine(p, operator.fixed)(x), y)  # noqa: E731
-        return ravel_pytree(jax.grad(value)(operator.params))[0]
+        return jax.grad(lambda p: given.loss(eqx.combine(p, operator.fixed)(x), y))(operator.params)
 
     return jax.vmap(one)(*batch)
+
+
+def _rows(given: _Given, batch):
+    """The same in rows."""
+    return jax.vmap(lambda gradient: ravel_pytree(gradient)[0])(_gradients(given, batch))
 
 
 def _along(given: _Given, batch, basis):
     """The inner products of the gradients of single examples with the rows of a basis.
 
-    Of few rows they are derivatives of the losses along them, and the gradients need not be made.
+    Of few rows they are derivatives of the losses along them, and the gradients need not be made. Of more they are
+    sums over the leaves of the parameters, so that the gradients need not be laid end to end.
     """
-    if basis.shape[0] > FEW:
-        return inner(_rows(given, batch), basis)
     operator: Curvature = given.system.operator
+    unravel = ravel_pytree(operator.params)[1]
+    if basis.shape[0] > FEW:
+        flat = lambda a: a.reshape(a.shape[0], -1)  # noqa: E731
+        of_leaves = jax.tree.map(
+            lambda g, b: inner(flat(g), flat(b)), _gradients(given, batch), jax.vmap(unravel)(basis)
+        )
+        return sum(jax.tree.leaves(of_leaves))
 
     def losses(params):
         return jax.vmap(lambda x, y: given.loss(eqx.combine(params, operator.fixed)(x), y))(*batch)
 
-    unravel = ravel_pytree(operator.params)[1]
     with jax.default_matmul_precision("highest"):
         push = jax.linearize(losses, operator.params)[1]
         return jax.lax.map(lambda row: push(unravel(row)), basis).T
+
+
+def _fewer(solution: Solution):
+    """The solutions as combinations of fewer rows: those of the basis, or the solutions themselves."""
+    weights, basis = solution.weights, solution.basis
+    if weights.shape[0] >= weights.shape[1]:
+        return basis, weights
+    return inner(weights, basis.T), jnp.eye(weights.shape[0], dtype=weights.dtype)
 
 
 def _slope(given: _Given):

@@ -83,7 +83,7 @@ def coalition_accuracies(
     owner, count = owners(players, x.shape[1:])
     require_few(count)
     network = looked_at(network, x)
-    require_score(network, score, (x, y))
+    require_score(network, metric, score, (x, y))
     values = _accuracies(network, score, x, y, owner, count, max(1, whole("batch_size", batch_size) // x.shape[0]))
     require_finite("the metric", values)
     return values

@@ -16,12 +16,13 @@ from jaxtyping import Array, ArrayLike, Float, Int, PRNGKeyArray, PyTree
 from corollary._types import NetworkLike
 from corollary._validate import labels, one_of, whole
 from corollary.attribution._coalitions import example_array, looked_at, mixed_outputs, owners, require_finite
+from corollary.attribution._targets import require_labels
 from corollary.attribution.games import Attribution, estimated, exactly, sample_plan
 from corollary.attribution.sampling import Estimate
 from corollary.catalog import implements
 from corollary.network._code import by_code
 from corollary.network.batches import each, pair
-from corollary.network.losses import LOSSES
+from corollary.network.losses import LOSSES, cross_entropy
 
 
 @implements("M12.03")
@@ -115,7 +116,7 @@ def permutation_importance(
     batch_size, n = whole("batch_size", batch_size), x.shape[0]
     owner, count = owners(players, x.shape[1:])
     network = looked_at(network, x)
-    require_score(network, score, (x, y))
+    require_score(network, metric, score, (x, y))
     at_once = max(1, batch_size // n)
     if how == "exact":
         values = _over_all(network, score, x, y, owner, count, at_once)
@@ -127,12 +128,14 @@ def permutation_importance(
     return estimated(Estimate(mean, error, n + count * samples * n), spread)
 
 
-def require_score(network, score, data) -> None:
-    """One sentence unless the metric of one example is a real number."""
+def require_score(network, metric, score, data) -> None:
+    """One sentence unless the metric of one example is a real number, and its labels are those of outputs."""
     one = jax.tree.map(lambda a: a[0], data)
     found = eqx.filter_eval_shape(lambda one: score(network(one[0]), one[1]), one)
     if getattr(found, "shape", None) != () or not jnp.issubdtype(found.dtype, jnp.floating):
         raise ValueError(f"metric must return one real number per example, got {found}.")
+    if isinstance(metric, str) and metric in ("accuracy", "cross_entropy"):
+        require_labels(network, cross_entropy, data)
 
 
 def _without(player, players):

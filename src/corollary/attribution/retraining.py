@@ -17,6 +17,7 @@ from jaxtyping import Array, Float, PyTree
 from corollary._show import shown
 from corollary._types import LossLike, Scalar
 from corollary._validate import real, whole, within
+from corollary.attribution._targets import require_labels
 from corollary.catalog import implements
 from corollary.foundations import ridge
 from corollary.generalization import leave_one_out
@@ -115,6 +116,7 @@ def _trained_losses(fit, loss, train, test, who):
         network = fit(train, weights)
         if not callable(network):
             raise TypeError(f"fit must return a network, callable with one example, got {type(network).__name__}.")
+        require_labels(network, loss.function, test)
         return jax.vmap(lambda x, y: loss.function(network(x), y))(*test)
 
     kinds = [a.dtype for a in jax.tree.leaves(train) if jnp.issubdtype(a.dtype, jnp.floating)]

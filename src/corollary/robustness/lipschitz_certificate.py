@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray, PyTree
@@ -14,6 +15,7 @@ from corollary.catalog import implements
 from corollary.generalization import Lipschitz, lipschitz, margins
 from corollary.network.apart import output_of
 from corollary.network.batches import pair
+from corollary.network.parts import require_network
 
 
 class LipschitzCertificate(NamedTuple):
@@ -46,7 +48,10 @@ def lipschitz_certificate(
     >>> found.radius.shape
     (4,)
     """
-    x, y = pair("data", data)
+    require_network(network)
+    network, (x, y) = eqx.nn.inference_mode(network), pair("data", data)
+    if not all(jnp.issubdtype(a.dtype, jnp.floating) for a in jax.tree.leaves(x)):
+        raise TypeError("x must hold floating-point numbers: a radius around whole numbers says nothing.")
     found = lipschitz(network, (x, y), key=key, batch_size=batch_size)
     by = margins(network, (x, y), batch_size=batch_size)
     constant = found.upper * (2.0**0.5 if output_of(network, x).size > 1 else 1.0)

@@ -6,6 +6,7 @@ to it once. Every certificate keeps its own confidence; those of one call are no
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -95,9 +96,15 @@ class Smoothed(eqx.Module):
         Of all votes for the first two classes, the first must have more than chance gives with probability $\alpha$.
         """
         samples, alpha = whole("samples", samples), confidence(alpha)
+        least = _needed(samples, alpha)
+        if least[samples] > samples:
+            raise ValueError(
+                f"samples must be at least {math.ceil(1 - math.log2(alpha))} to tell two classes apart at "
+                f"alpha = {alpha:g}: even if all agree, chance may have done it, got {samples}."
+            )
         votes = self._votes(x, samples, key, batch_size)
         (first, second), label = jax.lax.top_k(votes, 2)[0].T, jnp.argmax(votes, 1)
-        needed = jnp.asarray(_needed(samples, alpha))[first + second]
+        needed = jnp.asarray(least)[first + second]
         return Prediction(label, first < needed, votes)
 
     @implements("T18.13", "T18.16")

@@ -15,10 +15,12 @@ from corollary._types import LossLike, NetworkLike, Scalar
 from corollary._validate import positive, real, whole
 from corollary.catalog import implements
 from corollary.network import BatchLoss
+from corollary.network.apart import output_of
 from corollary.network.loss import of_examples
+from corollary.network.losses import require_targets
 from corollary.network.parts import matched, split
 from corollary.robustness._climb import Gradient, Plan, climb
-from corollary.robustness._victim import victim
+from corollary.robustness._victim import require_in_box, victim
 from corollary.robustness.ball import Ball
 
 
@@ -27,7 +29,9 @@ def adversarial_loss(loss: LossLike, ball: Ball, *, steps: int = 10) -> BatchLos
     r"""The mean over a batch of $\max\ell(f(x'),y)$ over `ball` around each $x$: for `nets.fit` and `nets.train`.
 
     The maximum is sought by `steps` steps of `pgd` from the example, with the parameters of the moment; one step
-    is that of `fgsm`. Its gradient by the parameters is that of the loss at the inputs found (Danskin).
+    is that of `fgsm`. Its gradient by the parameters is that of the loss at the inputs found (Danskin). A compiled
+    training cannot look at its data: call the loss once on all of them to see that they have labels that there are
+    and lie in the box, `adversarial_loss("cross_entropy", ball)(network, data)`.
 
     >>> from corollary.nets import train
     >>> run = train(network, adversarial_loss("squared", Ball(2, 0.1)), data, optax.sgd(0.1), steps=20)
@@ -40,6 +44,13 @@ def adversarial_loss(loss: LossLike, ball: Ball, *, steps: int = 10) -> BatchLos
 
     def on_batch(network, batch):
         x, y = batch
+        if not jnp.issubdtype(jnp.result_type(x), jnp.floating):
+            raise TypeError(
+                f"adversarial_loss moves inputs by small amounts, and these have dtype {jnp.result_type(x)}: convert "
+                "them to floating-point numbers."
+            )
+        require_in_box(ball, x)
+        require_targets(loss.function, output_of(network, x), y)
         return loss.of_outputs(jax.vmap(network)(_worst_inputs(network, loss.function, ball, x, y, steps)), y)
 
     return BatchLoss(on_batch)
