@@ -5,6 +5,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from jax.extend.core import Literal
 
 from corollary._engine.cpu_ready import cpu_ready
 
@@ -43,3 +44,21 @@ def test_short_reductions(reduction):
     assert not {"reduce_max", "reduce_sum"} & _names(short, x)
     np.testing.assert_allclose(short(x), reduction(x, (1, 3)), rtol=1e-6)
     assert {"reduce_max", "reduce_sum"} & _names(cpu_ready(lambda x: reduction(x, (0, 1))), x)
+
+
+def test_images_in_blocks():
+    x = jnp.asarray(RNG.normal(size=(2, 3, 6, 8)), jnp.float32)
+
+    def pooled(x):
+        return jnp.sum(jnp.tanh(x).reshape(2, 3, 3, 2, 4, 2).max((3, 5)) ** 2)
+
+    assert "transpose" in _names(cpu_ready(pooled), x)
+    for function in (pooled, jax.grad(pooled)):
+        np.testing.assert_allclose(cpu_ready(function)(x), function(x), rtol=1e-5)
+
+
+def test_a_plain_number_in_another_shape():
+    given = jax.make_jaxpr(lambda x: x + jax.lax.reshape(True, (1,)))(jnp.ones(2))
+    assert any(not hasattr(v.val, "ndim") for e in given.eqns for v in e.invars if isinstance(v, Literal))
+    found = cpu_ready(lambda x: x + jax.lax.reshape(True, (1,)))(jnp.ones(2))
+    np.testing.assert_array_equal(found, [2.0, 2.0])

@@ -59,7 +59,8 @@ def in_blocks(eqn, x):
     A reshape keeps XLA from another order of axes, whatever comes before and after it.
     """
     new = eqn.params["new_sizes"]
-    if eqn.params["dimensions"] is not None or x.ndim < 4 or x.shape[:2] != new[:2]:
+    # a constant may be a plain number
+    if eqn.params["dimensions"] is not None or jnp.ndim(x) < 4 or x.shape[:2] != new[:2]:
         return None
     if not _blocked(*sorted((x.shape[2:], new[2:]), key=len)):
         return None
