@@ -1,3 +1,4 @@
+import sys
 from functools import partial
 
 import jax
@@ -111,3 +112,45 @@ def test_bad_input(arguments, sentence):
 def test_unknown_method():
     with pytest.raises(ValueError, match="method must be"):
         solve(lambda u: -u, 1.0, [0.0, 1.0], method="heun")
+
+
+def test_steps_of_diffrax_against_scipy():
+    reference = solve_ivp(
+        lambda _, u: np.array([u[1], -np.sin(u[0])]), (0.5, 3.0), [1.0, 0.3], t_eval=TIMES, rtol=1e-12, atol=1e-12
+    )
+    found = solve(pendulum, [1.0, 0.3], TIMES, method="adaptive", tolerance=1e-9)
+    np.testing.assert_allclose(found, reference.y.T, atol=1e-7)
+    assert solve(pendulum, jnp.array([1.0, 0.3], jnp.float32), TIMES, method="adaptive").dtype == jnp.float32
+
+
+def test_a_stiff_equation():
+    # Robertson's reaction: rates from 0.04 to 3e7
+    def rates(u):
+        a, b, c = u
+        slow, fast = 0.04 * a - 1e4 * b * c, 3e7 * b**2
+        return jnp.stack([-slow, slow - fast, fast])
+
+    times = np.array([0.0, 0.4, 40.0])
+    reference = solve_ivp(
+        lambda _, u: np.asarray(rates(u)), (0, 40), [1.0, 0, 0], "Radau", times, rtol=1e-9, atol=1e-12
+    )
+    found = solve(rates, [1.0, 0.0, 0.0], times, method="stiff", tolerance=1e-9)
+    np.testing.assert_allclose(found, reference.y.T, rtol=1e-5, atol=1e-10)
+
+
+def test_derivatives_through_adaptive_steps():
+    end = jax.grad(lambda a: solve(lambda u: a * u, 1.0, [0.0, 1.0], method="adaptive", tolerance=1e-9)[-1])
+    np.testing.assert_allclose(end(0.5), np.exp(0.5), rtol=1e-6)
+
+
+def test_what_adaptive_steps_cannot_follow():
+    with pytest.raises(ValueError, match=r"beyond time 0\.5 to a tolerance of 1e-06 in 65,536 steps: it explodes, or"):
+        solve(lambda u: u**2, 1.0, [0.0, 0.5, 2.0], method="adaptive")
+    with pytest.raises(ValueError, match="tolerance must be positive"):
+        solve(pendulum, [1.0, 0.3], TIMES, method="adaptive", tolerance=0.0)
+
+
+def test_diffrax_is_asked_for_where_it_is_missing(monkeypatch):
+    monkeypatch.setitem(sys.modules, "diffrax", None)
+    with pytest.raises(ImportError, match=r"needs Diffrax: pip install 'corollary\[ode\]'"):
+        solve(pendulum, [1.0, 0.3], TIMES, method="stiff")

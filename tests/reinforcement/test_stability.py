@@ -10,7 +10,7 @@ from corollary import Network
 from corollary.dynamics import limit_kernel
 from corollary.nets import MLP, relu, tanh
 from corollary.reinforcement import History, TDStability, td_stability
-from corollary.reinforcement.crossing import first_crossing
+from corollary.reinforcement._crossing import first_crossing
 from corollary.reinforcement.stability import _flowing, transition_kernels
 
 RNG = np.random.default_rng(0)

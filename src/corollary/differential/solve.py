@@ -1,4 +1,4 @@
-r"""Solutions of $\dot u=m(u)$ with fixed steps: a plain loop that compiles to one scan."""
+r"""Solutions of $\dot u=m(u)$ with fixed steps, a plain loop that compiles to one scan, or with steps of Diffrax."""
 
 from __future__ import annotations
 
@@ -12,8 +12,10 @@ from jaxtyping import Array, ArrayLike, Float
 
 from corollary._engine.invariant import prepared
 from corollary._engine.runge_kutta import METHODS, stepped
-from corollary._validate import concrete, one_of, real, whole
+from corollary._types import Scalar
+from corollary._validate import concrete, one_of, positive, real, whole
 from corollary.catalog import implements
+from corollary.differential import _adaptive
 from corollary.differential._states import states
 
 
@@ -23,23 +25,28 @@ def solve(
     start: Float[ArrayLike, "..."],
     times: Float[ArrayLike, "t"],
     *,
-    method: Literal["euler", "rk4"] = "rk4",
+    method: Literal["euler", "rk4", "adaptive", "stiff"] = "rk4",
     substeps: int = 1,
+    tolerance: Scalar = 1e-6,
 ) -> Float[Array, "t ..."]:
     r"""The solution of $\dot u=m(u)$, $m$ the `field`, that is at `start` at the first of the increasing `times`.
 
     Between two times lie `substeps` equal steps of Euler's method, $u_{i+1}=u_i+m(u_i)\Delta$ (error of the order
-    $\Delta$), or of the classical one of Runge and Kutta (order $\Delta^4$). For adaptive steps, stiff equations and
-    events use Diffrax.
+    $\Delta$), or of the classical one of Runge and Kutta (order $\Delta^4$). With the method "adaptive", or "stiff" for
+    stiff equations, Diffrax (`corollary[ode]`) chooses the steps, so that each misses its end by about `tolerance`, of
+    the state and absolutely. For events use Diffrax itself.
 
     >>> print(solve(lambda u: -u, 1.0, [0.0, 0.5, 1.0], substeps=10))
     [1.    0.607 0.368]
     """
-    method, substeps = one_of("method", method, METHODS), whole("substeps", substeps)
+    method, substeps = one_of("method", method, METHODS + _adaptive.METHODS), whole("substeps", substeps)
+    tolerance = positive("tolerance", real("tolerance", tolerance, ""))
     start, times = real("start", start), real("times", times, "t")
     if concrete(times) and (np.diff(np.asarray(times)) <= 0).any():
         raise ValueError("times must increase.")
     start = for_field(field, start)
+    if method in _adaptive.METHODS:
+        return _adaptive.by_diffrax(field, start, times.astype(start.dtype), method, tolerance)
 
     field, values = prepared(field, start)
 

@@ -23,7 +23,7 @@ from corollary._types import NetworkLike, Scalar
 from corollary._validate import concrete
 from corollary.catalog import implements
 from corollary.kernels import empirical_ntk
-from corollary.reinforcement.crossing import first_crossing
+from corollary.reinforcement._crossing import first_crossing
 from corollary.reinforcement.environment import History
 from corollary.reinforcement.values import checked, discount, values_of
 
