@@ -8,8 +8,7 @@
 Plain deep Q-learning with the hyperparameters and the 50,176 steps of RL Zoo is one thing; 200,704 steps with double
 Q-learning, averaged targets, a falling step and rewards of 1/100 another. The rewards matter as much as the rest: with
 rewards of 1 values are near 100, and Huber's loss counts a miss by 100 hardly more than one by 1. The few transitions
-that end an episode are then outvoted, and values rise beyond what any policy can have (340 was seen, where 100 is the
-most).
+that end an episode are then outvoted, and values rise beyond 100, the most that any policy can have.
 
 Each of them is judged by the mean return of 100 greedy episodes at the end of every run. On the way, 14 times a run,
 the greedy return is measured and beside it, on 128 transitions drawn from all that was played so far, the fastest

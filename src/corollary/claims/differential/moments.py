@@ -19,7 +19,7 @@ class _Scaled(eqx.Module):
         return self.theta * (x if self.by_state else jnp.ones_like(x))
 
 
-@claim(rows=("M22.15", "M22.16", "M22.17"))
+@claim(rows=("M22.15", "M22.16", "M22.17"), full={"draws": 1_000_000})
 def one_path_and_two(
     key, *, draws: Count = 100_000, steps: Size = 10, theta: Positive = 0.5, interest: Positive = 0.05
 ):
