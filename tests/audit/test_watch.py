@@ -212,7 +212,7 @@ def test_nothing_is_kept_of_the_looks(made, clock):
     def on(first, last):
         for step in range(first, last):
             clock.time += 100.0  # enough for every look
-            network, loss = update(NETWORK, X[:20], Y[:20], jnp.float32(0))
+            network, _ = update(NETWORK, X[:20], Y[:20], jnp.float32(0))
             made(step, network, 1.0 + 0.1 * RNG.normal())
 
     with warnings.catch_warnings():
