@@ -63,7 +63,9 @@ def pictures(rows):
         ink = altair.Color("ink:Q", scale=altair.Scale(scheme="greys"), legend=None)
         return chart.encode(altair.X("column:O", axis=None), altair.Y("row:O", axis=None), ink)
 
-    return altair.vconcat(*(altair.hconcat(*(one(*cell) for cell in row)) for row in rows)).resolve_scale(color="shared")
+    return altair.vconcat(*(altair.hconcat(*(one(*cell) for cell in row)) for row in rows)).resolve_scale(
+        color="shared"
+    )
 
 
 def main(path, train_path, data_path, mistakes, named, steps, picture):
