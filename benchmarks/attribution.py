@@ -104,6 +104,8 @@ def main(features, width, rows, background, repeats, threads):
         print(f"  captum     {steps} nodes: {theirs[f'gap{steps}']:.1e}, {theirs[f'seconds{steps}']:.4f} s")
     nodes, gap = np.asarray(integrated.nodes), float(np.max(integrated.gap))
     print(f"  corollary  {nodes.min()} to {nodes.max()} nodes: {gap:.1e}, {integration:.4f} s")
+    off = np.abs(np.asarray(integrated.values) - theirs["integrated"]).max()
+    print(f"  largest difference from captum's with {theirs['steps'][-1]} nodes: {off:.1e}")
 
 
 if __name__ == "__main__":

@@ -21,6 +21,7 @@ SMALL = {
     "architectures/shakespeare.py": ["--quick"],
     "architectures/translation.py": ["--quick"],
     "attribution/features.py": ["--steps", "20", "--mistakes", "1", "--background", "2"],
+    "attribution/whom_to_blame.py": ["--steps", "20", "--mistakes", "2", "--named", "1"],
     "attribution/mislabelled.py": ["--images", "300", "--wrong", "10", "--width", "8", "--epochs", "1"],
     "differential/mnist_depth.py": ["--quick"],
     "differential/neural_ode.py": ["--iterations", "20", "--width", "8"],

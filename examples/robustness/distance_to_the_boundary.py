@@ -51,7 +51,8 @@ def main(path, data, norm, radii, low, high, examples, steps):
     order = np.argsort(np.asarray(near.upper))
     print("the examples that are nearest to another class, of those that are right:")
     for i in [i for i in order if near.upper[i] > 0][:5]:
-        seen = int(jnp.argmax(network(near.witness[i])))
+        # on the boundary itself, where rounding decides between two classes: the other one
+        seen = int(jnp.argmax(network(near.witness[i]).at[y[i]].set(-jnp.inf)))
         print(
             f"    example {i}, class {int(y[i])}: between {near.lower[i]:.4f} and {near.upper[i]:.4f} from class {seen}"
         )
