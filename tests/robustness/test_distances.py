@@ -44,6 +44,24 @@ def test_a_small_relu_network_against_all_its_patterns():
         assert worst(i, found.lower[i]).lower[0] >= -1e-9
 
 
+def test_a_witness_has_another_class_however_the_network_is_run():
+    network = MLP((8, 32, 32, 4), relu, key=jax.random.key(5))
+    x = jax.random.normal(jax.random.key(6), (40, 8), jnp.float32)
+    y = jnp.argmax(jax.vmap(network)(x), 1)
+    found = smallest_perturbation(network, (x, y), 2, rounds=3, steps=10, key=KEY)
+    assert found.witness.dtype == jnp.float32
+    there = np.isfinite(found.upper)
+    assert there.all()
+    alone = jax.lax.map(network, found.witness).argmax(1)  # one by one, in another program
+    by_hand = np.asarray(found.witness, np.float64)
+    for layer in network.layers[:-1]:
+        by_hand = np.maximum(by_hand @ np.asarray(layer.weight, float).T + np.asarray(layer.bias, float), 0)
+    last = network.layers[-1]
+    by_hand = by_hand @ np.asarray(last.weight, float).T + np.asarray(last.bias, float)
+    assert not np.any(alone == y)
+    assert not np.any(by_hand.argmax(1) == np.asarray(y))
+
+
 def test_wrong_examples_are_at_distance_zero_and_a_constant_network_at_none():
     network = Network(lambda w, x: (w @ x)[None], jnp.array([1.0, 0.0]))
     found = smallest_perturbation(network, (jnp.array([[1.0, 0.0]]), jnp.array([-1.0])), 2, key=KEY)

@@ -25,6 +25,9 @@ from corollary.robustness.lipschitz_certificate import lipschitz_certificate
 
 #: Halvings of the way back from an input of another class.
 HALVINGS = 24
+# by how many roundings of its outputs an input of another class is on the other side: every way of running the network
+# then says so
+ROUNDINGS = 64
 
 
 class Perturbation(NamedTuple):
@@ -203,26 +206,30 @@ def _nearest(found, ball: Ball, rounds, steps, key, batch_size):
         size = Ball(ball.p, 1.0).support(jnp.where(dead, 0, slope), jnp.zeros_like(slope))
         return jnp.where(size > 0, jnp.maximum(-value, 0) / jnp.where(size > 0, size, 1), 1.0), dead
 
-    def other(x, y):
-        return ~jax.vmap(lambda x, y: hits(network(x), y))(x, y)
+    def beyond(x, y, size):
+        """Whether the class is another one, beyond rounding of outputs that have this size."""
+        output = network(x)
+        rounding = ROUNDINGS * jnp.finfo(output.dtype).eps * jnp.maximum(size, jnp.max(jnp.abs(output)))
+        return ~hits(output, y) & (behind(output, y) > rounding)
 
     def back(batch):
         """The nearest inputs of another class on the way back from `there`, where there are any."""
         x, y, there, flipped = batch
         part = lambda share: x + share.reshape(-1, *[1] * (x.ndim - 1)) * (there - x)  # noqa: E731
-        look = cpu_ready(other)
+        sizes = cpu_ready(jax.vmap(lambda x: jnp.max(jnp.abs(network(x)))))(x)
+        look = cpu_ready(lambda x: jax.vmap(beyond)(x, y, sizes))
 
         def halve(ends):
             number, near, far = ends
             middle = (near + far) / 2
-            beyond = look(part(middle), y)
-            return number + 1, jnp.where(beyond, near, middle), jnp.where(beyond, middle, far)
+            there = look(part(middle))
+            return number + 1, jnp.where(there, near, middle), jnp.where(there, middle, far)
 
         none = jnp.zeros(len(x), x.dtype)
         # a batch in which nothing has flipped has no way back
         far = jax.lax.while_loop(lambda e: (e[0] < HALVINGS) & jnp.any(flipped), halve, (0, none, none + 1))[2]
         point = jnp.where(along(far < 1, x), part(far), there)
-        point = jnp.where(along(look(point, y), x), point, there)
+        point = jnp.where(along(look(point), x), point, there)
         return point, jnp.where(flipped, jax.vmap(ball.distance)(point, x), jnp.inf)
 
     def round_(carry, key):
