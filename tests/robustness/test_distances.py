@@ -45,8 +45,8 @@ def test_a_small_relu_network_against_all_its_patterns():
 
 
 def test_a_witness_has_another_class_however_the_network_is_run():
-    network = MLP((8, 32, 32, 4), relu, key=jax.random.key(5))
-    x = jax.random.normal(jax.random.key(6), (40, 8), jnp.float32)
+    network = MLP((64, 128, 128, 10), relu, key=jax.random.key(5))
+    x = jax.random.normal(jax.random.key(6), (40, 64), jnp.float32)
     y = jnp.argmax(jax.vmap(network)(x), 1)
     found = smallest_perturbation(network, (x, y), 2, rounds=3, steps=10, key=KEY)
     assert found.witness.dtype == jnp.float32

@@ -222,10 +222,11 @@ def _nearest(found, ball: Ball, rounds, steps, key, batch_size):
         def halve(ends):
             number, near, far = ends
             middle = (near + far) / 2
-            there = look(part(middle))
-            return number + 1, jnp.where(there, near, middle), jnp.where(there, middle, far)
+            other = look(part(middle))
+            return number + 1, jnp.where(other, near, middle), jnp.where(other, middle, far)
 
         none = jnp.zeros(len(x), x.dtype)
+        flipped &= look(there)
         # a batch in which nothing has flipped has no way back
         far = jax.lax.while_loop(lambda e: (e[0] < HALVINGS) & jnp.any(flipped), halve, (0, none, none + 1))[2]
         point = jnp.where(along(far < 1, x), part(far), there)
@@ -236,7 +237,7 @@ def _nearest(found, ball: Ball, rounds, steps, key, batch_size):
         radius, missed, upper, witness = carry
         end = climb(network, found.loss, Gradient(), plan, ball, radius, None, x, y, None, key, batch_size)
         point, distance = each(back, (x, y, end.best, end.flipped), batch_size)
-        closer = end.flipped & (distance < upper)
+        closer = distance < upper
         upper = jnp.where(closer, distance, upper)
         witness = jnp.where(along(closer, x), point, witness)
         missed = jnp.where(end.flipped, missed, jnp.maximum(missed, radius))
