@@ -1,4 +1,5 @@
-"""What torchattacks, foolbox and captum find on one small network, as a file for tests/robustness/test_peers.py.
+"""What torchattacks, foolbox and captum find on one small network, as a file for tests/robustness and
+tests/attribution.
 
     python benchmarks/references.py tests/robustness/peers.npz
 

@@ -19,7 +19,6 @@ import tempfile
 import time
 from pathlib import Path
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -59,7 +58,6 @@ def timed(run, repeats):
     return found, min(wall[1:]), min(cpu[1:])
 
 
-@eqx.filter_jit
 def ours(network, x, y, ball, steps, batch_size):
     return pgd(network, "cross_entropy", (x, y), ball, steps=steps, batch_size=batch_size)
 

@@ -70,8 +70,12 @@ class _Rows(NamedTuple):
 
 
 @eqx.filter_jit
-def climb(network, loss, slope, plan: Plan, ball: Ball, radius, step, x, y, target, key, batch_size: int) -> Search:
+def climb(
+    network, loss, slope, plan: Plan, ball: Ball, radius, step, x, y, target, key, batch_size: int, number=0
+) -> Search:
     """`plan.restarts` ascents from every input `x`, the first from the input itself; all within `radius`, one for each.
+
+    Random points are those of examples number `number` and on.
 
     The length of a step is `step`; if that is None it falls in equal parts, in the first ascent from the radius, so
     that the first step is the longest that there is, in the others from a quarter of it, so that they stay where they
@@ -126,11 +130,11 @@ def climb(network, loss, slope, plan: Plan, ball: Ball, radius, step, x, y, targ
         return _noted(search, value, flipped, plan.stop, 1)
 
     def ascend(search: Search, start):
-        number, key = start
+        restart, key = start
         live = true & ~search.flipped if plan.stop else true
-        keys = jax.random.split(key, n + padding)
+        keys = jax.vmap(partial(jax.random.fold_in, key))(number + jnp.arange(n + padding))
         somewhere = jax.vmap(lambda r, x, k: Ball(ball.p, r, ball.low, ball.high).sample(x, key=k))
-        begin = jnp.where(number == 0, rows.start, somewhere(rows.radius, rows.start, keys))
+        begin = jnp.where(restart == 0, rows.start, somewhere(rows.radius, rows.start, keys))
         search = search._replace(
             x=jnp.where(along(live, begin), begin, search.x), live=live, last=search.last * jnp.nan
         )
@@ -139,7 +143,7 @@ def climb(network, loss, slope, plan: Plan, ball: Ball, radius, step, x, y, targ
         bounds = jnp.asarray(ends[:-1]), jnp.asarray(ends[1:])
 
         def stretch(search, bounds):
-            return _by_batch(partial(advance, bounds, number == 0), search, rows, size), None
+            return _by_batch(partial(advance, bounds, restart == 0), search, rows, size), None
 
         search, _ = lax.scan(stretch, search, bounds)
         return _by_batch(ending, search, rows, size), None

@@ -20,6 +20,7 @@ from corollary._validate import concrete, labels, one_of, positive, real, whole
 from corollary.catalog import implements
 from corollary.network.batches import each
 from corollary.robustness._climb import Gradient, Plan, Search, climb
+from corollary.robustness._cores import side_by_side
 from corollary.robustness._victim import Victim, forward, victim
 from corollary.robustness.ball import Ball
 
@@ -88,7 +89,7 @@ def pgd(
     target: Int[ArrayLike, "n"] | None = None,
     stop: bool = True,
     key: PRNGKeyArray | None = None,
-    batch_size: int = 128,
+    batch_size: int = 256,
 ) -> Attack:
     r"""Projected ascent of the loss from every example: $x'\leftarrow\Pi(x'+\text{step})$, `steps` times.
 
@@ -124,10 +125,16 @@ def ascent(
     target = None if target is None else _target(found, target)
     plan = Plan(steps, restarts, direction, bool(stop) and found.classes, target is not None, found.classes)
     key = jax.random.key(0) if key is None else key  # not used then
-    radius = ball.radius if radius is None else radius
-    end: Search = climb(
-        found.network, found.loss, slope, plan, ball, radius, step, found.x, found.y, target, key, batch_size
-    )
+    radius = jnp.broadcast_to(ball.radius if radius is None else radius, found.x.shape[:1])
+
+    def run(start, count, batch_size) -> Search:
+        x, y, goal, reach = (
+            None if a is None else a[start : start + count] for a in (found.x, found.y, target, radius)
+        )
+        first = jnp.asarray(start)
+        return climb(found.network, found.loss, slope, plan, ball, reach, step, x, y, goal, key, batch_size, first)
+
+    end = side_by_side(run, found.x, batch_size, (found, ball, radius, step, target, key))
     dead = Dead(end.zero, end.constant, end.nonfinite)
     return concluded(found, end.best, ball, dead, end.queries, batch_size, target)
 
