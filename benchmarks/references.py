@@ -1,5 +1,4 @@
-"""What torchattacks, foolbox and captum find on one small network, as a file for tests/robustness and
-tests/attribution.
+"""What torchattacks, foolbox and captum find on one small network, as a file that the tests read.
 
     python benchmarks/references.py tests/robustness/peers.npz
 
