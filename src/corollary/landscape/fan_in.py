@@ -12,6 +12,7 @@ from jaxtyping import PyTree
 from corollary._engine.program import depends, trace
 from corollary._engine.unroll import PRODUCTS, unrolled
 from corollary._types import NetworkLike
+from corollary.network.apart import output_of
 from corollary.network.parts import require_network, split
 
 
@@ -21,11 +22,11 @@ def fan_in(network: NetworkLike, x: PyTree, *, trainable: Any = None) -> PyTree:
     This is the $n$ of He's variance $2/n$, whichever way a library lays out a matrix or several of them as one. `x` are
     examples of the network. The tree is that of its parameters, without what else is in it.
 
-    >>> network = nets.MLP((3, 5, 2), nets.tanh, key=jax.random.key(0))
-    >>> [layer.weight for layer in fan_in(network, jax.numpy.ones((1, 3))).layers]
-    [3, 5]
+    >>> [layer.weight for layer in fan_in(network, x).layers]
+    [3, 4]
     """
     require_network(network)
+    output_of(network, x)
     parts = split(network, trainable)
     leaves, tree = jax.tree.flatten(parts.params)
     inputs, inner = jax.tree.flatten(jax.tree.map(lambda a: jax.ShapeDtypeStruct(a.shape[1:], a.dtype), x))
