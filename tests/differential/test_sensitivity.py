@@ -133,6 +133,10 @@ def test_a_solution_that_explodes_is_no_gradient(route, method):
             lambda: adjoint(NeuralODE(lambda u: jnp.ones(3)), target, START),
             r"field must return what has the shape \(2,\)",
         ),
+        (
+            lambda: forward_sensitivity(NeuralODE(lambda u: -u), lambda t: jnp.zeros(2), START),
+            "ode must have parameters to differentiate by",
+        ),
     ],
 )
 def test_bad_input(call, sentence):

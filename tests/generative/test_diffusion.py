@@ -222,6 +222,8 @@ def test_sentences_on_classes():
         model().log_prob([1.0], t=60)
     with pytest.raises(ValueError, match="tolerance must be positive"):
         model().log_prob([1.0], tolerance=0.0)
+    with pytest.raises(ValueError, match="log_prob does not settle within tolerance=1e-30 in 256 steps: -"):
+        model().log_prob([1.0], steps=1, tolerance=1e-30)
     with pytest.raises(ValueError, match="cell must be"):
         model().bound([1.0], [[1.0]], cell=0.0)
     with pytest.raises(ValueError, match=r"dropped must be in \[0, 1\], got 2"):

@@ -46,9 +46,22 @@ def test_parts_are_the_whole(sizes):
 
 
 @pytest.mark.parametrize(("batch_size", "parts"), [(2, []), (5, [(2, 7)]), (100, [(4, 4)])])
-def test_no_more_at_once_than_asked_for(sizes, batch_size, parts):
+def test_small_batches_are_left_whole(sizes, batch_size, parts):
     attacked(batch_size=batch_size)
     assert sizes == parts
+
+
+@pytest.mark.parametrize("batch_size", [2, 5, 8, 100])
+def test_all_cores_together_have_no_more_than_a_batch(sizes, batch_size):
+    given = []
+
+    def run(start, count, size):
+        given.append(size)
+        return X[start : start + count]
+
+    np.testing.assert_array_equal(_cores.side_by_side(run, X, batch_size, ()), X)
+    assert len(given) == 1 or sum(given) <= batch_size
+    assert max(given) <= batch_size
 
 
 def test_precision_is_that_of_the_caller(sizes):

@@ -69,6 +69,8 @@ def forward_sensitivity(
     $\nabla\Lambda=-\int_0^T\tilde u^\top(h-u)\,dt-\tilde u(T)^\top(h(T)-u(T))$; the text has the opposite sign.
     """
     start, theta, rebuilt = _opened(ode, target, start, condition)
+    if not theta.size:
+        raise ValueError("ode must have parameters to differentiate by, and its field has none.")
 
     def velocity(state, _):
         t, u, tangent, _, _ = state

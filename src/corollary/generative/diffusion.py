@@ -240,8 +240,8 @@ class DiffusionModel(eqx.Module):
         is not; the steps are then equal in $\ln\sinh\tau$, half the logarithm of noise over signal.
 
         With a `tolerance` the number of steps is doubled until two results in a row are that near to each other, which
-        for this method is some 15 times the error of the second; NaN if that takes more than eight times. Derivatives
-        by $x$ are for a fixed number of steps only.
+        for this method is some 15 times the error of the second. Where that takes more than eight times it is an error,
+        and NaN inside `jit` or `vmap`. Derivatives by $x$ are for a fixed number of steps only.
         """
         levels, steps = self._levels(), whole("steps", steps)
         tolerance = None if tolerance is None else positive("tolerance", real("tolerance", tolerance, ""))
@@ -309,7 +309,13 @@ def _doubled(density, steps, tolerance, dtype):
     unknown = jnp.full((), jnp.nan, dtype)
     start = jnp.asarray(steps), unknown, unknown
     _, before, value = lax.while_loop(apart, lambda state: (2 * state[0], state[2], density(state[0])), start)
-    return jnp.where(jnp.abs(value - before) <= tolerance, value, jnp.nan)
+    found = jnp.where(jnp.abs(value - before) <= tolerance, value, jnp.nan)
+    if concrete(found) and np.isnan(found):
+        raise ValueError(
+            f"log_prob does not settle within tolerance={float(tolerance):.3g} in {steps * 2**8} steps: "
+            f"{float(before):.6g}, then {float(value):.6g}."
+        )
+    return found
 
 
 @implements("T14.25")

@@ -28,9 +28,10 @@ def side_by_side(run: Callable, x, batch_size: int, given):
     size = batch_size // parts
     # what `with` has set is known to its own thread only
     wide, precision = jax.config.jax_enable_x64, jax.config.jax_default_matmul_precision
+    device = jax.config.jax_default_device
 
     def part(i):
-        with jax.enable_x64(wide), jax.default_matmul_precision(precision):
+        with jax.enable_x64(wide), jax.default_matmul_precision(precision), jax.default_device(device):
             return jax.block_until_ready(run(min(i * count, n - count), count, size))
 
     # of threads that ask for the same program one compiles it, and the others wait for it

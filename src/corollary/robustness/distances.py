@@ -33,8 +33,9 @@ ROUNDINGS = 64
 class Perturbation(NamedTuple):
     r"""No input nearer than `lower` has another class, and `witness`, at the distance `upper`, has one; (n,) each.
 
-    Where no attack found one `upper` is infinite and `witness` the example. Both are 0 where the network is wrong as
-    is. `dead` is whether the slope at the example is zero or not finite: an attack has no way to go there, and its
+    The witness has another class by more than the outputs are rounded by, so that every way of running the network says
+    so. Where no attack found one `upper` is infinite and `witness` the example. Both are 0 where the network is wrong
+    as is. `dead` is whether the slope at the example is zero or not finite: an attack has no way to go there, and its
     failure shows nothing.
     """
 
