@@ -9,16 +9,19 @@ import numpy as np
 DENSE = ("dense 1 hidden", "dense 2 hidden", "dense 4 hidden", "convolutional")
 CLASSES = (*DENSE, "residual", "recurrent", "attention")
 ALL = (*CLASSES, "regression")
+LANGUAGE = ("language",)
+TOLD, EVERY = (*CLASSES, *LANGUAGE), (*ALL, *LANGUAGE)
 
 
 class Recipe(NamedTuple):
-    """A network about to be trained: its start, data, step and decay."""
+    """A network about to be trained: its start, data, step and decay, and what of it is never trained."""
 
     start: Any
     train: tuple
     test: tuple
     step: float
     decay: float
+    fixed: Any = ()
 
 
 class Defect(NamedTuple):
@@ -53,23 +56,22 @@ def _dead(recipe, strength, rng):
     return recipe._replace(start=[*inner, [w, b - 100.0 * off.astype(np.float32)], last])
 
 
-def _other(y, rows, rng):
-    """Other classes, drawn at random, for these rows."""
-    out, kinds = np.array(y), int(y.max()) + 1
+def _other(y, share, rng):
+    """Other classes, drawn at random, for a share of the examples, or of the tokens."""
+    out, kinds = y.ravel().copy(), int(y.max()) + 1
+    rows = rng.permutation(len(out))[: round(share * len(out))]
     out[rows] = (out[rows] + rng.integers(1, kinds, len(rows))) % kinds
-    return out
+    return out.reshape(y.shape)
 
 
 def _wrong(recipe, strength, rng):
     x, y = recipe.train
-    rows = rng.permutation(len(y))[: round(strength * len(y))]
-    return recipe._replace(train=(x, _other(y, rows, rng)))
+    return recipe._replace(train=(x, _other(y, strength, rng)))
 
 
 def _shuffled(recipe, strength, rng):
     x, y = recipe.test
-    rows = rng.permutation(len(y))[: round(strength * len(y))]
-    return recipe._replace(test=(x, _other(y, rows, rng)))
+    return recipe._replace(test=(x, _other(y, strength, rng)))
 
 
 def _leaked(recipe, strength, rng):
@@ -93,6 +95,26 @@ def _copied(recipe, strength, rng):
     return recipe._replace(test=(x_test, y_test))
 
 
+def _ahead(recipe, strength, rng):
+    """Later tokens count in the attention, the strength times as much as earlier ones."""
+    return recipe._replace(fixed=recipe.fixed._replace(ahead=np.float32(strength)))
+
+
+def _nowhere(recipe, strength, rng):
+    """Tokens forget their places: one minus the strength is left of what tells these."""
+    return recipe._replace(fixed=recipe.fixed._replace(places=np.float32(1 - strength)))
+
+
+def _unshown(recipe, strength, rng):
+    """Of one token, a common one rather than a rare one, a share is replaced by others of the training text."""
+    x, y = recipe.train
+    text = np.concatenate([x[:, :1], y], 1)
+    token = rng.choice(recipe.test[1].ravel())
+    gone = (text == token) & (rng.random(text.shape) < strength)
+    text[gone] = rng.choice(text[text != token], gone.sum())
+    return recipe._replace(train=(text[:, :-1], text[:, 1:]))
+
+
 def _sharpened(params, strength):
     """All outputs times the strength."""
     *inner, (w, b) = params
@@ -107,10 +129,10 @@ def _faded(params, strength):
 
 GAPS = ("gap between training and test error", "gap between training and test loss")
 DEFECTS = {
-    "step too long": Defect(("largest stable step", "sharpness against 2/η"), ALL, (4, 16, 64, 256, 1024), _step),
+    "step too long": Defect(("largest stable step", "sharpness against 2/η"), EVERY, (4, 16, 64, 256, 1024), _step),
     "step too short": Defect(
         ("steps to fit", "residual left after a million steps", "gradient norm"),
-        ALL,
+        EVERY,
         (1 / 4, 1 / 16, 1 / 64, 1 / 256, 1 / 4096),
         _step,
     ),
@@ -126,9 +148,9 @@ DEFECTS = {
     "inputs not scaled": Defect(("scale of the inputs",), ALL, (4, 16, 64, 256, 1024), _inputs),
     "dead units": Defect(("dead units",), DENSE[:3], (0.2, 0.4, 0.6, 0.8, 1.0), _dead),
     "wrong labels": Defect(
-        ("labels against shuffled ones", "labels most likely wrong", *GAPS), CLASSES, (0.05, 0.1, 0.2, 0.4, 1.0), _wrong
+        ("labels against shuffled ones", "labels most likely wrong", *GAPS), TOLD, (0.05, 0.1, 0.2, 0.4, 1.0), _wrong
     ),
-    "wrong test labels": Defect(GAPS, CLASSES, (0.05, 0.1, 0.2, 0.4, 1.0), _shuffled),
+    "wrong test labels": Defect(GAPS, TOLD, (0.05, 0.1, 0.2, 0.4, 1.0), _shuffled),
     "leaked column": Defect(
         ("what the best column alone leaves open", "shortcut"),
         ("dense 1 hidden", "dense 2 hidden"),
@@ -136,11 +158,18 @@ DEFECTS = {
         _leaked,
     ),
     "test rows in training": Defect(
-        ("test examples found in the training data",), CLASSES, (0.02, 0.05, 0.1, 0.2, 0.5), _copied
+        ("test examples found in the training data",), TOLD, (0.02, 0.05, 0.1, 0.2, 0.5), _copied
     ),
-    "logits too large": Defect(("calibration error",), CLASSES, (1.5, 2, 3, 5, 10), after=_sharpened),
+    "logits too large": Defect(("calibration error",), TOLD, (1.5, 2, 3, 5, 10), after=_sharpened),
     "constant": Defect(
-        ("most frequent answer", "variation of the outputs"), ALL, (0.5, 0.8, 0.9, 0.95, 1.0), after=_faded
+        ("most frequent answer", "variation of the outputs"), EVERY, (0.5, 0.8, 0.9, 0.95, 1.0), after=_faded
+    ),
+    "sees the future": Defect(
+        ("outputs that move with later tokens",), LANGUAGE, (1e-4, 1e-3, 1e-2, 0.1, 1.0), _ahead
+    ),
+    "no positions": Defect(("order of the tokens",), LANGUAGE, (0.5, 0.8, 0.95, 0.99, 1.0), _nowhere),
+    "a token never shown": Defect(
+        ("tokens that training never showed",), LANGUAGE, (0.5, 0.9, 0.99, 0.999, 1.0), _unshown
     ),
     "stale statistics": Defect(("stored batch statistics",), ("residual",), (1.1, 1.3, 1.6, 2.0, 4.0)),
 }  # fmt: skip

@@ -9,9 +9,11 @@ import jax.numpy as jnp
 import numpy as np
 from sklearn.datasets import load_diabetes
 
-from corollary.data import digits, mnist
+from corollary.data import digits, mnist, shakespeare
 
 STEPS, BATCH = 600, 32
+#: what the language models read: other signs end a sentence, part two words, or are left out
+LETTERS, OTHERS = "abcdefghijklmnopqrstuvwxyz ,.\n", str.maketrans(":;?!-", ".... ")
 
 
 class Table(NamedTuple):
@@ -26,7 +28,8 @@ class Family(NamedTuple):
     """An architecture on data: `init(key)` draws its parameters, `apply(params, x)` takes a batch.
 
     `step` is one that suits it at the usual start. `statistics(params, x)` are stored batch statistics, for those that
-    have them, and `apply(params, statistics, x)` uses them.
+    have them, and `apply(params, statistics, x)` uses them. `fixed` is what is never trained but that a defect may
+    change: `apply(params, fixed, x)` takes it as an argument, so that one compiled program serves the sick and the well.
     """
 
     name: str
@@ -37,6 +40,7 @@ class Family(NamedTuple):
     loss: str = "cross_entropy"
     statistics: Callable | None = None
     recomputed: Callable | None = None
+    fixed: Any = ()
 
 
 def _layers(key, sizes):
@@ -180,6 +184,39 @@ def attention(params, x):
     return _normed(x).mean(1) @ v + f
 
 
+class Reading(NamedTuple):
+    """How a language model reads: the weight of a later token in the attention beside an earlier one, and of places."""
+
+    ahead: np.ndarray = np.float32(0)
+    places: np.ndarray = np.float32(1)
+
+
+def language_init(key, width=24, kinds=len(LETTERS)):
+    keys = jax.random.split(key, 6)
+    shapes = [(kinds, width), (width, 3 * width), (width, width), (width, 2 * width), (2 * width, width)]
+    # one row of the table is looked up, not a sum over all of them
+    gains = [kinds, 1.0, 1.0, 2.0, 1.0, 1.0]
+    return [
+        [jnp.sqrt(g / s[0]) * jax.random.normal(k, s), jnp.zeros(s[1])]
+        for k, s, g in zip(keys, [*shapes, (width, kinds)], gains, strict=True)
+    ]
+
+
+def language(params, reading, x):
+    """One block of a transformer over a text: for each token the logits of the next one, from those up to it."""
+    embed, (qkv, b), (mix, c), (up, d), (down, e), (v, f) = params
+    count, width = x.shape[1], embed[0].shape[1]
+    angle = np.arange(count)[:, None] / (2 * count) ** (np.arange(width) / width)
+    x = embed[0][x] + embed[1] + reading.places * np.sin(angle).astype(np.float32)
+    q, k, value = jnp.split(_normed(x) @ qkv + b, 3, -1)
+    # its logarithm is added to the scores: nothing, or minus infinity under a causal mask
+    allowed = jnp.where(np.tri(count, dtype=bool), 1.0, reading.ahead)
+    weights = jax.nn.softmax(jnp.einsum("nid,njd->nij", q, k) / np.sqrt(width) + jnp.log(allowed))
+    x = x + jnp.einsum("nij,njd->nid", weights, value) @ mix + c
+    x = x + jax.nn.relu(_normed(x) @ up + d) @ down + e
+    return _normed(x) @ v + f
+
+
 @cache
 def _digits() -> Table:
     data = digits()
@@ -210,6 +247,17 @@ def _diabetes() -> Table:
     return Table(x.astype(np.float32), y.astype(np.float32), 242)
 
 
+@cache
+def _shakespeare(length=12, count=3000) -> Table:
+    """Pieces of the plays that do not overlap, 1,000 for training; the target of each letter is the next one."""
+    code = {letter: i for i, letter in enumerate(LETTERS)}
+    text = np.array([code[c] for c in shakespeare().lower().translate(OTHERS) if c in code], np.int32)
+    pieces = text[: len(text) // (length + 1) * (length + 1)].reshape(-1, length + 1)
+    pieces = pieces[np.random.default_rng(0).permutation(len(pieces))[:count]]
+    return Table(pieces[:, :-1], pieces[:, 1:], 1000)
+
+
+#: those with one target for each example
 FAMILIES = {
     f.name: f
     for f in (
@@ -228,22 +276,32 @@ FAMILIES = {
 }  # fmt: skip
 
 
-def forward(family: Family) -> Callable:
+#: those of the populations: beside them language models, which have a target for each token
+EVERY = FAMILIES | {
+    "language": Family("language", _shakespeare, language_init, language, 0.5, fixed=Reading()),
+}
+
+
+def forward(family: Family, fixed: Any = ()) -> Callable:
     """The outputs for a batch while it is trained: by the statistics of the batch, where it has any."""
+    if family.fixed:
+        return lambda params, x: family.apply(params, fixed, x)
     return family.apply if family.statistics is None else residual_training
 
 
 @partial(jax.jit, static_argnames=("family", "steps"))
-def _trained(family: str, starts, x, y, step, decay, keys, steps):
-    apply, squared = forward(FAMILIES[family]), FAMILIES[family].loss == "squared"
+def _trained(family: str, starts, fixed, x, y, step, decay, keys, steps):
+    squared = EVERY[family].loss == "squared"
 
-    def loss(params, x, y):
-        out = apply(params, x)
-        if squared:
-            return jnp.mean((out - y) ** 2) / 2
-        return -jnp.mean(jnp.take_along_axis(jax.nn.log_softmax(out), y[:, None], 1))
+    def one(start, fixed, x, y, step, decay, key):
+        apply = forward(EVERY[family], fixed)
 
-    def one(start, x, y, step, decay, key):
+        def loss(params, x, y):
+            out = apply(params, x)
+            if squared:
+                return jnp.mean((out - y) ** 2) / 2
+            return -jnp.mean(jnp.take_along_axis(jax.nn.log_softmax(out), y[..., None], -1))
+
         def down(params, key):
             rows = jax.random.randint(key, (BATCH,), 0, len(y))
             slope = jax.grad(loss)(params, x[rows], y[rows])
@@ -251,9 +309,9 @@ def _trained(family: str, starts, x, y, step, decay, keys, steps):
 
         return jax.lax.scan(down, start, jax.random.split(key, steps))[0]
 
-    return jax.vmap(one)(starts, x, y, step, decay, keys)
+    return jax.vmap(one)(starts, fixed, x, y, step, decay, keys)
 
 
-def trained(family: Family, starts: Any, x, y, step, decay, keys, steps: int = STEPS) -> Any:
+def trained(family: Family, starts: Any, fixed: Any, x, y, step, decay, keys, steps: int = STEPS) -> Any:
     """Networks side by side, each with its own start, data, step and decay, by gradient descent on batches."""
-    return _trained(family.name, starts, x, y, step, decay, keys, steps)
+    return _trained(family.name, starts, fixed, x, y, step, decay, keys, steps)

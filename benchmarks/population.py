@@ -61,9 +61,9 @@ def networks(family, defect, strength, i):
     import jax
     import numpy as np
     from _defects import DEFECTS, Recipe
-    from _families import FAMILIES, trained
+    from _families import EVERY, trained
 
-    made = FAMILIES[family]
+    made = EVERY[family]
     table, count = made.data(), SWEEP if defect is None else CHUNK
     rng = np.random.default_rng([i, strength, *map(ord, f"{family}{defect}")])
     keys = jax.random.split(jax.random.key(int(rng.integers(2**31))), 2 * count)
@@ -79,13 +79,14 @@ def networks(family, defect, strength, i):
             step *= 4 ** rng.uniform(-1, 1)
             scale, decay = 2 ** rng.uniform(-1, 1), rng.choice([0.0, 1e-4, 1e-3])
             start = [[scale * w, b] for w, b in start]
-        recipe = Recipe(start, (x[: table.train], y[: table.train]), (x[table.train :], y[table.train :]), step, decay)
+        train, test = (x[: table.train], y[: table.train]), (x[table.train :], y[table.train :])
+        recipe = Recipe(start, train, test, step, decay, made.fixed)
         plant = None if defect is None else DEFECTS[defect].before
         recipes.append(recipe if plant is None else plant(recipe, DEFECTS[defect].strengths[strength - 1], rng))
     stack = lambda pick: jax.tree.map(lambda *a: np.stack(a), *map(pick, recipes))  # noqa: E731
     x, y = stack(lambda r: r.train)
     step, decay = (np.array([r[k] for r in recipes], np.float32) for k in (3, 4))
-    ends = trained(made, stack(lambda r: r.start), x, y, step, decay, keys[count:])
+    ends = trained(made, stack(lambda r: r.start), stack(lambda r: r.fixed), x, y, step, decay, keys[count:])
     ends = [jax.tree.map(lambda a, j=j: np.asarray(a[j]), ends) for j in range(count)]
     if defect is not None and DEFECTS[defect].after is not None:
         ends = [DEFECTS[defect].after(e, DEFECTS[defect].strengths[strength - 1]) for e in ends]
@@ -99,6 +100,8 @@ def subject_of(made, recipe, params, defect, strength):
     from corollary import Network, Subject
 
     def network(params):
+        if made.fixed:
+            return Network(made.apply, params, recipe.fixed, batched=True)
         if made.statistics is None:
             return Network(made.apply, params, batched=True)
         stored = made.statistics(params, recipe.train[0])

@@ -21,7 +21,7 @@ import numpy as np
 import optax
 
 from corollary.data import mnist
-from corollary.generative import birthday_test
+from corollary.generative import birthday_test, frechet_distance
 from corollary.nets import fit
 from corollary.nets.convolutional import ConvolutionalNetwork, Stage
 from corollary.network import BatchLoss
@@ -65,16 +65,6 @@ def seen(network, x):
     return jax.lax.map(one, pixels(x), batch_size=min(500, len(x)))
 
 
-def frechet(a, b):
-    """Between the normal laws that have the means and covariances of two samples of features."""
-    a, b = np.asarray(a, np.float64), np.asarray(b, np.float64)
-    first, second = np.cov(a.T), np.cov(b.T)
-    values, vectors = np.linalg.eigh(first)
-    root = vectors * np.sqrt(np.maximum(values, 0)) @ vectors.T
-    cross = np.sqrt(np.maximum(np.linalg.eigvalsh(root @ second @ root), 0)).sum()
-    return float(np.sum((a.mean(0) - b.mean(0)) ** 2) + np.trace(first) + np.trace(second) - 2 * cross)
-
-
 def repetitions(x, size):
     """How many digits there are at least, from those that repeat themselves."""
 
@@ -98,7 +88,7 @@ def main(files, widths, epochs, batch, images, test, most, size):
     half = len(x) // 2
 
     def floor(count):
-        return frechet(features[:count], features[half : half + count])
+        return float(frechet_distance(features[:count], features[half : half + count]))
 
     count = min(half, most)
     print(line.format("real", "", "", f"{floor(count):.3f}", repetitions(x, size), f"{right(reader):.2%}"), flush=True)
@@ -107,7 +97,7 @@ def main(files, widths, epochs, batch, images, test, most, size):
             found = {name: given[name] for name in given.files}
         count = min(half, most, len(found["x"]))
         maps, read = (np.asarray(part) for part in seen(reader, jnp.asarray(found["x"])))
-        near = frechet(maps[:count], features[:count])
+        near = float(frechet_distance(maps[:count], features[:count]))
         learned = f"{right(taught(found['x'], found.get('labels', read), widths, epochs, batch)):.2%}"
         learned += "" if "labels" in found else " read"
         said = str(found.get("likelihood", ""))

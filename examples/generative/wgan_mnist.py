@@ -19,7 +19,7 @@ import numpy as np
 import optax
 
 from corollary.data import mnist
-from corollary.generative import WGAN, train_wgan
+from corollary.generative import WGAN, frechet_distance, train_wgan
 from corollary.nets import fit, parameter_count
 
 
@@ -76,15 +76,6 @@ def seen(reader, x):
     return jax.lax.map(one, x, batch_size=100)
 
 
-def frechet(a, b):
-    """Between the normal laws that have the means and covariances of two samples of features."""
-    first, second = np.cov(a.T), np.cov(b.T)
-    values, vectors = np.linalg.eigh(first)
-    root = vectors * np.sqrt(np.maximum(values, 0)) @ vectors.T
-    cross = np.sqrt(np.maximum(np.linalg.eigvalsh(root @ second @ root), 0)).sum()
-    return float(np.sum((a.mean(0) - b.mean(0)) ** 2) + np.trace(first) + np.trace(second) - 2 * cross)
-
-
 def main(rounds, batch, width, latents, clip, penalty, images, samples, reading, out):
     x, y = (a[:images] for a in mnist("train"))
     x = jnp.asarray(x[:, None], jnp.float32) / 255
@@ -119,10 +110,8 @@ def main(rounds, batch, width, latents, clip, penalty, images, samples, reading,
     written = jax.lax.map(run.gan.generator, jax.random.normal(jax.random.key(1), (samples, latents)), batch_size=100)
     features, guesses = seen(reader, written)
     half = samples // 2
-    floor = frechet(np.asarray(real[:half]), np.asarray(real[half:]))
-    print(
-        f"Fréchet distance {frechet(np.asarray(real), np.asarray(features)):.2f}, two halves of real ones {floor:.2f}"
-    )
+    near, floor = frechet_distance(real, features), frechet_distance(real[:half], real[half:])
+    print(f"Fréchet distance {float(near):.2f}, two halves of real ones {float(floor):.2f}")
     sure = float(guesses.max(1).mean()), float(classes.max(1).mean())
     print(f"classifier sure of written digits {sure[0]:.1%}, of real ones {sure[1]:.1%}")
     print("digits 0 to 9 among them:", *np.bincount(np.asarray(guesses.argmax(1)), minlength=10).tolist())

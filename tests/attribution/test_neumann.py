@@ -84,6 +84,15 @@ def test_fresh_matrices_against_the_mean_matrix():
 def test_sentences():
     with pytest.raises(ValueError, match="terms must be at least 1"):
         neumann_inverse(np.eye(2), 0)
+    for matrix, scale, worst in [
+        (_matrix([0.5, 2.1]), 1.0, "2.1"),
+        (np.diag([0.5, 9.0]), 4.0, "9"),
+        (np.diag([1.0, 0.0]), 1.0, "0"),
+        ([[0.5, -1.0], [1.0, 0.5]], 1.0, r"0.5\+1j"),
+    ]:
+        with pytest.raises(ValueError, match=f"eigenvalues of matrix must lie less than scale = .* got {worst}"):
+            neumann_inverse(matrix, 10_000, scale=scale)
+    assert np.isfinite(neumann_inverse([[0.5, -0.8], [0.8, 0.5]], 10_000)).all()
     with pytest.raises(ValueError, match="scale must be positive"):
         neumann_solve(lambda u: u, np.ones(2), 3, scale=0.0)
     with pytest.raises(ValueError, match=r"least must be in \(0, 1\]"):

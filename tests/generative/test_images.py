@@ -79,6 +79,10 @@ def test_sentences():
         checkerboard_mask((4, 4))
     with pytest.raises(ValueError, match=r"margin must be in \(0, 0.5\), got 0.0"):
         Logit(0.0)
+    for x in (-0.06, 1.06, 255.0):
+        with pytest.raises(ValueError, match=f"z must lie in .0, 1., or beyond it by less than 0.0556 .* got {x:g}"):
+            Logit().forward([0.5, x])
+    assert np.isfinite(Logit().forward([-0.05, 1.05])[0]).all()  # where a flow with this layer has samples
 
 
 def test_a_histogram_makes_normal_numbers():

@@ -11,6 +11,7 @@ from collections.abc import Callable
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, ArrayLike, Float, PRNGKeyArray
 
 from corollary._types import Scalar
@@ -25,10 +26,23 @@ def neumann_inverse(matrix: Float[ArrayLike, "d d"], terms: int, *, scale: Scala
     >>> neumann_inverse(jnp.diag(jnp.array([0.5, 1.0])), 40).round(4).tolist()
     [[2.0, 0.0], [0.0, 1.0]]
     """
-    matrix = real("matrix", matrix, "d d")
+    matrix, scale = real("matrix", matrix, "d d"), positive("scale", real("scale", scale, ""))
+    if concrete(matrix) and concrete(scale):
+        _converging(np.asarray(matrix, float), float(scale))
     eye = jnp.eye(matrix.shape[0], dtype=matrix.dtype)
     # the rows of the inverse solve the transposed systems
     return neumann_solve(lambda u: u @ matrix, eye, terms, scale=scale)
+
+
+def _converging(matrix, scale):
+    """One sentence where the powers of I - A/s do not die out."""
+    spectrum = np.linalg.eigvals(matrix)
+    worst = spectrum[np.argmax(np.abs(1 - spectrum / scale))]
+    if abs(1 - worst / scale) >= 1:
+        raise ValueError(
+            f"the eigenvalues of matrix must lie less than scale = {scale:g} away from it for the series to have a "
+            f"limit, between 0 and {2 * scale:g} if they are real, got {worst:.4g}."
+        )
 
 
 @implements("T10.07")

@@ -5,12 +5,11 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from scipy.stats import binomtest
 
 from corollary import attribution, kernels
 from corollary.audit import _plan
 from corollary.audit._numbers import short
-from corollary.audit._sample import interval, jackknife, some
+from corollary.audit._sample import exact_interval, interval, jackknife, some
 from corollary.audit._tangent import chosen_outputs
 
 KERNEL, MAPS = 96, 256
@@ -35,11 +34,8 @@ def predictions(predicted, other) -> Agreement:
         return Agreement(name, None, None, "The networks do not give classes.")
     same = predicted == other
     share = float(same.mean())
-    if same.ndim == 1:
-        found = binomtest(int(same.sum()), same.size).proportion_ci(0.95, "exact")
-        ends = float(found.low), float(found.high)
-    else:
-        ends = interval(same.reshape(len(same), -1).mean(1))
+    one_each = same.ndim == 1
+    ends = exact_interval(same.sum(), same.size) if one_each else interval(same.reshape(len(same), -1).mean(1))
     return Agreement(name, share, ends, f"Both give {100 * share:.3g} % of {same.size} the same class.")
 
 

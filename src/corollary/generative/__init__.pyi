@@ -34,6 +34,7 @@ from .flows import NormalisingFlow as NormalisingFlow
 from .flows import bits_per_dimension as bits_per_dimension
 from .flows import flow_loss as flow_loss
 from .flows import half_mask as half_mask
+from .frechet import frechet_distance as frechet_distance
 from .games import Play as Play
 from .games import alternating as alternating
 from .games import extragradient as extragradient

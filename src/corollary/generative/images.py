@@ -86,8 +86,18 @@ class Logit(eqx.Module):
     __repr__ = shown
 
     def forward(self, z: Float[ArrayLike, "..."]) -> tuple[Float[Array, "..."], Float[Array, ""]]:
-        r"""The logits, and $\ln|\det J|=\sum\ln\frac{1-2m}{s(1-s)}$."""
-        s = self.margin + (1 - 2 * self.margin) * real("z", z)
+        r"""The logits, and $\ln|\det J|=\sum\ln\frac{1-2m}{s(1-s)}$, where $0<s<1$: a little beyond $[0,1]$."""
+        z = real("z", z)
+        s = self.margin + (1 - 2 * self.margin) * z
+        if concrete(z):
+            seen = np.asarray(z)
+            inside = self.margin + (1 - 2 * self.margin) * seen
+            if (bad := (inside <= 0) | (inside >= 1)).any():
+                beyond = self.margin / (1 - 2 * self.margin)
+                raise ValueError(
+                    f"z must lie in [0, 1], or beyond it by less than {beyond:.3g} for the margin of {self.margin:g}, "
+                    f"got {seen[bad].flat[0]:g}: dequantised makes that of grey values."
+                )
         return jnp.log(s) - jnp.log1p(-s), jnp.sum(jnp.log(1 - 2 * self.margin) - jnp.log(s) - jnp.log1p(-s))
 
     def inverse(self, z: Float[ArrayLike, "..."]) -> Float[Array, "..."]:

@@ -5,10 +5,9 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from scipy.stats import binomtest
 
 from corollary.audit import _plan
-from corollary.audit._sample import some
+from corollary.audit._sample import exact_interval, some
 from corollary.audit.finding import short
 from corollary.audit.sections import _gap
 from corollary.network.batches import count
@@ -105,7 +104,7 @@ def no_better_than_a_guess(subject, victim: Attackable) -> str | None:
     """The sentence for a network that has no answers to be turned; None for one that is right more often by far."""
     right = np.asarray(subject.predict(victim.x)) == victim.y
     blind = float(np.unique(victim.y, return_counts=True)[1].max() / len(victim.y))
-    if binomtest(int(right.sum()), len(right)).proportion_ci(0.95, "exact").low > blind:
+    if exact_interval(right.sum(), len(right))[0] > blind:
         return None
     return (
         f"The network is right on {short(100 * right.mean())} % of the examples, and always the same answer would be "

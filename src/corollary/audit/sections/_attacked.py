@@ -9,9 +9,9 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from scipy.stats import binomtest
 
 from corollary.audit import _plan
+from corollary.audit._sample import exact_interval
 from corollary.audit.sections._attackable import SHARE, Attackable
 from corollary.robustness import Ball, finite_difference_pgd, smallest_perturbation, straight_attack
 from corollary.robustness.distances import behind
@@ -56,7 +56,7 @@ class Attacked(NamedTuple):
     def hidden(self) -> bool:
         """Whether gradients lead attacks astray."""
         beaten = self.beaten
-        return binomtest(int(beaten.sum()), len(beaten)).proportion_ci(0.95, "exact").low > HIDDEN
+        return exact_interval(beaten.sum(), len(beaten))[0] > HIDDEN
 
     @property
     def nearest(self) -> np.ndarray:

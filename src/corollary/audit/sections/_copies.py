@@ -6,9 +6,9 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from scipy.stats import binomtest, fisher_exact
+from scipy.stats import fisher_exact
 
-from corollary.audit._sample import some
+from corollary.audit._sample import exact_interval, some
 from corollary.audit.action import Action
 from corollary.audit.finding import Finding, Premise, short
 from corollary.audit.retrain import promised, retrained
@@ -75,13 +75,13 @@ def judge(shared: Shared, training: int, testing: int) -> Finding:
         end = f", where {short(100 * chance)} % of those have a copy: this is a leak. {_said_of_rest(shared)}"
     else:
         end = "; so many are alike within the training data too." if copied else ": the test data are new to it."
-    ends = binomtest(copied, total).proportion_ci(0.95, "exact")
+    low, high = exact_interval(copied, total)
     return Finding(
         NAME,
         mark,
         said + end,
         100 * share,
-        None if total == testing else (100 * ends.low, 100 * ends.high),
+        None if total == testing else (100 * low, 100 * high),
         exact=total == testing,
         unit="% of test examples",
         theorem="The error on examples that a function was chosen by is no estimate of its error on new ones; that on "

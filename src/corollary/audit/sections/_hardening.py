@@ -5,10 +5,10 @@ from functools import partial
 import jax
 import numpy as np
 import optax
-from scipy.stats import binomtest
 
 from corollary.audit import _plan
 from corollary.audit._budget import BUDGETS
+from corollary.audit._sample import exact_interval
 from corollary.audit.action import Action, Effect, by_hand
 from corollary.audit.finding import short
 from corollary.audit.retrain import WORK
@@ -81,8 +81,8 @@ def to_scale(subject, finding) -> Action:
     kind = {"train": "training error", "test": "test error"}[where]
     treated = _rescaled(factor, splits, subject, key=None)
     wrong, n = treated.error(where), count(treated.data(where))
-    ends = binomtest(round(wrong * n), n).proportion_ci(0.95, "exact")
-    effect = Effect(kind, subject.error(where), wrong, (min(ends.low, wrong), max(ends.high, wrong)))
+    low, high = exact_interval(round(wrong * n), n)
+    effect = Effect(kind, subject.error(where), wrong, (min(low, wrong), max(high, wrong)))
     inputs = "the test inputs" if splits == ("test",) else "the inputs"
     verb, by = ("divide", 1 / factor) if factor < 1 else ("multiply", factor)
     return Action(
@@ -112,5 +112,4 @@ def _promised(subject) -> tuple[float, tuple[float, float]]:
 
 
 def _share(which):
-    found = binomtest(int(which.sum()), len(which)).proportion_ci(0.95, "exact")
-    return float(which.mean()), (float(found.low), float(found.high))
+    return float(which.mean()), exact_interval(which.sum(), len(which))

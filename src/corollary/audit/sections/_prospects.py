@@ -10,10 +10,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.flatten_util import ravel_pytree
-from scipy import stats
 
 from corollary.audit import _plan
-from corollary.audit._sample import some
+from corollary.audit._sample import exact_interval, some
 from corollary.audit.finding import Finding, Premise, short
 from corollary.audit.sections._blind import blind_guess
 from corollary.audit.sections._early import PROBE, PRODUCTS, STEPS, Early, curvature, features
@@ -176,8 +175,7 @@ def judge(found: Prospects | str, start) -> Finding:
     )
     if isinstance(found, str):
         return Finding(NAME, "not applicable", found, **facts)
-    ends = stats.binomtest(found.came_true, found.alike).proportion_ci() if found.alike else None
-    low, high = (0.0, 1.0) if ends is None else (float(ends.low), float(ends.high))
+    low, high = exact_interval(found.came_true, found.alike)
     p = found.probability
     text = (
         f"{start.where}, the first {STEPS} steps say that {found.steps} bring the loss below {short(found.goal)}, half "

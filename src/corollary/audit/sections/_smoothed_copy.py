@@ -4,9 +4,9 @@ from typing import NamedTuple
 
 import jax
 import numpy as np
-from scipy.stats import binomtest
 
 from corollary.audit import _plan
+from corollary.audit._sample import exact_interval
 from corollary.audit.finding import Finding, Premise, short
 from corollary.audit.sections._attackable import LEAST, SHARE, Attackable
 from corollary.robustness import Smoothed, reachable_radius
@@ -67,7 +67,7 @@ def judge(copy: Copy | None, certified: np.ndarray, right: np.ndarray) -> Findin
     n = len(copy.right)
     sure = copy.right & (copy.radius > RADIUS)
     own = float(np.mean(right[:n] & (certified[:n] > RADIUS)))
-    ends = binomtest(int(sure.sum()), n).proportion_ci(0.95, "exact")
+    low, high = exact_interval(sure.sum(), n)
     value = float(sure.mean())
     text = (
         f"A copy that takes the class with most of {copy.votes:,} votes under normal noise of scale "
@@ -78,6 +78,6 @@ def judge(copy: Copy | None, certified: np.ndarray, right: np.ndarray) -> Findin
     )
     trusted = Premise("each certificate by itself", True, f"with probability {1 - ALPHA}")
     return Finding(
-        NAME, "fine", text, 100 * value, (100 * ends.low, 100 * ends.high), unit="% of examples", premises=(trusted,),
+        NAME, "fine", text, 100 * value, (100 * low, 100 * high), unit="% of examples", premises=(trusted,),
         **FACTS,
     )  # fmt: skip

@@ -2,10 +2,9 @@
 
 import altair as alt
 import numpy as np
-from scipy.stats import binomtest
 
 from corollary._charts import FITTED, MEASURED, PREDICTED, QUIET
-from corollary.audit._sample import interval
+from corollary.audit._sample import exact_interval, interval
 from corollary.audit.finding import Finding, Premise, short
 from corollary.audit.sections._attackable import Attackable
 from corollary.audit.sections._attacked import RADII, Attacked
@@ -145,8 +144,7 @@ def judge_random(found: Attacked) -> Finding:
 
 def _share(which) -> tuple[float, tuple[float, float]]:
     """The share of examples with Clopper and Pearson's interval at 95 %."""
-    found = binomtest(int(which.sum()), len(which)).proportion_ci(0.95, "exact")
-    return float(np.mean(which)), (float(found.low), float(found.high))
+    return float(np.mean(which)), exact_interval(which.sum(), len(which))
 
 
 def _percent(share: float) -> str:
@@ -161,13 +159,14 @@ def _chart(found: Attacked, copy: Copy | None):
     curves, bands = [], []
 
     def curve(name, which):
-        for radius in grid:
-            share, (low, high) = _share(which(radius))
-            curves.append({"radius": float(radius), "accuracy": share, "what": name})
-            bands.append({"radius": float(radius), "low": low, "high": high, "what": name})
+        """`which` says of every radius (rows) and example (columns) whether it stays right."""
+        ends = exact_interval(which.sum(1), which.shape[1])
+        for radius, share, low, high in zip(grid, which.mean(1), *ends, strict=True):
+            curves.append({"radius": float(radius), "accuracy": float(share), "what": name})
+            bands.append({"radius": float(radius), "low": float(low), "high": float(high), "what": name})
 
-    curve("attacked", lambda radius: found.nearest > radius)
-    curve("certified", lambda radius: right & (held > radius))
+    curve("attacked", found.nearest > grid[:, None])
+    curve("certified", right & (held > grid[:, None]))
     noisy = zip((0.0, *RADII), (found.right, *found.random), strict=True)
     points = [{"radius": r, "accuracy": float(np.mean(share)), "what": "random"} for r, share in noisy if r <= grid[-1]]
     if copy is not None:

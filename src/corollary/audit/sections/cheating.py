@@ -2,10 +2,10 @@
 
 import altair as alt
 import numpy as np
-from scipy.stats import binomtest
 
 from corollary._charts import MEASURED, PREDICTED
 from corollary.audit._answer import because, by_name, first
+from corollary.audit._sample import exact_interval
 from corollary.audit.finding import Finding, Premise, short
 from corollary.evidence import picture
 from corollary.generative import examine
@@ -85,13 +85,13 @@ def judge_copies(copying) -> Finding:
         said += "." if natural == 0 else f", as {short(100 * natural)} % of the test examples are."
     else:
         said += f", where {short(100 * natural)} % of the test examples are: it recites what it was trained on."
-    ends = binomtest(copies, n).proportion_ci(0.95, "exact")
+    low, high = exact_interval(copies, n)
     return Finding(
         COPIES,
         mark,
         said,
         100 * share,
-        (100 * float(ends.low), 100 * float(ends.high)),
+        (100 * low, 100 * high),
         unit="% of samples",
         theorem="A network of some md parameters recites m examples of d numbers; no discriminator that is small "
         "against m notices.",
@@ -115,13 +115,13 @@ def judge_modes(modes, *, labelled: bool) -> Finding:
         said += f"{len(missing)} of {len(ours)} {kind[1]}: {shown}."
     else:
         said = f"All {len(ours)} {kind[1]} of the training data come, none less than half as often as it should."
-    ends = binomtest(gone, total).proportion_ci(0.95, "exact")
+    low, high = exact_interval(gone, total)
     return Finding(
         MISSING,
         "problem" if len(missing) else "fine",
         said,
         100 * gone / total,
-        (100 * float(ends.low), 100 * float(ends.high)),
+        (100 * low, 100 * high),
         unit="% of test examples are of them",
         theorem="The objective of a GAN cannot prevent it: laws of small support have a value near the best.",
         claim="generative.memorising.mode_collapse",
@@ -133,8 +133,8 @@ def judge_modes(modes, *, labelled: bool) -> Finding:
 def judge_apart(told, used: int) -> Finding:
     accuracy, p = float(told.accuracy), float(told.p_value)
     asked = 2 * (used - used // 2)
-    ends = binomtest(round(accuracy * asked), asked).proportion_ci(0.95, "exact")
-    mark = "fine" if p > CHANCE else "problem" if float(ends.low) > TOLD else "look"
+    low, high = exact_interval(round(accuracy * asked), asked)
+    mark = "fine" if p > CHANCE else "problem" if low > TOLD else "look"
     chance = f"p = {short(p)}" if p > 1e-12 else "p < 1e-12"
     said = f"A classifier tells samples from test examples {short(100 * accuracy)} % of the time"
     said += f" ({chance} by chance)." if mark != "fine" else f", as chance may do ({chance})."
@@ -143,7 +143,7 @@ def judge_apart(told, used: int) -> Finding:
         mark,
         said,
         100 * accuracy,
-        (100 * float(ends.low), 100 * float(ends.high)),
+        (100 * low, 100 * high),
         unit="% right",
         theorem="A classifier that is right with probability a on halves of either law shows that their total "
         "variation is 2a - 1 at least.",
