@@ -31,7 +31,7 @@ def chunks(sizes, start=0):
     weaker defects after them.
     """
     from _defects import DEFECTS
-    from _families import FAMILIES
+    from _families import EVERY
 
     healthy, full, weaker = (-(-size // CHUNK) for size in sizes)
 
@@ -39,14 +39,13 @@ def chunks(sizes, start=0):
         return [((i + 0.5) / count, (*kind, start + i)) for i in range(count)]
 
     def defects(size, strength):
-        return [
-            one
-            for name, defect in DEFECTS.items()
-            for family in defect.families
-            for one in spread(-(-size // len(defect.families)), family, name, strength)
-        ]
+        """In turn over the families, which begin with another one at every strength."""
+        for name, (_, families, *_) in DEFECTS.items():
+            for k in range(size):
+                family = families[(strength + k) % len(families)]
+                yield (k + 0.5) / size, (family, name, strength, start + k // len(families))
 
-    first = [one for family in FAMILIES for one in spread(healthy, family, None, 0)] + defects(full, STRENGTHS)
+    first = [one for family in EVERY for one in spread(healthy, family, None, 0)] + [*defects(full, STRENGTHS)]
     rest = [one for strength in range(1, STRENGTHS) for one in defects(weaker, strength)]
     for part in (first, rest):
         yield from (chunk for _, chunk in sorted(part, key=lambda one: one[0]))
@@ -170,16 +169,16 @@ def measured(family, defect, strength, i) -> list[dict]:
     return found
 
 
-def work(out: Path, worker: int, sizes, start: int, seconds: float):
-    """A worker's chunks: those of its families, so that each program is compiled once."""
+def work(out: Path, worker: int, jobs: int, sizes, start: int, seconds: float):
+    """A worker's chunks: those of its families first, so that each program is compiled by few."""
     began = time.time()
     if hasattr(os, "sched_setaffinity"):  # a core each: programs this small gain nothing from more
         cores = sorted(os.sched_getaffinity(0))
         os.sched_setaffinity(0, {cores[worker % len(cores)]})
     todo = [c for c in chunks(sizes, start) if not file_of(out, *c).exists()]
     families = sorted({c[0] for c in todo})
-    first = families[worker % len(families)] if families else None
-    todo.sort(key=lambda c: (c[0] != first, families.index(c[0]) if c[0] != first else 0))
+    own = families[worker::jobs] or families[worker % max(1, len(families)) :][:1]
+    todo.sort(key=lambda c: c[0] not in own)
     for chunk in todo:
         path, mine = file_of(out, *chunk), file_of(out, *chunk).with_suffix(".taken")
         if time.time() - began > seconds:
@@ -201,7 +200,7 @@ def measure(out: Path, jobs: int, sizes, start: int, seconds: float):
     compiled = dict(JAX_COMPILATION_CACHE_DIR=str(out / "compiled"), JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS="0")
     environment = {"JAX_PLATFORMS": "cpu"} | compiled | os.environ
     given = [sys.executable, __file__, "worker", str(out), "--seconds", str(seconds), "--start", str(start)]
-    given += ["--sizes", *map(str, sizes)]
+    given += ["--jobs", str(jobs), "--sizes", *map(str, sizes)]
     workers = [subprocess.Popen([*given, "--number", str(i)], env=environment) for i in range(jobs)]
     for worker in workers:
         worker.wait()
@@ -303,7 +302,7 @@ def main():
     if given.what == "measure":
         measure(given.out[0], given.jobs, given.sizes, given.start, given.seconds)
     elif given.what == "worker":
-        work(given.out[0], given.number, given.sizes, given.start, given.seconds)
+        work(given.out[0], given.number, given.jobs, given.sizes, given.start, given.seconds)
     else:
         print(table(given.out))
 

@@ -44,6 +44,19 @@ def test_bounds_go_through_transformations():
     assert isinstance(bound.check(), Bound)
 
 
+def test_stairs_of_rounding_take_few_looks():
+    """In single precision a bound is constant over some 1e8 sizes near its place: straight lines crept along these."""
+    looked = []
+
+    def bound(n):
+        looked.append(n)
+        return Bound(np.float32(0.1) + np.float32(3e7) / np.sqrt(np.float32(n)), np.float32(0.05), {}, ())
+
+    n = samples_to_reach(bound, 1 - 2.0**-24)
+    assert bound(n).value < 1 <= bound(n - 1).value
+    assert len(looked) < 80
+
+
 @pytest.mark.parametrize(
     ("broken", "sentence"),
     [

@@ -120,8 +120,8 @@ def finite_class(
 def samples_to_reach(bound: Callable[[int], Bound], value: float, *, most: int = 2**62) -> int:
     r"""The least number $n$ of examples at which `bound(n).value` is at most `value`.
 
-    Every bound of this room falls with $n$, so that its place can be closed in: by halves of the logarithm, and from
-    a factor of four on by straight lines in logarithms (the rule of Illinois), as which most bounds nearly fall.
+    Every bound of this room falls with $n$, so that its place can be closed in: by halves of the logarithm, from a
+    factor of four on by straight lines in logarithms, as which most bounds nearly fall, and last by halves.
 
     >>> samples_to_reach(lambda n: finite_class(n, 50, 0.05), 0.05)
     1382
@@ -144,17 +144,18 @@ def samples_to_reach(bound: Callable[[int], Bound], value: float, *, most: int =
             raise ValueError(f"value must be reached with at most {most} examples, got {float(bound(most).value)}.")
         low, high, over = high, min(max(2, high**2), most), under
         under = above(high)
-    stayed = 0  # which end stayed where it was: if it stays again, it counts for half as much
-    while high - low > 1:
+    straight = True  # until a step does not halve the interval: rounding makes stairs of bounds, where lines mislead
+    while (gap := high - low) > 1:
         middle = math.isqrt(low * high)
         if high < 4 * low and over < math.inf:
-            middle = round(low * (high / low) ** (over / (over - under)))
+            middle = round(low * (high / low) ** (over / (over - under))) if straight else (low + high) // 2
         middle = min(max(middle, low + 1), high - 1)
         found = above(middle)
         if found > 0:
-            low, over, under, stayed = middle, found, under / 2 if stayed == 1 else under, 1
+            low, over = middle, found
         else:
-            high, over, under, stayed = middle, over / 2 if stayed == -1 else over, found, -1
+            high, under = middle, found
+        straight = straight and (high >= 4 * low or 2 * (high - low) <= gap)
     return high
 
 

@@ -183,6 +183,8 @@ def _certified(looked: Looked):
     return at
 
 
+#: the largest number below 1 in single precision
+BELOW_ONE = 1 - 2.0**-24
 #: The bounds by name: functions of what was looked at that return the bound as a function of the number of examples,
 #: which most take as a floating-point number: in single precision whole numbers end at 2^31.
 BOUNDS: dict[str, Callable[[Looked], Callable[[int], Bound]]] = {
@@ -265,7 +267,7 @@ def _row(name, make, looked) -> Row:
     made = at(looked.n)
     largest = max((term for term in made.terms if term != "training error"), key=lambda t: float(made.terms[t]))
     try:
-        examples = samples_to_reach(at, math.nextafter(1, 0))
+        examples = samples_to_reach(at, BELOW_ONE)
     except ValueError:
         return Row(name, made, None, f"No number of examples brings it below 1; most of it is {largest}.")
     need = f"Most of it is {largest}; it is below 1 from {examples:,} examples on."
