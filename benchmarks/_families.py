@@ -29,7 +29,7 @@ class Family(NamedTuple):
 
     `step` is one that suits it at the usual start. `statistics(params, x)` are stored batch statistics, for those that
     have them, and `apply(params, statistics, x)` uses them. `fixed` is what is never trained but that a defect may
-    change: `apply(params, fixed, x)` takes it as an argument, so that one compiled program serves the sick and the well.
+    change: `apply(params, fixed, x)` takes it as an argument, so that one compiled program serves both.
     """
 
     name: str
@@ -191,8 +191,8 @@ class Reading(NamedTuple):
     places: np.ndarray = np.float32(1)
 
 
-def language_init(key, width=24, kinds=len(LETTERS)):
-    keys = jax.random.split(key, 6)
+def language_init(key, width=24):
+    keys, kinds = jax.random.split(key, 6), len(LETTERS)
     shapes = [(kinds, width), (width, 3 * width), (width, width), (width, 2 * width), (2 * width, width)]
     # one row of the table is looked up, not a sum over all of them
     gains = [kinds, 1.0, 1.0, 2.0, 1.0, 1.0]

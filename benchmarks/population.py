@@ -1,6 +1,7 @@
 """The audit on populations of small networks: how often a healthy one is accused, how sick one must be to be seen.
 
     python benchmarks/population.py measure OUT --jobs 15    # resumable: every finished chunk is a file in OUT
+    JAX_PLATFORMS=cuda python benchmarks/population.py measure OUT2 --jobs 3 --families language    # some, elsewhere
     python benchmarks/population.py table OUT [OUT ...]      # what docs/calibration.md has
 
 Every chunk is a family with one defect in one strength, or healthy, and is trained in one program. Healthy means by
@@ -169,13 +170,13 @@ def measured(family, defect, strength, i) -> list[dict]:
     return found
 
 
-def work(out: Path, worker: int, jobs: int, sizes, start: int, seconds: float):
-    """A worker's chunks: those of its families first, so that each program is compiled by few."""
+def work(out: Path, worker: int, jobs: int, sizes, start: int, seconds: float, chosen):
+    """A worker's chunks of the families that are chosen: its own first, so that each program is compiled by few."""
     began = time.time()
     if hasattr(os, "sched_setaffinity"):  # a core each: programs this small gain nothing from more
         cores = sorted(os.sched_getaffinity(0))
         os.sched_setaffinity(0, {cores[worker % len(cores)]})
-    todo = [c for c in chunks(sizes, start) if not file_of(out, *c).exists()]
+    todo = [c for c in chunks(sizes, start) if c[0] in chosen and not file_of(out, *c).exists()]
     families = sorted({c[0] for c in todo})
     own = families[worker::jobs] or families[worker % max(1, len(families)) :][:1]
     todo.sort(key=lambda c: c[0] not in own)
@@ -192,15 +193,15 @@ def work(out: Path, worker: int, jobs: int, sizes, start: int, seconds: float):
         print(f"{time.time() - began:.0f} s: {path.stem}, {len(lines)} networks", flush=True)
 
 
-def measure(out: Path, jobs: int, sizes, start: int, seconds: float):
-    """Workers on the CPU, a core each, that share what they have compiled."""
+def measure(out: Path, jobs: int, sizes, start: int, seconds: float, chosen):
+    """Workers on the CPU, unless JAX_PLATFORMS says otherwise, a core each, that share what they have compiled."""
     out.mkdir(parents=True, exist_ok=True)
     for left in out.glob("*.taken"):
         left.unlink()
     compiled = dict(JAX_COMPILATION_CACHE_DIR=str(out / "compiled"), JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS="0")
     environment = {"JAX_PLATFORMS": "cpu"} | compiled | os.environ
     given = [sys.executable, __file__, "worker", str(out), "--seconds", str(seconds), "--start", str(start)]
-    given += ["--jobs", str(jobs), "--sizes", *map(str, sizes)]
+    given += ["--jobs", str(jobs), "--sizes", *map(str, sizes), "--families", *chosen]
     workers = [subprocess.Popen([*given, "--number", str(i)], env=environment) for i in range(jobs)]
     for worker in workers:
         worker.wait()
@@ -288,6 +289,8 @@ def table(places) -> str:
 
 
 def main():
+    from _defects import EVERY
+
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("what", choices=("measure", "worker", "table"))
     parser.add_argument("out", type=Path, nargs="+")
@@ -297,12 +300,13 @@ def main():
         "--sizes", type=int, nargs=3, default=SIZES, help="healthy a family, full strength, weaker: networks"
     )
     parser.add_argument("--start", type=int, default=0, help="the first chunk's number: others have other networks")
+    parser.add_argument("--families", nargs="+", default=EVERY, help="those to measure")
     parser.add_argument("--number", type=int, default=0, help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.what == "measure":
-        measure(given.out[0], given.jobs, given.sizes, given.start, given.seconds)
+        measure(given.out[0], given.jobs, given.sizes, given.start, given.seconds, given.families)
     elif given.what == "worker":
-        work(given.out[0], given.number, given.jobs, given.sizes, given.start, given.seconds)
+        work(given.out[0], given.number, given.jobs, given.sizes, given.start, given.seconds, given.families)
     else:
         print(table(given.out))
 

@@ -1,11 +1,13 @@
 """What a process has freed goes back to the machine."""
 
 import ctypes
+from types import SimpleNamespace
 
 import psutil
 import pytest
 
-from corollary._memory import give_back, physical_memory
+from corollary import _memory
+from corollary._memory import give_back, give_back_beyond, physical_memory
 
 
 def test_this_machine_has_memory():
@@ -24,3 +26,15 @@ def test_freed_memory_is_handed_back():
     give_back()
     assert process.memory_info().rss < full - 2**26
     assert len(kept) == 2**7
+
+
+def test_memory_is_handed_back_for_growth_alone(monkeypatch):
+    """A process that holds gigabytes for good is not trimmed again and again."""
+    trims, held = [], SimpleNamespace(rss=5 * 2**30)
+    monkeypatch.setattr(_memory, "give_back", lambda: trims.append(held.rss))
+    monkeypatch.setattr(_memory.psutil, "Process", lambda: SimpleNamespace(memory_info=lambda: held))
+    monkeypatch.setattr(_memory, "_left", 0)
+    for gigabytes in (5, 6, 5, 7.5, 8, 9, 10):
+        held.rss = gigabytes * 2**30
+        give_back_beyond(2 * 2**30)
+    assert [size / 2**30 for size in trims] == [5, 7.5, 10]

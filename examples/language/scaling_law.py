@@ -1,7 +1,9 @@
 """A scaling law whose constant is known: transformers on a source with a known entropy rate.
 
-    python examples/language/scaling_law.py             # some ten minutes on a GPU
-    python examples/language/scaling_law.py --quick     # seconds, and it shows
+    python examples/language/scaling_law.py                             # some ten minutes on a GPU
+    python examples/language/scaling_law.py --quick                     # seconds, and it shows
+    python examples/language/scaling_law.py --kept runs --widths 48 64  # a part, beside others in other processes
+    python examples/language/scaling_law.py --kept runs                 # what is not there yet, and the law of all
 
 The source is a chain of order two over 512 tokens. Every pair of tokens has a rule, the token that mostly follows it,
 and pairs come up as often as Zipf's law says: more parameters hold more rules, more tokens show rarer ones, and the
@@ -11,7 +13,9 @@ predictions from those of the source, which is computed and not drawn, on tokens
 """
 
 import argparse
+import json
 import time
+from pathlib import Path
 from typing import NamedTuple
 
 import equinox as eqx
@@ -148,6 +152,23 @@ def trained(c, source, width, key):
     return model, eqx.filter_vmap(one)(jnp.asarray(c.tokens) // c.batch)
 
 
+def runs_of(c, source, entropy, width, pieces, key, kept):
+    """Parameters, tokens and loss of the models of a width: measured, or read where they are kept from before."""
+    path = kept and kept.with_name(f"{kept.name}-{width}.json")
+    if path and path.exists():
+        return [tuple(run) for run in json.loads(path.read_text())]
+    began = time.perf_counter()
+    model, models = trained(c, source, width, key)
+    found = np.asarray(excesses(models, source, pieces))
+    parameters = parameter_count(model.encoder)
+    shown, seconds = "  ".join(f"{a:.4f}" for a in found), time.perf_counter() - began
+    print(f"width {width:3d}, {parameters:7,} parameters: above it by  {shown}   {seconds:.0f} s", flush=True)
+    runs = [(parameters, tokens, entropy + float(e)) for tokens, e in zip(c.tokens, found, strict=True)]
+    if path:
+        path.write_text(json.dumps(runs))
+    return runs
+
+
 def constants(size, tokens, losses, draws, key):
     """The constants of laws that are fitted to runs drawn with replacement."""
     chosen = jax.random.randint(key, (draws, len(size)), 0, len(size))
@@ -158,22 +179,17 @@ def constants(size, tokens, losses, draws, key):
     return np.asarray(jax.jit(jax.vmap(one))(chosen))
 
 
-def main(size, seed, exponent):
+def main(size, seed, exponent, kept=None, widths=None):
     c = argparse.Namespace(**SIZES[size or ("cpu" if jax.default_backend() == "cpu" else "gpu")])
     source_key, look_key, train_key, draw_key = jax.random.split(jax.random.key(seed), 4)
     source, entropy = zipf_source(c.vocabulary, exponent, source_key)
     pieces = source.draw(c.looks // LENGTH, look_key)
     print(f"entropy rate of the source: {entropy:.4f} nats", flush=True)
     runs = []
-    for width in c.widths:
-        began = time.perf_counter()
-        model, models = trained(c, source, width, train_key)
-        found = np.asarray(excesses(models, source, pieces))
-        parameters = parameter_count(model.encoder)
-        runs += [(parameters, tokens, entropy + e) for tokens, e in zip(c.tokens, found, strict=True)]
-        shown = "  ".join(f"{a:.4f}" for a in found)
-        seconds = time.perf_counter() - began
-        print(f"width {width:3d}, {parameters:7,} parameters: above it by  {shown}   {seconds:.0f} s", flush=True)
+    for width in widths or c.widths:
+        runs += runs_of(c, source, entropy, width, pieces, train_key, kept)
+    if widths:
+        return None
 
     with jax.enable_x64(True):  # five numbers from few runs: the last digits count
         numbers, tokens, losses = (jnp.asarray(column, float) for column in zip(*runs, strict=True))
@@ -200,5 +216,11 @@ if __name__ == "__main__":
     parser.add_argument("--size", choices=SIZES, help="by the device unless given")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--exponent", type=float, default=1.5, help="of Zipf's law")
+    parser.add_argument("--kept", type=Path, help="a folder for the runs: what is there is not trained again")
+    parser.add_argument("--widths", type=int, nargs="+", help="only these, and no law")
     args = parser.parse_args()
-    main(args.size, args.seed, args.exponent)
+    kept = None
+    if args.kept:
+        args.kept.mkdir(parents=True, exist_ok=True)
+        kept = args.kept / f"{args.size or 'device'}-{args.seed}-{args.exponent:g}"
+    main(args.size, args.seed, args.exponent, kept, args.widths)

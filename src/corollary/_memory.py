@@ -4,6 +4,10 @@ import ctypes
 import os
 from pathlib import Path
 
+import psutil
+
+_left = 0  # bytes that this process held when it had last given back what it could
+
 
 def physical_memory() -> int | None:
     """Bytes of memory that this machine, or the container we are in, has."""
@@ -25,6 +29,19 @@ def give_back() -> None:
     trim = getattr(_libc(), "malloc_trim", None)
     if trim is not None:
         trim(0)
+
+
+def give_back_beyond(room: int) -> None:
+    """Hand freed memory back if the process holds `room` bytes more than it did after the last time.
+
+    It is the growth that counts: of what a process needs for good nothing can be given back, and to try takes
+    milliseconds for each of its gigabytes, and as long again when freed pages are asked for anew.
+    """
+    global _left
+    process = psutil.Process()
+    if process.memory_info().rss > _left + room:
+        give_back()
+        _left = process.memory_info().rss
 
 
 def _libc():

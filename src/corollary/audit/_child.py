@@ -14,6 +14,7 @@ from corollary.audit._asked import Asked
 from corollary.audit._checkpoints import checkpoints
 from corollary.audit._compile import settle
 from corollary.audit._errors import SubjectError
+from corollary.evidence._compiled import cache_compilations
 from corollary.evidence._errors import UserError, described
 from corollary.evidence._lines import send
 
@@ -25,6 +26,7 @@ def work(end: socket.socket) -> None:
     (fields,) = json.loads(end.makefile("rb").readline())
     asked = Asked(**fields)
     settle(asked.network)
+    cache_compilations()
     try:
         send(end, *answer(asked, lambda title: send(end, "step", title)))
     except OSError:  # the other end is gone

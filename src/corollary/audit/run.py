@@ -11,10 +11,9 @@ from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 import jax
-import psutil
 
 from corollary import __version__
-from corollary._memory import give_back
+from corollary._memory import give_back_beyond
 from corollary._text import first_line
 from corollary._validate import one_of, whole
 from corollary.audit._budget import BUDGETS, OF_TEXT, SECTIONS
@@ -34,8 +33,7 @@ if TYPE_CHECKING:
 
 #: The version of report.schema.json, which says what is in a report as JSON.
 SCHEMA = 1
-# A process may keep as much of what it has freed: handing it back takes milliseconds after each finding, of which
-# small networks have many.
+# What is freed may stay with the process up to here: handing it back takes time, and there are many findings.
 ROOM = 2**31
 
 
@@ -212,8 +210,7 @@ def _section(module, subject, budget, key) -> Section:
     try:
         for finding in module.findings(subject, budget, key):
             found.append(finding)
-            if psutil.Process().memory_info().rss > ROOM:
-                give_back()
+            give_back_beyond(ROOM)
         said = module.answer(tuple(found))
     except Exception as error:  # a network may break in ways nobody thought of: the other sections must not suffer
         why = "there is not enough memory for it (MemoryError)" if isinstance(error, MemoryError) else str(error)

@@ -5,26 +5,22 @@ take tasks; then per task "start", "check" and "figure" as JSON as they come, "l
 changed in this process, and at last "end" with the evidence as JSON, or "error" with a sentence.
 """
 
-import hashlib
 import json
 import os
-import platform
 import socket
 import sys
-import warnings
 from dataclasses import asdict
-from pathlib import Path
 
 from corollary.evidence._check import Check
 from corollary.evidence._claim import _REGISTRY, Claim
 from corollary.evidence._code import code_version, sources
+from corollary.evidence._compiled import cache_compilations
 from corollary.evidence._errors import described
 from corollary.evidence._evidence import _plain, to_json
 from corollary.evidence._index import load
 from corollary.evidence._leaks import leaked, state
 from corollary.evidence._lines import send
 from corollary.evidence._run import measure
-from corollary.evidence._staleness._cache import directory
 from corollary.evidence._task import Task
 
 #: Tasks after which a worker lets go of its compiled programs: each holds pages of memory, of which a process may have
@@ -78,37 +74,3 @@ def _serve(end: socket.socket, pid: int, deal: str, task: Task) -> None:
     for name in leaked(before, state(), claim.module):
         say("leak", name)
     say("end", to_json(found))
-
-
-def cache_compilations() -> None:
-    """Let JAX keep what it compiles in the user's cache directory, unless the user has chosen another place.
-
-    Code for one CPU may not run on another, and JAX does not tell them apart; machines that share a home
-    directory therefore get a directory each. A cache that cannot be used costs time, nothing else.
-    """
-    import jax
-
-    if jax.config.jax_compilation_cache_dir is not None:
-        return
-    try:
-        place = directory() / "xla" / _cpu_type()
-        place.mkdir(mode=0o700, parents=True, exist_ok=True)
-        if not os.access(place, os.W_OK):
-            return
-    except OSError:
-        return
-    warnings.filterwarnings("ignore", message=".*persistent compilation cache entry")
-    jax.config.update("jax_compilation_cache_dir", str(place))
-    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0)
-    jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
-
-
-def _cpu_type() -> str:
-    """A short name for what the CPU can do."""
-    known = platform.machine() + platform.processor()
-    try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
-        known += "".join(sorted({x for x in lines if x.startswith(("model name", "flags", "Features"))}))
-    except OSError:
-        pass
-    return hashlib.sha256(known.encode()).hexdigest()[:12]
