@@ -199,7 +199,8 @@ def measure(out: Path, jobs: int, sizes, start: int, seconds: float, chosen):
     for left in out.glob("*.taken"):
         left.unlink()
     compiled = dict(JAX_COMPILATION_CACHE_DIR=str(out / "compiled"), JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS="0")
-    environment = {"JAX_PLATFORMS": "cpu"} | compiled | os.environ
+    # threads of OpenBLAS that share one core wait for each other: audits would take five times as long
+    environment = {"JAX_PLATFORMS": "cpu", "OPENBLAS_NUM_THREADS": "1"} | compiled | os.environ
     given = [sys.executable, __file__, "worker", str(out), "--seconds", str(seconds), "--start", str(start)]
     given += ["--jobs", str(jobs), "--sizes", *map(str, sizes), "--families", *chosen]
     workers = [subprocess.Popen([*given, "--number", str(i)], env=environment) for i in range(jobs)]
