@@ -62,12 +62,12 @@ def healthy(count):
 
 def test_healthy_networks_are_not_accused(twin):
     """A small part of benchmarks/population.py, with the programs that the twin has compiled."""
-    reports = [audit(subject, seed=i, actions=False) for i, subject in enumerate(islice(healthy(24), 16))]
-    assert len(reports) == 16
+    reports = [audit(subject, seed=i, actions=False) for i, subject in enumerate(islice(healthy(96), 64))]
+    assert len(reports) == 64
     marks = [{f.mark for f in report.findings} for report in reports]
     assert [f.name for report in reports for f in report.findings if f.mark == "problem"] == []
-    # at most 15 % may have anything to look at: of sixteen more than six would show another share
-    assert sum("look" in found for found in marks) <= 6
+    # at most 15 % may have anything to look at: of 64 more than 17 show another share, by an exact test at 1 %
+    assert sum("look" in found for found in marks) <= 17
 
 
 @pytest.mark.parametrize("name", ZOO)
