@@ -16,7 +16,9 @@ from corollary.audit.sections import (
     _calibration,
     _columns,
     _copies,
+    _overfitting,
     _statistics,
+    _stopping,
     _treatments,
     generalisation,
     trainability,
@@ -150,7 +152,7 @@ def test_overfitting_is_stopped_early():
     known = dict(initial=start, learning_rate=2.0, steps=400)
     raw = made(lambda p, x: x @ p["w"], start, "cross_entropy", (wide[0], wrong), (wide[1], test[1]), **known)
     sick = retrained(raw, key=KEY)
-    action = generalisation._stopping.stop(
+    action = _stopping.stop(
         sick, Finding("gap between training and test error", "look", "", 0, exact=True)
     )
     assert action.what.endswith("of 400")
@@ -159,11 +161,61 @@ def test_overfitting_is_stopped_early():
     assert action.effect.interval[0] <= action.effect.measured(treated) <= action.effect.interval[1]
 
 
+def peak(examples=240, features=240):
+    """Least squares with as many features as examples, and noise: the variance of its weights is at its peak."""
+    rng = np.random.default_rng(0)
+    w = rng.normal(size=(features, 1)) / np.sqrt(features)
+    draws = [rng.normal(size=(n, features)) for n in (examples, 400)]
+    train, test = (
+        (x.astype(np.float32), (x @ w + 0.5 * rng.normal(size=(len(x), 1))).astype(np.float32)) for x in draws
+    )
+    start = jnp.zeros((features, 1), jnp.float32)
+    known = dict(initial=start, learning_rate=0.2, steps=2000)
+    return retrained(made(lambda p, x: x @ p, start, "squared", train, test, **known), key=KEY)
+
+
+MARKED = Finding("gap between training and test loss", "problem", "", 0, exact=True)
+
+
+def test_at_the_interpolation_peak_weights_decay():
+    sick = peak()
+    action = _overfitting.decay(sick, MARKED)
+    assert action.what == "decay the weights by 0.1"
+    treated = action.apply(sick, key=KEY)
+    low, high = action.effect.interval
+    assert low <= action.effect.measured(treated) <= high < sick.mean_loss("test")
+    # with an optimiser of its own the decay goes before it
+    own = sick.replaced(optimiser=optax.sgd(0.2), learning_rate=None)
+    assert _overfitting.decay(own, MARKED).apply(own, key=KEY).mean_loss("test") == pytest.approx(
+        treated.mean_loss("test"), rel=1e-3
+    )
+
+
+def test_of_stopping_and_decay_the_better_is_advised():
+    sick = peak()
+    advice = [_stopping.stop(sick, MARKED), _overfitting.decay(sick, MARKED)]
+    best = min(advice, key=lambda action: action.effect.then)
+    assert _overfitting.mend(sick, MARKED).what == best.what
+
+
+def test_where_neither_helps_more_examples_are_asked_for():
+    """A linear model without noise that has fewer examples than features: only more of these say what is missing."""
+    rng = np.random.default_rng(0)
+    w = rng.normal(size=(40, 1))
+    train, test = ((x.astype(np.float32), (x @ w).astype(np.float32)) for x in rng.normal(size=(2, 32, 40)))
+    start = jnp.zeros((40, 1), jnp.float32)
+    known = dict(initial=start, learning_rate=0.05, steps=600)
+    sick = retrained(made(lambda p, x: x @ p, start, "squared", train, test, **known), key=KEY)
+    action = _overfitting.mend(sick, MARKED)
+    assert (action.what, action.apply) == ("collect 32 more examples", by_hand)
+    assert action.effect.then < 0.9 * action.effect.now
+
+
 def test_a_test_set_of_another_law_is_for_a_person():
     """Shifted labels: a shorter training would not help, and held-out training examples say so."""
     x, y = split_blobs()[1]
     finding = Finding("gap between training and test error", "problem", "", 0, exact=True)
-    action = generalisation._stopping.stop(subject(split_blobs()[0], (x, (y + 1) % 3)), finding)
+    action = _stopping.stop(subject(split_blobs()[0], (x, (y + 1) % 3)), finding)
     assert action.apply is by_hand
     assert action.what.startswith("find out how the test data")
     low, high = action.effect.interval
@@ -172,7 +224,7 @@ def test_a_test_set_of_another_law_is_for_a_person():
 
 def test_a_training_that_does_not_get_worse_is_not_stopped():
     finding = Finding("gap between training and test error", "look", "", 0, exact=True)
-    assert generalisation._stopping.stop(subject(*split_blobs()), finding) is None
+    assert _stopping.stop(subject(*split_blobs()), finding) is None
 
 
 def test_inputs_are_scaled_where_the_trained_weights_overflow_at_the_new_scale():

@@ -16,7 +16,17 @@ from scipy.stats import beta
 
 from corollary import Network
 from corollary.audit._budget import BUDGETS, Budget
-from corollary.audit.sections import _capacity, _columns, _copies, _gap, _shuffled, _threshold, generalisation
+from corollary.audit.sections import (
+    _capacity,
+    _columns,
+    _copies,
+    _curve,
+    _gap,
+    _left_out,
+    _shuffled,
+    _threshold,
+    generalisation,
+)
 from corollary.generalization.bounds import BOUNDS
 from corollary.network.parts import split
 
@@ -210,6 +220,69 @@ def test_what_can_be_said_without_test_data_and_without_a_start():
     assert 0 < findings[CERTIFICATE].value < 1
     assert "there is no initial network" in findings[CERTIFICATE].premises[0].measured
     assert "initial nor init" in findings[SHUFFLED].sentence
+    assert "initial nor init" in findings[_curve.TWICE["error"]].sentence
+    answer = generalisation.answer(list(findings.values()))
+    assert answer.startswith("Cannot tell: there are no test data. Regression with the tangent kernel errs on ")
+    assert answer.endswith("Give test data, test=(x, y), that training has not seen.")
+
+
+def test_each_example_left_out_against_regressions_without_it():
+    one = subject(0)
+    seen = _left_out.measure(one, BUDGETS["quick"], jax.random.key(0))
+    params = one.params.params
+    gradients = jax.vmap(jax.jacobian(apply), (None, 0))(params, one.train[0])
+    features = np.concatenate([np.asarray(g, float).reshape(N, K, -1) for g in jax.tree.leaves(gradients)], -1)
+    kernel = np.einsum("iop,jop->ij", features, features)
+    labels, wrong = np.asarray(one.labels("train")), []
+    goals = np.eye(K)[labels]
+    centred, ridge = goals - goals.mean(0), seen.ridge * np.trace(kernel) / N
+    for i in range(N):
+        rest = np.delete(np.arange(N), i)
+        weights = np.linalg.solve(kernel[np.ix_(rest, rest)] + ridge * np.eye(N - 1), centred[rest])
+        wrong.append((goals.mean(0) + kernel[i, rest] @ weights).argmax() != labels[i])
+    np.testing.assert_array_equal(seen.left_out, wrong)
+    weights = np.linalg.solve(kernel + ridge * np.eye(N), centred)
+    new = jax.vmap(jax.jacobian(apply), (None, 0))(params, one.test[0])
+    new = np.concatenate([np.asarray(g, float).reshape(TESTS, K, -1) for g in jax.tree.leaves(new)], -1)
+    told = goals.mean(0) + np.einsum("iop,jop->ij", new, features) @ weights
+    np.testing.assert_array_equal(seen.test, told.argmax(1) != np.asarray(one.labels("test")))
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_what_is_left_out_agrees_with_test_data_of_the_same_law(healthy, seed):
+    assert healthy[seed][_left_out.NAME].sentence.endswith("what is left out and what is new agree.")
+    x, y = blobs(seed, TESTS)
+    seen = _left_out.measure(subject(seed, test=(x, (y + 1) % K)), BUDGETS["quick"], jax.random.key(0))
+    assert "harder than the training data" in _left_out.judge(seen).sentence
+
+
+def test_a_regression_is_left_out_by_its_squares():
+    rng = np.random.default_rng(0)
+    w = rng.normal(size=(D, 1)).astype(np.float32)
+    x, x_test = (rng.normal(size=(n, D)).astype(np.float32) for n in (60, 40))
+    y, y_test = (a @ w + rng.normal(size=(len(a), 1)).astype(np.float32) for a in (x, x_test))
+    linear = made(lambda p, x: x @ p, jnp.asarray(w), "squared", (x, y), (x_test, y_test))
+    seen = _left_out.measure(linear, BUDGETS["quick"], jax.random.key(0))
+    # the kernel of a linear model is that of its inputs: ridge regression on centred targets
+    features, centre = x / np.sqrt(np.trace(x @ x.T) / 60), y.mean()
+    hat = features @ np.linalg.solve(features.T @ features + seen.ridge * np.eye(D), features.T)
+    squares = ((y - centre - hat @ (y - centre)) / (1 - np.diag(hat)[:, None])) ** 2
+    np.testing.assert_allclose(seen.left_out, squares[:, 0], rtol=1e-3)
+    assert _left_out.judge(seen).value == pytest.approx(squares.mean(), rel=1e-3)
+
+
+def test_twice_the_data_and_what_is_learned_by_heart(healthy):
+    twice, known = (healthy[0][name] for name in (_curve.TWICE["error"], _curve.MEMORISED))
+    assert twice.interval[0] <= twice.value <= twice.interval[1] < 0.5
+    assert known.value < 20
+    x, y = blobs(0, N)
+    noise = subject(0, train=(x, np.random.default_rng(0).permutation(y)), test=(blobs(0, TESTS)))
+    curve = _curve.measure(noise, BUDGETS["quick"], noise.initial_params, jax.random.key(0))
+    # labels of chance: a training without an example is wrong in two of three, one that has it is right
+    learned = _curve.judge_memorised(curve)
+    assert learned.value > 30 > known.value
+    assert "it has them by heart" in learned.sentence
+    assert 0.4 < curve.curve.mean[-1] < 0.9
 
 
 def test_a_regression_has_a_gap_of_losses_and_no_bounds():

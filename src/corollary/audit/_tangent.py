@@ -72,22 +72,14 @@ def chosen_outputs(network, at, trainable):
 def measure(subject, budget, key) -> Measured:
     train_key, test_key = jax.random.split(key)
     examples, at = _plan.kernel(subject, budget, key)
-    train = _part(subject, "train", examples, train_key, at)
-    test = None if subject.test is None else _part(subject, "test", examples, test_key, at)
+    train = part_of(subject, "train", examples, train_key, at)
+    test = None if subject.test is None else part_of(subject, "test", examples, test_key, at)
     x = train.x if test is None else jax.tree.map(lambda *a: jnp.concatenate(a), train.x, test.x)
-    row = len(at) if at is not None else max(1, int(np.prod(train.out.shape[1:])))
-
-    def kernel(params):
-        network, trainable = chosen_outputs(subject.at(params), at, subject.trainable)
-        k = _wide(kernels.empirical_ntk(network, x, trainable=trainable))
-        # mirrored entries were computed apart, and differ by rounding
-        return (k + k.T) / 2 / row
-
-    after = kernel(subject.params)
+    after = kernel_of(subject, subject.params, x, at)
     if subject.initial_params is None:
         before = start = linear = losses = None
     else:
-        before = kernel(subject.initial_params)
+        before = kernel_of(subject, subject.initial_params, x, at)
         batch = _plan.batch_of(subject, budget, 64)
         at_start = subject.at(subject.initial_params)
         start, linear = _linearised(at_start, subject.network, x, batch, subject.trainable)
@@ -99,7 +91,17 @@ def measure(subject, budget, key) -> Measured:
     return Measured(train, test, before, after, start, linear, losses, numbers, at)
 
 
-def _part(subject, split, examples, key, at) -> Part:
+def kernel_of(subject, params, x, at=None) -> np.ndarray:
+    """The tangent kernel at `params` between the examples `x`, its mean over the outputs (over those `at`)."""
+    row = len(at) if at is not None else max(1, int(np.prod(subject.outputs("train").shape[1:])))
+    network, trainable = chosen_outputs(subject.at(params), at, subject.trainable)
+    k = _wide(kernels.empirical_ntk(network, x, trainable=trainable))
+    # mirrored entries were computed apart, and differ by rounding
+    return (k + k.T) / 2 / row
+
+
+def part_of(subject, split, examples, key, at=None) -> Part:
+    """At most so many examples of a split."""
     x, y = subject.data(split)
     rows = some(np.arange(count(x)), examples, key)
     x, y = jax.tree.map(lambda a: a[rows], (x, y))

@@ -43,6 +43,9 @@ from .double_descent import LeastSquaresRisk as LeastSquaresRisk
 from .double_descent import first_features_fit as first_features_fit
 from .double_descent import least_squares_risk as least_squares_risk
 from .double_descent import ols_variance as ols_variance
+from .learning_curve import Doubled as Doubled
+from .learning_curve import LearningCurve as LearningCurve
+from .learning_curve import learning_curve as learning_curve
 from .linear_compression import Projected as Projected
 from .linear_compression import Sparse as Sparse
 from .linear_compression import keep_probabilities as keep_probabilities

@@ -1,8 +1,8 @@
 """Will it generalise? The measured gap, whether the test data are new, every bound, and what the network could fit.
 
 The findings are made in `_gap` (errors), `_copies` and `_columns` (leaks), `_certificates` (bounds), `_capacity`
-(margins, norms, numbers of parameters), `_threshold` (rank of the tangent features), `_calibration` (probabilities) and
-`_shuffled` (random labels).
+(margins, norms, numbers of parameters), `_threshold` (rank of the tangent features), `_calibration` (probabilities),
+`_left_out` (one example at a time), `_curve` (twice the data, what is learned by heart), `_shuffled` (random labels).
 """
 
 from typing import Any
@@ -23,10 +23,12 @@ from corollary.audit.sections import (
     _certificates,
     _columns,
     _copies,
+    _curve,
     _first_steps,
     _gap,
+    _left_out,
+    _overfitting,
     _shuffled,
-    _stopping,
     _threshold,
 )
 from corollary.network.batches import count
@@ -104,6 +106,10 @@ def findings(subject, budget, key):
         start = subject.init(draw_key)
     fitted, predicted = _gap.learned(subject, LEARNED), errors is not None and errors.predicted
     yield _shuffled.finding(subject, budget, start, fitted, shuffle_key, predicted)
+    yield _left_out.judge(_left_out.measure(subject, budget, jax.random.fold_in(key, 7)))
+    curve = _curve.measure(subject, budget, start, jax.random.fold_in(key, 8))
+    yield _curve.judge(curve, "loss" if subject.classes is None else "error")
+    yield _curve.judge_memorised(curve)
 
 
 def answer(findings) -> str:
@@ -120,7 +126,11 @@ def answer(findings) -> str:
             return because("Partly", doubt.sentence)
     if (gap := first(findings, GAPS, "fine")) is not None:
         return because("Yes", gap.sentence)
-    return "Cannot tell: there are no test data. Give test data, test=(x, y), that training has not seen."
+    unseen = "Give test data, test=(x, y), that training has not seen."
+    beside = found.get(_left_out.NAME)
+    if beside is None or beside.value is None:
+        return f"Cannot tell: there are no test data. {unseen}"
+    return because("Cannot tell", "there are no test data.", beside.sentence.partition(". ")[0] + ".", unseen)
 
 
 def actions(subject, findings):
@@ -128,7 +138,7 @@ def actions(subject, findings):
         _copies.NAME: _copies.remove,
         _columns.NAME: _columns.drop,
         _calibration.NAME: _calibration.cool,
-        **dict.fromkeys(GAPS, _stopping.stop),
+        **dict.fromkeys(GAPS, _overfitting.mend),
     }
     if subject.classes is not None:  # of others the error may not be defined
         remedies[_shuffled.NAME] = _shuffled.look_at_labels
