@@ -152,9 +152,7 @@ def test_overfitting_is_stopped_early():
     known = dict(initial=start, learning_rate=2.0, steps=400)
     raw = made(lambda p, x: x @ p["w"], start, "cross_entropy", (wide[0], wrong), (wide[1], test[1]), **known)
     sick = retrained(raw, key=KEY)
-    action = _stopping.stop(
-        sick, Finding("gap between training and test error", "look", "", 0, exact=True)
-    )
+    action = _stopping.stop(sick, Finding("gap between training and test error", "look", "", 0, exact=True))
     assert action.what.endswith("of 400")
     treated = action.apply(sick, key=KEY)
     assert treated.mean_loss("test") < sick.mean_loss("test")

@@ -12,7 +12,7 @@ from made import made
 
 from corollary.audit._budget import BUDGETS, Budget
 from corollary.audit.finding import MARKS
-from corollary.audit.sections import trainability
+from corollary.audit.sections import _attention, trainability
 from corollary.evidence import claims
 
 KEY = jax.random.key(0)
@@ -463,3 +463,32 @@ def test_convolutional_network_on_images():
     found = _layers(_subject(apply, start, (x, rng.integers(3, size=64))), BUDGETS["quick"])
     assert found["signal by layer"].mark == found["gradient by layer"].mark == "fine"
     assert found["rank of the layers"].mark == found["dead units"].mark == "fine"
+
+
+def test_attention_block_by_block():
+    """Queries a hundred times as large saturate the softmax at the start; a network without attention has none."""
+    keys = jax.random.split(KEY, 4)
+    x = jax.random.normal(keys[0], (64, 5, 4))
+    y = (x[:, 0, 0] > 0).astype(int)
+
+    def attend(params, x):
+        for q, v in params[:-1]:
+            x = x + jax.nn.softmax(x @ q @ jnp.swapaxes(x, 1, 2)) @ x @ v
+        return x.mean(1) @ params[-1]
+
+    def start(scale):
+        blocks = [[s * jax.random.normal(k, (4, 4)) / 2, jax.random.normal(k, (4, 4)) / 4]
+                  for k, s in zip(keys[1:3], (0.1, scale), strict=True)]  # fmt: skip
+        return [*blocks, jax.random.normal(keys[3], (4, 2)) / 2]
+
+    name = _attention.NAME
+    for scale, low, high in ((0.1, 0.9, 1.0), (100.0, 0.0, 0.1)):
+        subject = made(attend, start(0.1), "cross_entropy", (x, y), initial=start(scale), learning_rate=0.1)
+        found = _found(subject, until=name)[name]
+        assert low <= found.value <= high
+        assert found.interval[0] <= found.value <= found.interval[1]
+        assert "After training it is 9" in found.sentence
+    assert found.sentence.startswith("At the start attention is")
+    assert "least in block 2 of 2" in found.sentence
+    x, _ = _data()
+    assert name not in _layers(_subject(initial=None))

@@ -1,8 +1,8 @@
 """Will it train? Inputs, signals and gradients layer by layer, the first steps, at the point where training starts.
 
-The findings are made in `_signals` (what the layers do), `_units` (what they lose), `_inputs` (the scale of the data
-and of the first outputs), `_first_steps` (the largest stable step and what the tangent kernel predicts) and
-`_prospects` (what the first steps say of the rest).
+The findings are made in `_signals` (what the layers do), `_units` (what they lose), `_attention` (how far it is
+spread), `_inputs` (the scale of the data and of the first outputs), `_first_steps` (the largest stable step and what the
+tangent kernel predicts) and `_prospects` (what the first steps say of the rest).
 """
 
 from functools import partial
@@ -15,7 +15,7 @@ from corollary.audit._answer import first as first_marked
 from corollary.audit._sample import some
 from corollary.audit.action import advise
 from corollary.audit.finding import Finding
-from corollary.audit.sections import _first_steps, _inputs, _prospects, _signals, _units
+from corollary.audit.sections import _attention, _first_steps, _inputs, _prospects, _signals, _units
 from corollary.audit.sections._first_steps import SLOW
 from corollary.audit.sections._start import losses_at, start_of
 from corollary.audit.sections._treatments import (
@@ -161,6 +161,9 @@ def findings(subject, budget, key):
     else:
         yield from _signals.findings(measured)
         yield from _units.findings(measured)
+        attended = _attention.measure(subject, start, budget, jax.random.fold_in(key, 6))
+        if attended is not None:
+            yield _attention.judge(attended, start, total)
     if subject.loss_name == "cross_entropy":
         yield _inputs.judge_confidence(_inputs.measure_confidence(subject, outputs, losses), start)
     if start.kind == "trained":

@@ -47,6 +47,8 @@ from .positions import random_positions as random_positions
 from .positions import shift_rotation as shift_rotation
 from .positions import sinusoidal_positions as sinusoidal_positions
 from .queries import AttentionPooling as AttentionPooling
+from .spread import AttentionSpread as AttentionSpread
+from .spread import attention_spread as attention_spread
 from .transformer import Conditioned as Conditioned
 from .transformer import Transformer as Transformer
 from .transformer import teacher_forcing_loss as teacher_forcing_loss
