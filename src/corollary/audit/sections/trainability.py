@@ -1,8 +1,8 @@
 """Will it train? Inputs, signals and gradients layer by layer, the first steps, at the point where training starts.
 
 The findings are made in `_signals` (what the layers do), `_units` (what they lose), `_attention` (how far it is
-spread), `_inputs` (the scale of the data and of the first outputs), `_first_steps` (the largest stable step and what the
-tangent kernel predicts) and `_prospects` (what the first steps say of the rest).
+spread), `_inputs` (the scale of the data and of the first outputs), `_first_steps` (the largest stable step and what
+the tangent kernel predicts) and `_prospects` (what the first steps say of the rest).
 """
 
 from functools import partial
