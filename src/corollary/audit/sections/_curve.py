@@ -2,9 +2,11 @@
 
 from typing import NamedTuple
 
+import altair as alt
 import jax
 import numpy as np
 
+from corollary._charts import MEASURED, PREDICTED
 from corollary.audit import _plan
 from corollary.audit.action import QUANTITIES, Action, Effect, by_hand
 from corollary.audit.finding import Finding, Premise, short
@@ -97,10 +99,34 @@ def judge(found: Curve | str, what: str) -> Finding:
         Premise("the curve is convex in the logarithm of the number of examples", None),
         Premise("new examples are like those at hand", None),
     )
-    figure = picture("learning curve", found.curve.plot().properties(width=320, height=180))
+    figure = picture("learning curve", _chart(found, twice))
     return Finding(
         TWICE[found.what], "fine", text, twice.value, twice.interval, premises=premises, figure=figure, **facts
     )
+
+
+def _chart(found: Curve, twice):
+    """Every draw, their mean, and what is expected with twice the data."""
+    losses, sizes = np.asarray(found.curve.new, float).mean(2), found.curve.sizes
+    rows = [
+        {"examples": int(n), "value": float(v), "draw": i}
+        for i, row in enumerate(losses)
+        for n, v in zip(sizes, row, strict=True)
+    ]
+    mean = [{"examples": int(n), "value": float(v)} for n, v in zip(sizes, found.curve.mean, strict=True)]
+    low, high = twice.interval
+    then = [{"examples": int(2 * sizes[-1]), "value": twice.value, "low": low, "high": high}]
+    scale = alt.Scale(type="log", base=2, domain=[0.9 * float(sizes[0]), 2.2 * float(sizes[-1])], nice=False)
+    x = alt.X("examples:Q", title="examples", scale=scale, axis=alt.Axis(values=[*map(int, sizes), int(2 * sizes[-1])]))
+    y = alt.Y("value:Q", title=found.what)
+    base = alt.Chart(alt.Data(values=rows)).mark_line(opacity=0.35, color=MEASURED, strokeWidth=1)
+    chart = alt.layer(
+        base.encode(x=x, y=y, detail="draw:N"),
+        alt.Chart(alt.Data(values=mean)).mark_line(point={"color": MEASURED}, color=MEASURED).encode(x=x, y=y),
+        alt.Chart(alt.Data(values=then)).mark_rule(color=PREDICTED).encode(x=x, y="low:Q", y2="high:Q"),
+        alt.Chart(alt.Data(values=then)).mark_point(color=PREDICTED, filled=True).encode(x=x, y=y),
+    )
+    return chart.properties(width=320, height=180)
 
 
 def judge_memorised(found: Curve | str) -> Finding:
