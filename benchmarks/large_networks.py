@@ -138,7 +138,18 @@ def from_the_command_line(images=10_000, steps=600, batch=64, rate=0.1):
         for name, (x, y) in zip(("train", "test"), sets, strict=True):
             np.savez(here / f"{name}.npz", x=x, y=y)
         known = ["--learning-rate", str(rate), "--batch-size", str(batch), "--steps", str(steps)]
-        given = ["trained.onnx", "--train", "train.npz", "--test", "test.npz", "--initial", "start.onnx", *known]
+        given = [
+            "trained.onnx",
+            "--train",
+            "train.npz",
+            "--test",
+            "test.npz",
+            "--initial",
+            "start.onnx",
+            "--loss",
+            "cross_entropy",
+            *known,
+        ]
         began = time.perf_counter()
         subprocess.run([sys.executable, "-m", "corollary", "audit", *given], cwd=here, check=True)
         size = (here / "report.html").stat().st_size / 2**20
