@@ -4,14 +4,17 @@ A look is paid by the training since the last one of its kind: it waits until it
 takes on average. One that was held up, by other work on the machine, raises this average a little instead of making the
 next looks wait for all of it. What all looks took is held to the share as well, within a few hundredths of it; what no
 part has paid is taken off all parts alike, or else nothing would be left for the looks that take longest. Time before
-the first call, and time in which a device finishes a step, count as training.
+the first call, and time in which a device finishes a step, count as training. By how much a look makes the next step
+longer counts as the look's: a compiled loop that is stopped and begun again, threads to be woken, caches to be filled.
 
 Where all is computed on the CPU, time in which other programs had it is nobody's: looks are short and mostly
 escape it, or meet all of it at once, so that by the clock on the wall their number would be a matter of luck.
 """
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
+
+import numpy as np
 
 # a stop of a compiled loop comes after at most so many steps
 LONGEST = 1000
@@ -23,6 +26,11 @@ TRIES, COUNTS = 3, 8
 MOST, ADVANCE = 1.03, 0.2
 # of every part at least so much is left to it
 LEAST = 0.1
+# what is known of the time between two looks fades by this with each; before so many nothing is said, and of what took
+# so many times as long as expected the rest was somebody else's
+FADES, FEWEST, OTHERS = 0.995, 16, 3.0
+# looks and steps in a row are told apart where the determinant is more than this of the product of the diagonal
+TOLD = 0.01
 
 
 class Working:
@@ -35,6 +43,34 @@ class Working:
         last, self._last = self._last, (WALL(), time.process_time())
         self._time += min(now - then for now, then in zip(self._last, last, strict=True))
         return self._time
+
+
+class Afterwards:
+    """What a look costs the steps after it: least squares of the time up to the next look on one, and on the steps."""
+
+    def __init__(self):
+        self._squares, self._products, self._seen = np.zeros((2, 2)), np.zeros(2), 0
+
+    def saw(self, looked: bool, steps: int, seconds: float) -> None:
+        """So many steps took so long, after a look or not."""
+        row = np.array([float(looked), float(steps)])
+        if self._seen >= FEWEST:
+            seconds = min(seconds, OTHERS * float(row @ self._solved))
+        self._squares = FADES * self._squares + np.outer(row, row)
+        self._products = FADES * self._products + seconds * row
+        self._seen += 1
+
+    @property
+    def _solved(self) -> np.ndarray:
+        """Seconds of a look and of a step."""
+        (looks, both), (_, steps) = self._squares
+        if looks * steps - both**2 <= TOLD * looks * steps:
+            return np.array([0.0, self._products[1] / steps])
+        return np.maximum(np.linalg.solve(self._squares, self._products), 0.0)
+
+    @property
+    def seconds(self) -> float:
+        return float(self._solved[0]) if self._seen >= FEWEST else 0.0
 
 
 class Spending:
@@ -54,6 +90,8 @@ class Spending:
         self._began: float | None = None
         self._first_step, self._left = 0, 1.0
         self._watching = self._entered = self._waited = self._earliest = 0.0
+        self._after, self._went = Afterwards(), (0, 0.0)
+        self._looked: str | None = None  # the first kind of this visit, which pays for what comes after it
 
     def expect(self, kind: str, look: Callable) -> None:
         """Try a look to see what it takes, at its best."""
@@ -82,10 +120,19 @@ class Spending:
         self._entered, self._waited = self.now(), 0.0
         if self._began is None:
             self._began, self._first_step = self._entered, step
+        else:
+            before, since = self._went
+            self._after.saw(self._looked is not None, step - before, self._entered - since)
+        self._looked, self._went = None, (step, 0.0)
 
-    def leave(self) -> None:
-        """Until some look can be paid for nothing is to be done but to count."""
-        self._watching += self.now() - self._entered - self._waited
+    def leave(self, stopped: bool = False) -> None:
+        """Until some look can be paid for nothing is to be done but to count; `stopped` says that a loop was."""
+        left = self.now()
+        self._watching += left - self._entered - self._waited
+        self._looked, self._went = self._looked or ("losses" if stopped else None), (self._went[0], left)
+        if self._looked is not None:
+            self.used[self._looked] += self._after.seconds
+            self._watching += self._after.seconds
         self._divide()
         self._earliest = min(map(self._when, self.parts))
 
@@ -100,16 +147,13 @@ class Spending:
         ready()
         self._waited += self.now() - began
 
-    def charge(self, kind: str, seconds: float) -> None:
-        """Time that a look takes outside the watch."""
-        self.used[kind] += seconds
-        self._watching += seconds
-
     def spend(self, kind: str, step: int | None, look: Callable) -> None:
         """Look; without a `step` as the second half of a look. A look that returns a number saw that many things."""
         began, waited = self.now(), self._waited
         found = look()
         self.used[kind] += self.now() - began - (self._waited - waited)
+        # losses are there to be read
+        self._looked = self._looked or (kind if kind != "losses" else None)
         if step is not None:
             self._last[kind], self._paid[kind] = step, self.training
             self._looks[kind] += 1
@@ -132,21 +176,28 @@ class Spending:
 
     def within(self, kind: str) -> bool:
         """Whether the share has room for one such look, whoever pays for it."""
-        return self._watching + self.expected(kind) <= self._share * (MOST * self.training + ADVANCE)
+        return self._room(kind) <= self.training
+
+    def _room(self, kind: str) -> float:
+        """The training time at which the share has room for one such look."""
+        return ((self._watching + self.expected(kind)) / self._share - ADVANCE) / MOST
 
     def due(self, kind: str, step: int) -> bool:
         if kind not in self.parts or step < self._last.get(kind, -(10**9)) + self._apart[kind]:
             return False
         return self._when(kind) <= self.training and self.within(kind)
 
-    def steps_until_due(self, step: int) -> int:
-        """Steps until the next look can be paid for, as far as can be seen."""
+    def steps_until_due(self, step: int, urgent: Collection[str] = ()) -> int:
+        """Steps until the next look can be paid for, as far as can be seen; the share alone holds up what is urgent."""
         done = step - 1 - self._first_step
         if done < 1 or self.training <= 0:
             return 1
         each = self.training / done
         waits = [
-            max((self._when(kind) - self.training) / each, self._last.get(kind, step) + self._apart[kind] - step)
+            max(
+                (max(-np.inf if kind in urgent else self._when(kind), self._room(kind)) - self.training) / each,
+                -np.inf if kind in urgent else self._last.get(kind, step) + self._apart[kind] - step,
+            )
             for kind in self.parts
             if kind != "page"
         ]

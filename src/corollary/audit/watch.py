@@ -38,8 +38,8 @@ from corollary.audit.subject import Subject
 # what each kind of look may take of the share, and how many steps lie between two of them at least
 PARTS = {"losses": 0.1, "step": 0.3, "batch": 0.15, "held": 0.25, "units": 0.1, "everything": 0.05, "page": 0.05}
 APART = {"losses": 1, "step": 3, "batch": 8, "held": 20, "units": 20, "everything": 50, "page": 1}
-# seconds between two pages; seconds that a stop of a compiled loop takes
-PAGE, STOP = 2.0, 2e-4
+# seconds between two pages
+PAGE = 2.0
 # so many losses are read whatever it takes, and so many even if the device is not done with the last of them
 WAITING, MOST_WAITING = 16, 64
 
@@ -111,15 +111,14 @@ class Watch:
     def after(self, step: int, network: NetworkLike, losses: Float[ArrayLike, "_"]) -> None:
         """After a stretch of steps of a compiled loop, of which `step` are done in all: the losses of the stretch."""
         values = np.asarray(losses, float)
-        self._time.charge("losses", STOP)
         self._pending += [(step - len(values) + i, value) for i, value in enumerate(values)]
-        self._observe(step - 1, lambda: self._looks.read(network))
+        self._observe(step - 1, lambda: self._looks.read(network), stopped=True)
 
     def pause(self, step: int) -> int:
         """After how many steps a compiled loop should stop for a look."""
-        if self._pair is not None or self._full is not None or self._alarms.urgent:
+        if self._pair is not None or self._full is not None:
             return 1
-        return self._time.steps_until_due(step)
+        return self._time.steps_until_due(step, self._alarms.urgent)
 
     @property
     def alarms(self) -> tuple[Alarm, ...]:
@@ -156,11 +155,12 @@ class Watch:
 
     # --- what happens in a call
 
-    def _observe(self, step: int, read: Callable) -> None:
+    def _observe(self, step: int, read: Callable, stopped: bool = False) -> None:
         clock = self._time
         self.step = step
         waits = self._pair is not None or self._full is not None or self._alarms.urgent
-        if not waits and clock.nothing_due and len(self._pending) < WAITING:
+        # of a loop that was stopped anyway the losses are there
+        if not (waits or stopped) and clock.nothing_due and len(self._pending) < WAITING:
             return
         clock.arrive(step)
         found: list = []
@@ -191,7 +191,7 @@ class Watch:
             self._written = clock.now()
             clock.spend("page", step, lambda: replaced(self.report, self))
         said = self._alarms.unsaid()
-        clock.leave()
+        clock.leave(stopped)
         for alarm in said:
             warnings.warn(WatchWarning(alarm.sentence), stacklevel=3)
 
