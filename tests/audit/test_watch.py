@@ -256,6 +256,45 @@ def test_looks_that_take_long_are_not_crowded_out(clock):
     assert spending.used["long"] / spending.used["short"] == pytest.approx(0.8, rel=0.1)
 
 
+def test_what_a_look_costs_the_next_step_is_paid_too(clock):
+    """Every look makes the step after it longer; beside the same loop without looks the share is kept."""
+    spending, rng = _spending.Spending(0.05, {"a": 1.0}, {"a": 1}, clock), np.random.default_rng(0)
+    plain = looks = 0
+    for step in range(4000):
+        took = rng.uniform(0.9, 1.1)
+        plain += took
+        clock.time += took + (0.4 if spending._looked else 0.0)
+        spending.arrive(step)
+        if spending.due("a", step):
+            looks += 1
+            spending.spend("a", step, lambda: setattr(clock, "time", clock.time + 0.1))
+        spending.leave()
+    assert looks > 100
+    assert 0.045 < clock.time / plain - 1 < 0.055
+    assert spending._after.seconds == pytest.approx(0.4, abs=0.03)
+    assert spending.share_spent == pytest.approx(0.05, abs=0.005)
+
+
+def test_a_compiled_loop_is_stopped_as_often_as_the_share_pays(clock):
+    """A stop costs as much as a third of a step, whether there is something to look at or not."""
+    parts = {"losses": 0.1, "a": 0.9}
+    spending, rng = _spending.Spending(0.05, parts, dict.fromkeys(parts, 1), clock), np.random.default_rng(0)
+    plain = step = stops = 0
+    while step < 20_000:
+        steps = spending.steps_until_due(step, ("a",) if step > 10_000 else ())
+        step, stops = step + steps, stops + 1
+        took = rng.uniform(0.95, 1.05) * steps
+        plain += took
+        clock.time += took + 0.3
+        spending.arrive(step - 1)
+        for kind in parts:
+            if spending.due(kind, step):
+                spending.spend(kind, step, lambda kind=kind: setattr(clock, "time", clock.time + 0.01))
+        spending.leave(stopped=True)
+    assert 500 < stops < 5000
+    assert 0.04 < clock.time / plain - 1 < 0.06  # urgent looks for half of the time
+
+
 def test_a_course_keeps_means_of_equally_many_in_bounded_room():
     course = Thinned(8)
     for step in range(100):

@@ -22,8 +22,8 @@ LONGEST = 1000
 WALL: Callable[[], float] = time.perf_counter
 # looks before the training, for the time they take; how many looks of the training that counts for
 TRIES, COUNTS = 3, 8
-# what may be spent at most, in shares; of so many seconds the share is there from the start
-MOST, ADVANCE = 1.03, 0.2
+# what may be spent at most, in shares, and with urgent looks; of so many seconds the share is there from the start
+MOST, URGENT, ADVANCE = 1.03, 1.15, 0.2
 # of every part at least so much is left to it
 LEAST = 0.1
 # what is known of the time between two looks fades by this with each; before so many nothing is said, and of what took
@@ -31,6 +31,8 @@ LEAST = 0.1
 FADES, FEWEST, OTHERS = 0.995, 16, 3.0
 # looks and steps in a row are told apart where the determinant is more than this of the product of the diagonal
 TOLD = 0.01
+# stretches of a compiled loop that show what a stop costs
+TRIED = (1, 8)
 
 
 class Working:
@@ -61,16 +63,26 @@ class Afterwards:
         self._seen += 1
 
     @property
+    def told(self) -> bool:
+        """Whether looks and steps can be told apart."""
+        (looks, both), (_, steps) = self._squares
+        return self._seen >= FEWEST and looks * steps - both**2 > TOLD * looks * steps
+
+    @property
     def _solved(self) -> np.ndarray:
         """Seconds of a look and of a step."""
-        (looks, both), (_, steps) = self._squares
-        if looks * steps - both**2 <= TOLD * looks * steps:
-            return np.array([0.0, self._products[1] / steps])
+        if not self.told:
+            return np.array([0.0, self._products[1] / self._squares[1, 1]])
         return np.maximum(np.linalg.solve(self._squares, self._products), 0.0)
 
     @property
     def seconds(self) -> float:
-        return float(self._solved[0]) if self._seen >= FEWEST else 0.0
+        return float(self._solved[0]) if self.told else 0.0
+
+    @property
+    def trial(self) -> int:
+        """A number of steps that differs from the last one."""
+        return TRIED[self._seen % len(TRIED)]
 
 
 class Spending:
@@ -174,13 +186,13 @@ class Spending:
     def share_spent(self) -> float:
         return self._watching / self.training if self.training > 0 else 0.0
 
-    def within(self, kind: str) -> bool:
-        """Whether the share has room for one such look, whoever pays for it."""
-        return self._room(kind) <= self.training
+    def within(self, kind: str, most: float = MOST) -> bool:
+        """Whether so many shares have room for one such look, whoever pays for it."""
+        return self._room(kind, most) <= self.training
 
-    def _room(self, kind: str) -> float:
-        """The training time at which the share has room for one such look."""
-        return ((self._watching + self.expected(kind)) / self._share - ADVANCE) / MOST
+    def _room(self, kind: str, most: float = MOST) -> float:
+        """The training time at which there is room for one such look."""
+        return ((self._watching + self.expected(kind)) / self._share - ADVANCE) / most
 
     def due(self, kind: str, step: int) -> bool:
         if kind not in self.parts or step < self._last.get(kind, -(10**9)) + self._apart[kind]:
@@ -192,13 +204,15 @@ class Spending:
         done = step - 1 - self._first_step
         if done < 1 or self.training <= 0:
             return 1
+        if not self._after.told:
+            return self._after.trial
         each = self.training / done
-        waits = [
-            max(
-                (max(-np.inf if kind in urgent else self._when(kind), self._room(kind)) - self.training) / each,
-                -np.inf if kind in urgent else self._last.get(kind, step) + self._apart[kind] - step,
-            )
-            for kind in self.parts
-            if kind != "page"
-        ]
+        waits = [self._steps_until(kind, step, each, kind in urgent) for kind in self.parts if kind != "page"]
         return int(min(max(min(waits) + 1, 1), LONGEST))
+
+    def _steps_until(self, kind: str, step: int, each: float, urgent: bool) -> float:
+        """Steps, of so many seconds each, until a look of this kind can come."""
+        if urgent:
+            return (self._room(kind, URGENT) - self.training) / each
+        paid = (max(self._when(kind), self._room(kind)) - self.training) / each
+        return max(paid, self._last.get(kind, step) + self._apart[kind] - step)

@@ -32,7 +32,7 @@ from corollary.audit._data import count
 from corollary.audit._errors import SubjectError, sentences
 from corollary.audit._history import Thinned
 from corollary.audit._live import replaced
-from corollary.audit._spending import Spending
+from corollary.audit._spending import URGENT, Spending
 from corollary.audit.subject import Subject
 
 # what each kind of look may take of the share, and how many steps lie between two of them at least
@@ -145,7 +145,7 @@ class Watch:
 
     def save(self) -> None:
         """Write the report now, as at the end of a training; nothing if there is to be none."""
-        self._read_losses()
+        self._time.taken["losses"] += self._read_losses()
         if self.report is not None:
             replaced(self.report, self)
 
@@ -174,7 +174,7 @@ class Watch:
 
         def due(kind):
             """In its turn, or because the losses ask for it, if the share has room."""
-            return clock.due(kind, step) or (kind in self._alarms.urgent and clock.within(kind))
+            return clock.due(kind, step) or (kind in self._alarms.urgent and clock.within(kind, URGENT))
 
         if clock.due("losses", step) or len(self._pending) >= WAITING:
             clock.spend("losses", step, self._read_losses)
