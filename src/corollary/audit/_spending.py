@@ -51,13 +51,15 @@ class Afterwards:
     """What a look costs the steps after it: least squares of the time up to the next look on one, and on the steps."""
 
     def __init__(self):
-        self._squares, self._products, self._seen = np.zeros((2, 2)), np.zeros(2), 0
+        self._squares, self._products, self._noise, self._seen = np.zeros((2, 2)), np.zeros(2), np.zeros(2), 0
 
     def saw(self, looked: bool, steps: int, seconds: float) -> None:
         """So many steps took so long, after a look or not."""
         row = np.array([float(looked), float(steps)])
         if self._seen >= FEWEST:
-            seconds = min(seconds, OTHERS * float(row @ self._solved))
+            expected = float(row @ self._solved)
+            seconds = min(seconds, OTHERS * expected)
+            self._noise = FADES * self._noise + np.array([1.0, (seconds - expected) ** 2])
         self._squares = FADES * self._squares + np.outer(row, row)
         self._products = FADES * self._products + seconds * row
         self._seen += 1
@@ -77,7 +79,11 @@ class Afterwards:
 
     @property
     def seconds(self) -> float:
-        return float(self._solved[0]) if self.told else 0.0
+        """Of a look, as far as it stands out: less a standard error."""
+        if not self.told or not self._noise[0]:
+            return 0.0
+        error = np.sqrt(self._noise[1] / self._noise[0] * np.linalg.inv(self._squares)[0, 0])
+        return max(0.0, float(self._solved[0] - error))
 
     @property
     def trial(self) -> int:

@@ -22,13 +22,25 @@ from corollary.audit.action import advise
 from corollary.audit.finding import Finding, Premise, short
 from corollary.audit.retrain import steps_of
 from corollary.audit.sections import _class_margins, _statistics
+from corollary.audit.sections._first_steps import SLOW
 from corollary.audit.sections._treatments import SAFE, knows_start, retraining, step_times, times
 from corollary.evidence import picture
 
 TITLE = "Did it find a minimum?"
 EXPLAINS = {
     # in inference mode the network is another one than was trained
-    "stored batch statistics": ("gradient norm", "least curvature", "median margin", "most frequent answer"),
+    "stored batch statistics": (
+        "gradient norm",
+        "least curvature",
+        "median margin",
+        "most frequent answer",
+        "dead units",
+        "units dead after training",
+        "saturated units",
+        "rank of the layers",
+        "calibration error",
+        *SLOW,
+    ),
     # on a slope the curvature says little
     "gradient norm": ("least curvature",),
 }
