@@ -79,11 +79,11 @@ class Afterwards:
 
     @property
     def seconds(self) -> float:
-        """Of a look, as far as it stands out: less a standard error."""
+        """Of a look, less half of its standard error: what is never negative is too large on average where it is noise."""
         if not self.told or not self._noise[0]:
             return 0.0
         error = np.sqrt(self._noise[1] / self._noise[0] * np.linalg.inv(self._squares)[0, 0])
-        return max(0.0, float(self._solved[0] - error))
+        return max(0.0, float(self._solved[0] - error / 2))
 
     @property
     def trial(self) -> int:
@@ -108,7 +108,7 @@ class Spending:
         self._began: float | None = None
         self._first_step, self._left = 0, 1.0
         self._watching = self._entered = self._waited = self._earliest = 0.0
-        self._after, self._went = Afterwards(), (0, 0.0)
+        self._after, self._went, self._stop = Afterwards(), (0, 0.0), 0.0
         self._looked: str | None = None  # the first kind of this visit, which pays for what comes after it
 
     def expect(self, kind: str, look: Callable) -> None:
@@ -119,6 +119,12 @@ class Spending:
             look()
             took.append(self.now() - began)
         self._tried[kind] = min(took)
+
+    def expect_stops(self, nothing: Callable) -> None:
+        """Try what it takes to stop a loop, once more than to compile it."""
+        nothing()
+        self.expect("", nothing)
+        self._stop = self._tried.pop("")
 
     def expected(self, kind: str) -> float:
         """The seconds that a look of this kind takes on average."""
@@ -149,8 +155,9 @@ class Spending:
         self._watching += left - self._entered - self._waited
         self._looked, self._went = self._looked or ("losses" if stopped else None), (self._went[0], left)
         if self._looked is not None:
-            self.used[self._looked] += self._after.seconds
-            self._watching += self._after.seconds
+            after = max(self._after.seconds, self._stop)
+            self.used[self._looked] += after
+            self._watching += after
         self._divide()
         self._earliest = min(map(self._when, self.parts))
 

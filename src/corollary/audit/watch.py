@@ -114,6 +114,10 @@ class Watch:
         self._pending += [(step - len(values) + i, value) for i, value in enumerate(values)]
         self._observe(step - 1, lambda: self._looks.read(network), stopped=True)
 
+    def stops(self, nothing: Callable) -> None:
+        """Before the first stretch of a compiled loop: a stretch without a step, for the time it takes."""
+        self._time.expect_stops(nothing)
+
     def pause(self, step: int) -> int:
         """After how many steps a compiled loop should stop for a look."""
         if self._pair is not None or self._full is not None:

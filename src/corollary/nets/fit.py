@@ -112,6 +112,10 @@ def fit(
     if path is not None and path.exists():
         done, run, losses, record = _resume(path, header, run, record[0])
     key = jax.random.key(0) if key is None else key  # not used then
+    if watch is not None and done < steps:
+        at = jnp.asarray(done)
+        # a stretch without a step takes what it costs to stop
+        watch.stops(lambda: jax.block_until_ready(_stretch(task, key, run.progress, run.order, at, at, every)))
     with _bar(steps, progress) as tell:
         tell(done, losses, record)
         while done < steps and (patience is None or int(run.waited) < patience):
