@@ -79,7 +79,7 @@ class Afterwards:
 
     @property
     def seconds(self) -> float:
-        """Of a look, less half of its standard error: what is never negative is too large on average where it is noise."""
+        """Of a look, less half of its standard error: noise that is never negative is too large on average."""
         if not self.told or not self._noise[0]:
             return 0.0
         error = np.sqrt(self._noise[1] / self._noise[0] * np.linalg.inv(self._squares)[0, 0])

@@ -121,9 +121,12 @@ def judge(found: LeftOut | str) -> Finding:
 
 
 def _agreement(found: LeftOut) -> str:
-    if len(found.test) < 2 or not (np.ptp(found.left_out) or np.ptp(found.test)):
-        return "both agree."
-    p = stats.ttest_ind(found.left_out, found.test, equal_var=False).pvalue
+    if len(found.test) < 2 or len(found.left_out) < 2:
+        return "one example says nothing about whether both agree."
+    if not (np.ptp(found.left_out) or np.ptp(found.test)):
+        p = float(found.left_out[0] == found.test[0])
+    else:
+        p = stats.ttest_ind(found.left_out, found.test, equal_var=False).pvalue
     if not p < CHANCE:
         return "what is left out and what is new agree."
     more = found.test.mean() > found.left_out.mean()
