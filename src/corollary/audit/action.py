@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from corollary.audit._effects import effect_line
 from corollary.audit._errors import SubjectError
-from corollary.audit.finding import MARKS, Cause, Finding, causes, short
+from corollary.audit.finding import MARKS, Cause, Finding, causes
 from corollary.audit.subject import Subject
 
 HOW_KNOWN = ("theorem", "short run", "population")
@@ -48,8 +49,7 @@ class Effect:
     @property
     def line(self) -> str:
         """The effect as it is printed."""
-        low, high = map(short, self.interval)
-        return f"{self.quantity} {short(self.now)} → {short(self.then)} [{low}, {high}]"
+        return effect_line(self.quantity, self.now, self.then, self.interval)
 
     def as_dict(self) -> dict:
         return {"quantity": self.quantity, "now": self.now, "then": self.then, "interval": list(self.interval)}

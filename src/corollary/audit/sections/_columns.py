@@ -49,7 +49,7 @@ def finding(subject) -> Finding | None:
 
 
 def judge(found: Columns, total: int) -> Finding:
-    best, least, following = found.best, found.least, found.following
+    best, least, following, n = found
     if least <= OPEN and following >= NEXT * least:
         mark = "look"
         text = (
@@ -72,9 +72,7 @@ def judge(found: Columns, total: int) -> Finding:
         theorem="No predictor has a smaller expected squared error than the variance of the target given its inputs; "
         "the targets of two examples with equal inputs differ by twice that on average.",
         claim="generalization.bias_variance.decomposition",
-        premises=(
-            Premise("measured on all training data", found.examples == total, f"{found.examples} of {total} examples"),
-        ),
+        premises=(Premise("measured on all training data", n == total, f"{n:,} of {total:,} examples"),),
     )
 
 

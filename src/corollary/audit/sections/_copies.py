@@ -63,14 +63,14 @@ def finding(subject, key) -> Finding:
 
 
 def judge(shared: Shared, training: int, testing: int) -> Finding:
-    exact, near, found = shared.exact, shared.near, shared.found
+    exact, near, found, _, sought = shared
     total, copied = len(found.copied), int(found.copied.sum())
     share, chance = copied / total, float(found.natural.mean())
     mark = "fine" if found.by_chance > CHANCE else "problem" if share - chance >= FEW else "look"
     same = int(exact.copied[found.rows].sum())
     kind = "" if same == copied else f", {same} of them exactly and the others nearly"
     number = f"{copied} are" if copied else "none is"
-    said = f"Of {total} test examples {number} among the training examples{kind}"
+    said = f"Of {total:,} test examples {number} among the training examples{kind}"
     if mark != "fine":
         end = f", where {short(100 * chance)} % of those have a copy: this is a leak. {_said_of_rest(shared)}"
     else:
@@ -88,11 +88,11 @@ def judge(shared: Shared, training: int, testing: int) -> Finding:
         "others is, with a binomial law.",
         claim="generalization.bound.learned_is_not_fixed",
         premises=(
-            Premise("sought among all training examples", shared.sought == training, f"{shared.sought} of {training}"),
+            Premise("sought among all training examples", sought == training, f"{sought:,} of {training:,}"),
             Premise(
                 f"near ones sought, within {NEAR} of the usual distance to the nearest",
                 near is not None,
-                f"{total} test examples" if near is not None else "distances say nothing about these inputs",
+                f"{total:,} test examples" if near is not None else "distances say nothing about these inputs",
             ),
         ),
     )

@@ -83,9 +83,9 @@ def judge_doubts(numbers: Doubts | str) -> Finding:
     else:
         mark = "fine"
         text = (
-            f"Left out, {first}; {numbers.surprising} of {numbers.total} would have less than 5 % for their label, no "
+            f"Left out, {first}; {numbers.surprising:,} of {numbers.total:,} would have less than 5 % for their label, "
         )
-        text += "more than is usual."
+        text += "no more than is usual."
     value = float(numbers.losses[0]) if numbers.surprising is None else float(numbers.surprising)
     unit = "loss if left out" if numbers.surprising is None else "examples"
     return Finding(LABELS, mark, text, value, exact=True, unit=unit, **facts)

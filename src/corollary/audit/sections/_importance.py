@@ -112,12 +112,15 @@ def judge_importance(numbers: Importances | str, alike: tuple[str, float] | None
     best = int(order[0])
     noise = float(np.diff(worth.shapley_ends, axis=0).max()) / 2
     if total <= CERTAIN * noise:
-        text = f"On {split} data the {numbers.metric} is hardly larger than with the inputs of other examples."
+        text = (
+            f"On {split} data the {numbers.metric} is hardly larger than with the inputs of other examples: no input "
+        )
+        text += "says anything."
         return Finding(IMPORTANT, "look", text, 0.0, exact=True, unit="% of all inputs", **FACTS)
     share, ends = worth.shapley[best] / total, worth.shapley_ends[:, best] / total
     text = (
-        f"On {split} data {names[best]} has {short(100 * share)} % of the {short(total)} that all inputs together "
-        f"bring to the {numbers.metric}; shuffling that alone costs {short(worth.permutation[best])}. "
+        f"On {split} data all inputs together raise the {numbers.metric} by {short(total)}, and {names[best]} has "
+        f"{short(100 * share)} % of that; shuffling it alone costs {short(worth.permutation[best])}. "
     )
     alone = len(names) >= OTHERS and share >= ALONE
     text += (
@@ -185,7 +188,7 @@ def judge_shortcut(numbers: Importances | str) -> Finding:
         min(kept, 100 * low / largest if largest > 0 else kept),
         max(kept, 100 * high / least if least > 0 else np.inf),
     )
-    text = f"Shuffled, {name} costs {short(costs)} of the {numbers.metric} in training and {short(rest)} in test. "
+    text = f"Shuffling {name} takes {short(costs)} off the {numbers.metric} in training and {short(rest)} in test. "
     if shortcut:
         mark = "problem"
         text += "A decision hangs on it in training that it does not carry in test: a shortcut, or a leak of the label."

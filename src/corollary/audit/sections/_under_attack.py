@@ -100,7 +100,7 @@ def judge_attack(victim: Attackable, found: Attacked, copy: Copy | None) -> Find
                 None,
                 f"its median, {short(victim.unit)}; spread {short(victim.spread)}",
             ),
-            Premise("attacks on all examples", len(right) == victim.total, f"{len(right)} of {victim.total}"),
+            Premise("attacks on all examples", len(right) == victim.total, f"{len(right):,} of {victim.total:,}"),
             Premise("inputs of one scale, in the box of the data", None, box),
         ),
         figure=picture("accuracy against the size of the perturbation", _chart(found, copy)),
