@@ -223,7 +223,7 @@ def test_missing_inputs_that_nobody_can_do_without():
     """A network that lives on one input alone does not bear that it is missing; noise it does."""
     right = np.ones(200, bool)
     after = np.stack([right, right, right, np.arange(200) < 20])
-    names = ("noise", "shift", "scale", "missing")
+    names = ("noise", "shift", "scale", "missing inputs")
     sick = _changes.judge(_changes.Changes(right, names, names, after))
     assert sick.mark == "problem"
     assert "has not learned to bear missing" in sick.sentence

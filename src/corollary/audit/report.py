@@ -34,7 +34,7 @@ def html(report, accepted: Sequence[Accepted] = ()) -> str:
     )
     said = [*subject["notes"], *filter(None, [subject["left_out"]])]
     notes = "".join(f"<p class='small'>{escape(note[:1].upper() + note[1:])}</p>" for note in said)
-    return (
+    page = (
         "<!doctype html><html lang='en'><head><meta charset='utf-8'>"
         "<meta name='viewport' content='width=device-width, initial-scale=1'>"
         f"<title>{escape(subject['name'])}: corollary audit</title><style>{STYLE}</style></head><body><main>"
@@ -48,6 +48,8 @@ def html(report, accepted: Sequence[Accepted] = ()) -> str:
         "otherwise. Every statement is backed by a claim that <code>corollary verify</code> measures.</footer>"
         "</main></body></html>"
     )
+    # no line begins with the sign of a number that ended the one before
+    return page.replace(" %", "\N{NO-BREAK SPACE}%")
 
 
 def _wrong(report, known: dict[str, str]) -> str:

@@ -237,7 +237,7 @@ def judge_points(numbers: Blamed | str, found: Explained) -> Finding:
         f"{len(numbers.rows):,} of {numbers.total:,}",
     )
     return Finding(
-        POINTS, "fine", text, float(effects[order[0]]), exact=True, unit="in their mean loss", premises=(seen,), **facts
+        POINTS, "fine", text, float(effects[order[0]]), exact=True, unit="in the mean loss", premises=(seen,), **facts
     )
 
 

@@ -53,8 +53,9 @@ def judge(found: Columns, total: int) -> Finding:
     if least <= OPEN and following >= NEXT * least:
         mark = "look"
         text = (
-            f"Column {best} alone leaves {short(100 * least)} % of the target open, the next best one "
-            f"{short(100 * following)} %: is it known at the time of the prediction, or was it made from the target?"
+            f"Column {best} alone all but gives the target away: it leaves {short(100 * least)} % of it open, the next "
+            f"best one {short(100 * following)} %. Is it known at the time of the prediction, or was it made from the "
+            "target?"
         )
     else:
         mark = "fine"

@@ -68,7 +68,7 @@ def judge(shared: Shared, training: int, testing: int) -> Finding:
     share, chance = copied / total, float(found.natural.mean())
     mark = "fine" if found.by_chance > CHANCE else "problem" if share - chance >= FEW else "look"
     same = int(exact.copied[found.rows].sum())
-    kind = "" if same == copied else f", {same} of them exactly and the others nearly"
+    kind = "" if same == copied else f", {same or 'none'} of them exactly and the others nearly"
     number = f"{copied} are" if copied else "none is"
     said = f"Of {total:,} test examples {number} among the training examples{kind}"
     if mark != "fine":

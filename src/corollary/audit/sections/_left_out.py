@@ -123,13 +123,13 @@ def judge(found: LeftOut | str) -> Finding:
 
 def _agreement(found: LeftOut) -> str:
     if len(found.test) < 2 or len(found.left_out) < 2:
-        return "One example says nothing about whether both agree."
+        return "One example does not say whether both agree."
     if not (np.ptp(found.left_out) or np.ptp(found.test)):
         p = float(found.left_out[0] == found.test[0])
     else:
         p = stats.ttest_ind(found.left_out, found.test, equal_var=False).pvalue
     if not p < CHANCE:
-        return "What is left out and what is new agree."
+        return "Its errors on what is left out and on what is new agree."
     more = found.test.mean() > found.left_out.mean()
     return (
         "The test data are harder than the training data, beyond chance: they do not follow one law."

@@ -75,8 +75,8 @@ def judge_attack(victim: Attackable, found: Attacked, copy: Copy | None) -> Find
     text = (
         f"Attacks of a tenth of the distance to the nearest example of another class leave at most {_percent(left)} of "
         f"{len(right)} {_SAID[victim.split]} examples right, of {_percent(clean)} without them; {_percent(sure)} are "
-        f"certain. They turn half of its right answers within {short(half)} of that distance; no classifier gives two "
-        "such examples more than 0.5 each. "
+        f"certain. They turn half of its right answers within {short(half)} of that distance; beyond 0.5 of it no "
+        "classifier can be right on both examples. "
     )
     text += {
         "fine": "It bears what is small against the data.",
@@ -94,6 +94,7 @@ def judge_attack(victim: Attackable, found: Attacked, copy: Copy | None) -> Find
         text,
         left,
         (low, high),
+        unit="of the examples",
         premises=(
             Premise(
                 "one distance for all examples",

@@ -45,7 +45,7 @@ HARDLY = 0.01
 # Outputs that vary by the share c of the targets explain at most 1 - (1 - c)^2 of their variance: 2 %, and 19 %.
 VARY_PROBLEM, VARY_LOOK = 0.01, 0.1
 
-NO_START = "The parameters that training started from were not given: pass initial=."
+NO_START = "The parameters that training started from were not given; pass initial=."
 WIDE = (
     "In networks whose width tends to infinity, scaled by one over its root, the tangent kernel does not move in "
     "training, and the network is its own linearisation at the start."
