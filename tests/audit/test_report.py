@@ -118,7 +118,7 @@ def test_effects_are_told_in_per_cent_and_only_as_far_as_they_are_known():
     moved = effect_line("outputs that move with later tokens", 50.46, 0.0, (0.0, 0.01))
     assert moved == "outputs that move with later tokens 50.5 % → 0 % [0 %, 0.01 %]"
     unknown = effect_line("test error", 0.98, 0.98, (0.0, 0.98))
-    assert unknown == "test error 98 %; what it will become is not known"
+    assert unknown == "test error 98 % → not known"
 
 
 def test_a_section_that_nothing_could_answer_says_so(report):

@@ -487,7 +487,7 @@ def test_attention_block_by_block():
         found = _found(subject, until=name)[name]
         assert low <= found.value <= high
         assert found.interval[0] <= found.value <= found.interval[1]
-        assert "After training it is 9" in found.sentence
+        assert "; after training by " in found.sentence
     assert found.sentence.startswith("At the start attention is")
     assert "least in block 2 of 2" in found.sentence
     x, _ = _data()

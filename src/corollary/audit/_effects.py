@@ -20,6 +20,6 @@ def amount(quantity: str, value: float) -> str:
 def effect_line(quantity: str, now: float, then: float, interval: Sequence[float]) -> str:
     """The quantity, now and then; where nothing but no harm is promised, that more is not known."""
     if now == then:
-        return f"{quantity} {amount(quantity, now)}; what it will become is not known"
+        return f"{quantity} {amount(quantity, now)} → not known"
     low, high = (amount(quantity, end) for end in interval)
     return f"{quantity} {amount(quantity, now)} → {amount(quantity, then)} [{low}, {high}]"

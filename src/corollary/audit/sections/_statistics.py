@@ -80,7 +80,7 @@ def judge(found: Statistics, total: int) -> Finding:
         NAME,
         mark,
         f"In training mode, by the statistics of batches of {size}, the outputs differ from those in inference mode by "
-        f"{short(value)} of what they vary by. {text}",
+        f"{short(100 * value)} % of what they vary by. {text}",
         value,
         found.interval,
         theorem="Normalised by the statistics of its batch every feature has mean 0 and variance v/(v+δ), whatever the "
