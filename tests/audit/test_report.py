@@ -121,6 +121,11 @@ def test_effects_are_told_in_per_cent_and_only_as_far_as_they_are_known():
     assert unknown == "test error 98 % → not known"
 
 
+def test_what_flattered_is_said_beside_the_effect(report):
+    action = replace(report.actions[0], note="The error now flatters.")
+    assert "a person must do it. The error now flatters." in html(replace(report, actions=(action,)))
+
+
 def test_a_section_that_nothing_could_answer_says_so(report):
     page = html(report)
     place = page.index("<section id='s2'>")

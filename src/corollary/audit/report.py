@@ -87,7 +87,7 @@ def _to_do(report) -> str:
 
 def _action(action: Action, trial) -> str:
     how = "a person must do it" if action.apply is by_hand else f"known {HOW[action.how_known]}"
-    said = f"For “{action.treats}”. Expected: {action.effect.line}; {how}."
+    said = f"For “{action.treats}”. Expected: {action.effect.line}; {how}. {action.note}".strip()
     # that a person must do it has been said
     if trial is not None and (trial.measured is not None or action.apply is not by_hand):
         said += f" {trial.line}"

@@ -1,5 +1,6 @@
 """A column of the inputs that gives the target away by itself."""
 
+from dataclasses import replace
 from functools import partial
 from typing import NamedTuple
 
@@ -8,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from corollary.audit._sample import numbers_of
-from corollary.audit.action import Action
+from corollary.audit.action import FLATTERED, Action
 from corollary.audit.finding import Finding, Premise, short
 from corollary.audit.sections._treatments import retraining
 from corollary.network.batches import count
@@ -77,11 +78,12 @@ def judge(found: Columns, total: int) -> Finding:
     )
 
 
-def drop(subject, finding) -> Action:
+def drop(subject, finding) -> Action | None:
     """Training without the column: it is put to its mean, in both sets."""
     column = measure(subject).best
     quantity = "test error" if subject.test is not None and subject.classes is not None else "training loss"
-    return retraining(subject, f"drop column {column}", NAME, partial(without, column=column), quantity)
+    found = retraining(subject, f"drop column {column}", NAME, partial(without, column=column), quantity)
+    return found if found is None or quantity != "test error" else replace(found, note=FLATTERED)
 
 
 def without(subject, column: int):
