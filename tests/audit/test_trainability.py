@@ -488,7 +488,7 @@ def test_attention_block_by_block():
         assert low <= found.value <= high
         assert found.interval[0] <= found.value <= found.interval[1]
         assert "; after training by " in found.sentence
-    assert found.sentence.startswith("At the start attention is")
+    assert found.sentence.startswith("At the start the entropy of the attention is")
     assert "least in block 2 of 2" in found.sentence
     x, _ = _data()
     assert name not in _layers(_subject(initial=None))

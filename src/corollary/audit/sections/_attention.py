@@ -7,6 +7,7 @@ import jax
 import numpy as np
 from scipy import stats
 
+from corollary._charts import MEASURED, WRONG
 from corollary.audit import _plan
 from corollary.audit._sample import some
 from corollary.audit.finding import Finding, Premise, short
@@ -67,7 +68,8 @@ def judge(found: Attended, start, total: int) -> Finding:
             start.premise,
             Premise("all training examples were used", found.examples == total, f"{found.examples:,} of {total:,}"),
         ),
-        figure=_chart(found),
+        # of one block there is nothing to be seen that was not said
+        figure=_chart(found) if entropy.shape[1] > 1 else None,
     )
 
 
@@ -101,7 +103,12 @@ def _chart(found: Attended):
         .encode(
             x=alt.X("block:O", title="block", axis=alt.Axis(labelAngle=0)),
             y=alt.Y("share:Q", title="entropy, of its largest", scale=alt.Scale(domain=[0, 1])),
-            color=alt.Color("of:N", title=None, legend=alt.Legend(orient="bottom")),
+            color=alt.Color(
+                "of:N",
+                title=None,
+                scale=alt.Scale(domain=list(named), range=[WRONG, MEASURED][-len(named) :]),
+                legend=alt.Legend(orient="bottom"),
+            ),
         )
     )
     return picture(NAME, chart.properties(width=320, height=160))

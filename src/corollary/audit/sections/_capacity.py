@@ -107,7 +107,7 @@ def layer_norms(subject, network, key, affordable: bool) -> Finding:
     text += (
         "It decides alone how far an output moves with its input: bring the layers to one scale, or let them decay."
         if mark != "fine"
-        else "No layer dominates."
+        else "That is within what healthy networks have."
     )
     # names may repeat
     rows = [{"layer": f"{i}: {layer_called(f.name)}", "norm": float(f.lower)} for i, f in enumerate(found, 1)]

@@ -265,7 +265,7 @@ def _chart(m: Measured):
             x=alt.X("layer:O", title="layer", axis=alt.Axis(labelAngle=0, labelOverlap=True)),
             # layers that agree are not blown up to fill the picture
             y=alt.Y("ratio:Q", title="mean square, relative", **logarithmic([0.5, 2, *(r["ratio"] for r in rows)])),
-            color=alt.Color("of:N", title=None, legend=alt.Legend(orient="bottom")),
+            color=alt.Color("of:N", title=None, sort=None, legend=alt.Legend(orient="bottom")),
             tooltip=["name:N", "of:N", "ratio:Q"],
         )
     )

@@ -5,6 +5,7 @@ import jax
 import numpy as np
 
 from corollary import kernels
+from corollary._charts import MEASURED, WRONG
 from corollary.audit import _plan
 from corollary.audit._answer import because, by_name, first
 from corollary.audit._tangent import aims, known, measure, whole
@@ -222,7 +223,7 @@ def _distance(subject):
     if size == 0:
         return Finding(name, "not applicable", "All parameters started at zero.", theorem=theorem, claim=claim)
     value = float(moved / size)
-    sentence = f"The parameters moved by {short(value)} of the norm they started with."
+    sentence = f"The parameters moved by {short(value)} times the norm they started with."
     if value == 0:
         sentence = "The parameters are those that training is said to have started from: nothing was trained."
     return Finding(name, "fine" if value else "look", sentence, value, exact=True, theorem=theorem, claim=claim)
@@ -315,7 +316,12 @@ def _spectrum(found, n, seen):
         .encode(
             x=alt.X("number:Q", title="number of the eigenvalue"),
             y=alt.Y("eigenvalue:Q", title="eigenvalue", **logarithmic(row["eigenvalue"] for row in rows)),
-            color=alt.Color("kernel:N", title=None, legend=alt.Legend(orient="top")),
+            color=alt.Color(
+                "kernel:N",
+                title=None,
+                scale=alt.Scale(domain=[*spectra][::-1], range=[WRONG, MEASURED][-len(spectra) :]),
+                legend=alt.Legend(orient="top"),
+            ),
         )
     )
     figure = picture("eigenvalues of the tangent kernel", chart.properties(width=320, height=180))
