@@ -126,6 +126,12 @@ def test_what_flattered_is_said_beside_the_effect(report):
     assert "a person must do it. The error now flatters." in html(replace(report, actions=(action,)))
 
 
+def test_what_trains_nothing_is_not_known_by_trainings(report):
+    action = replace(report.actions[0], how_known="short run", apply=lambda subject, *, key: subject)
+    assert "known by short trainings." in html(replace(report, actions=(action,)))
+    assert "known by measuring it on these data." in html(replace(report, actions=(replace(action, cost=0.1),)))
+
+
 def test_a_section_that_nothing_could_answer_says_so(report):
     page = html(report)
     place = page.index("<section id='s2'>")

@@ -86,13 +86,19 @@ def _to_do(report) -> str:
 
 
 def _action(action: Action, trial) -> str:
-    how = "a person must do it" if action.apply is by_hand else f"known {HOW[action.how_known]}"
+    how = "a person must do it" if action.apply is by_hand else f"known {_how(action)}"
     said = f"For “{action.treats}”. Expected: {action.effect.line}; {how}. {action.note}".strip()
     # that a person must do it has been said
     if trial is not None and (trial.measured is not None or action.apply is not by_hand):
         said += f" {trial.line}"
     what = action.what[0].upper() + action.what[1:]
     return f"<li><b>{escape(what)}</b><div class='small'>{escape(said)}</div></li>"
+
+
+def _how(action: Action) -> str:
+    """How the effect is known; what costs less than a training was measured without one."""
+    measured = action.how_known == "short run" and action.cost < 1
+    return "by measuring it on these data" if measured else HOW[action.how_known]
 
 
 def _said(part) -> str:

@@ -79,8 +79,8 @@ def judge(found: Statistics, total: int) -> Finding:
     return Finding(
         NAME,
         mark,
-        f"In training mode, by the statistics of batches of {size}, the outputs differ from those in inference mode by "
-        f"{short(100 * value)} % of what they vary by. {text}",
+        f"{text} In training mode, by the statistics of batches of {size}, the outputs differ from those in inference "
+        f"mode by {short(100 * value)} % of what they vary by.",
         value,
         found.interval,
         theorem="Normalised by the statistics of its batch every feature has mean 0 and variance v/(v+δ), whatever the "

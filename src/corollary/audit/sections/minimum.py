@@ -40,6 +40,9 @@ EXPLAINS = {
         "saturated units",
         "rank of the layers",
         "calibration error",
+        # inputs of another size make good for some of it, and outputs that are all alike have little noise
+        "inputs at another scale",
+        "noise scale",
         *SLOW,
     ),
     # on a slope the curvature says little
