@@ -42,6 +42,7 @@ section { margin-top: 32px; } section > header { display: flex; justify-content:
 .why { color: var(--soft); font-size: 14px; } .why ul { margin: 4px 0; padding-left: 18px; }
 .failed { border-color: var(--problem); } footer { margin-top: 40px; color: var(--soft); font-size: 13px; }
 @media (max-width: 760px) { main { padding: 16px 12px 40px; } .first, .card { grid-template-columns: minmax(0, 1fr); }
+  .card { padding: 12px 14px; } .card figure { margin: 0 -12px; }
   .overview a { grid-template-columns: 1fr; gap: 2px; } section > header { flex-wrap: wrap; } }
 @media print { details > * { display: block; } }
 """
