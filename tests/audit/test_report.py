@@ -132,6 +132,14 @@ def test_what_trains_nothing_is_not_known_by_trainings(report):
     assert "known by measuring it on these data." in html(replace(report, actions=(replace(action, cost=0.1),)))
 
 
+def test_a_phone_reads_what_to_do_under_what_is_wrong(report):
+    # of two actions the first, which is hidden where both boxes stand side by side
+    assert "<div class='remedy'>To do: divide the step by 2.</div>" in html(report).split("What to do")[0]
+    assert ".remedy { display: none;" in STYLE.partition("@media (max-width")[0]
+    assert ".remedy { display: block; }" in STYLE.partition("@media (max-width")[2]
+    assert "class='remedy'" not in html(replace(report, actions=()))
+
+
 def test_a_section_that_nothing_could_answer_says_so(report):
     page = html(report)
     place = page.index("<section id='s2'>")

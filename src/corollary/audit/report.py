@@ -54,7 +54,7 @@ def html(report, accepted: Sequence[Accepted] = ()) -> str:
 
 def _wrong(report, known: dict[str, str]) -> str:
     """The causes, with what follows from each; what is accepted is folded."""
-    named = [(cause.finding.name, _cause(cause, known)) for cause in report.causes]
+    named = [(cause.finding.name, _cause(cause, known, report.actions)) for cause in report.causes]
     stopped = [s for s in report.sections if s.failed is not None]
     named += [(s.title, f"<li>{escape(s.title)} {escape(s.failed)}{_accepted(s.title, known)}</li>") for s in stopped]
     items, folded = ([item for name, item in named if (name in known) is side] for side in (False, True))
@@ -66,12 +66,17 @@ def _wrong(report, known: dict[str, str]) -> str:
     return f"<div class='box'><h2>What is wrong</h2>{body}</div>"
 
 
-def _cause(cause: Cause, known: dict[str, str]) -> str:
+def _cause(cause: Cause, known: dict[str, str], actions: Sequence[Action]) -> str:
+    """A cause, what to do about it (for phones, whose first screen may not reach down to the actions), what follows."""
+    treated = (cause.finding.name, *(f.name for f in cause.follows))
+    what = next((action.what for name in treated for action in actions if action.treats == name), None)
+    remedy = f"<div class='remedy'>To do: {escape(what)}.</div>" if what else ""
     names = ", ".join(f.name for f in cause.follows)
     follows = f"<div class='small'>From it follow: {escape(names)}.</div>" if names else ""
     finding = cause.finding
     follows += _accepted(finding.name, known)
-    return f"<li>{_mark(cause.mark)} <b>{escape(finding.name)}</b><br>{escape(finding.sentence)}{follows}</li>"
+    said = f"<b>{escape(finding.name)}</b>{remedy}<div>{escape(finding.sentence)}</div>"
+    return f"<li>{_mark(cause.mark)} {said}{follows}</li>"
 
 
 def _accepted(name: str, known: dict[str, str]) -> str:
