@@ -31,7 +31,14 @@ CONFIG = {
         "labelFlush": False,
         "labelOverlap": "greedy",
         "labelSeparation": 6,
+        # letters may be wider where a picture is seen than where it was laid out
+        "titlePadding": 8,
     },
+    "legend": {"columnPadding": 26, "labelColor": "#46525e"},
+    "range": {"category": [MEASURED, PREDICTED, FITTED, WRONG]},
+    "bar": {"color": MEASURED},
+    "line": {"color": MEASURED},
+    "circle": {"color": MEASURED},
     "view": {"stroke": None},
 }
 

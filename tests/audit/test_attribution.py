@@ -135,7 +135,9 @@ def healthy():
 def test_nothing_is_wrong_with_a_healthy_network(healthy, seed):
     findings = healthy[seed]
     assert {f.mark for f in findings.values()} == {"fine"}
-    assert attribution.answer(list(findings.values())).startswith("Yes: on test data column ")
+    assert attribution.answer(list(findings.values())).startswith(
+        "Yes: on test data all inputs together raise the probability of the target by "
+    )
     assert len(findings) == 9
 
 

@@ -15,8 +15,10 @@ from scipy.spatial.distance import cdist
 from scipy.stats import beta
 
 from corollary import Network
+from corollary.audit import Finding
 from corollary.audit._budget import BUDGETS, Budget
 from corollary.audit.sections import (
+    _calibration,
     _capacity,
     _columns,
     _copies,
@@ -157,7 +159,7 @@ def test_one_layer_of_norm_1000(healthy, seed):
     sick = subject(seed, params=large)
     finding = _capacity.layer_norms(sick, sick.network, jax.random.key(0), True)
     assert finding.mark == "problem"
-    assert "v is the largest for its shape with 1000" in finding.sentence
+    assert "that of v is the largest for its shape with 1,000" in finding.sentence
     assert healthy[seed][NORMS].mark == "fine"
 
 
@@ -226,6 +228,14 @@ def test_what_can_be_said_without_test_data_and_without_a_start():
     assert answer.endswith("Give test data, test=(x, y), that training has not seen.")
 
 
+def test_probabilities_that_are_wrong_are_no_plain_yes():
+    gap = Finding(GAP, "fine", "It errs on 1 %.", 0.0, exact=True)
+    for mark in ("problem", "look"):
+        off = Finding(_calibration.NAME, mark, "Its probabilities are off.", 0.2, exact=True)
+        assert generalisation.answer([gap, off]) == "Partly: its probabilities are off."
+    assert generalisation.answer([gap]) == "Yes: it errs on 1 %."
+
+
 def test_each_example_left_out_against_regressions_without_it():
     one = subject(0)
     seen = _left_out.measure(one, BUDGETS["quick"], jax.random.key(0))
@@ -250,7 +260,7 @@ def test_each_example_left_out_against_regressions_without_it():
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_what_is_left_out_agrees_with_test_data_of_the_same_law(healthy, seed):
-    assert healthy[seed][_left_out.NAME].sentence.endswith("what is left out and what is new agree.")
+    assert healthy[seed][_left_out.NAME].sentence.endswith("Its errors on what is left out and on what is new agree.")
     x, y = blobs(seed, TESTS)
     seen = _left_out.measure(subject(seed, test=(x, (y + 1) % K)), BUDGETS["quick"], jax.random.key(0))
     assert "harder than the training data" in _left_out.judge(seen).sentence
@@ -281,7 +291,10 @@ def test_twice_the_data_and_what_is_learned_by_heart(healthy):
     # labels of chance: a training without an example is wrong in two of three, one that has it is right
     learned = _curve.judge_memorised(curve)
     assert learned.value > 30 > known.value
-    assert "it has them by heart" in learned.sentence
+    assert "the network knows them by heart" in learned.sentence
+    # a line through errors goes on below none and above all
+    low, high = _curve.judge(curve, "error").interval
+    assert 0 <= low <= high <= 1
     assert 0.4 < curve.curve.mean[-1] < 0.9
 
 

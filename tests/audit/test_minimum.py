@@ -8,6 +8,7 @@ from jax.flatten_util import ravel_pytree
 from made import made
 
 from corollary import Network, Subject
+from corollary.audit.finding import short
 from corollary.audit.run import BUDGETS
 from corollary.audit.sections import minimum
 
@@ -125,6 +126,9 @@ def test_margins_of_two_classes_and_of_many():
     np.testing.assert_allclose(many.value, np.median(6 * np.abs(x[:, 0])), rtol=1e-5)
     wrong = found(made(linear, jnp.array([[3.0, -3.0], [0.0, 0.0]]), "cross_entropy", (x, y)))["median margin"]
     assert wrong.mark == "look"
+    # what is behind is not ahead by less than nothing
+    assert f"true class behind by {short(-wrong.value)} at most, or ahead" in wrong.sentence
+    assert f"true class ahead by {short(many.value)} or more" in many.sentence
 
 
 def test_no_step_is_judged_by_a_curvature_that_training_does_not_see():

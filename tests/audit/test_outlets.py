@@ -78,7 +78,7 @@ def test_junit_counts_and_says_what_failed(fields):
     )
     assert [suite.get("name") for suite in root] == ["Will it train?", "Did it?", "Is it?"]
     case = next(case for case in root.iter("testcase") if case.get("name") == "dead units")
-    assert case.find("failure").get("message") == "12300. They are dead\\x1b."
+    assert case.find("failure").get("message") == "12,300. They are dead\\x1b."
     strict = ElementTree.fromstring(junit(fields | {"accepted": [KNOWN]}, "look"))
     assert (strict.get("failures"), strict.get("errors"), strict.get("skipped")) == ("1", "1", "2")
     skipped = [
@@ -92,7 +92,7 @@ def test_markdown_shows_text_as_it_is(fields):
     assert "**❌ failed (`--fail-on problem`): 1**" in text
     assert r"**noise \| scale** (2 examples): Look &amp; see." in text
     assert r"They are dead\\x1b. Accepted: the new start is coming (until 2999-01-01)." in text
-    assert r"1. **divide the step by 2**: training loss 1 → 0.5 \[0.4, inf\]" in text
+    assert r"1. **divide the step by 2**: training loss 1 → 0.5 \[0.4, ∞\]" in text
     assert "✅ passed" in markdown(fields | {"sections": fields["sections"][:1]}, "problem")
 
 

@@ -6,6 +6,7 @@ import re
 import shutil
 import subprocess
 import types
+from dataclasses import replace
 
 import altair as alt
 import jax.numpy as jnp
@@ -18,6 +19,7 @@ from corollary.audit import Action, Cause, Effect, Finding, Premise, Report, Sec
 from corollary.audit import run as running
 from corollary.audit._accepted import Accepted
 from corollary.audit._asked import Asked
+from corollary.audit._effects import effect_line
 from corollary.audit._style import STYLE
 from corollary.audit.action import by_hand
 from corollary.audit.finding import short
@@ -52,6 +54,10 @@ def report():
 
 def test_the_worst_finding_marks_a_section(report):
     assert [s.mark for s in report.sections] == ["problem", "problem", "not applicable"]
+    # what cannot tell is not fine, whatever was measured on the way; what is marked stays marked
+    unknown = "Cannot tell: there are no test data."
+    assert Section("Is it?", (finding(),), unknown).mark == "not applicable"
+    assert Section("Is it?", (finding("look"),), unknown).mark == "look"
     assert report.sections[0].answer == "No: <because>."
     assert len(report.findings) == 3
 
@@ -86,11 +92,58 @@ def test_the_first_screen_says_what_is_wrong_and_what_to_do(report):
 
 def test_a_healthy_network_gets_nothing_to_do(report):
     healthy = Report(report.subject, (Section("Will it?", (finding(),), "Yes: it will."),), "quick", 1.0)
-    assert healthy.advice == "Nothing to do. Looked at, with the numbers that were measured: Will it? (1)."
+    assert healthy.advice == "Nothing to do. How many numbers were measured for each question: Will it? 1."
     assert "Nothing to do." in html(healthy)
-    assert "Nothing that was looked at." in html(healthy)
+    assert "Nothing, in all that was looked at." in html(healthy)
     stuck = Report(report.subject, report.sections, "quick", 1.0, report.causes)
     assert stuck.advice == "No action is known for: a number & more."
+
+
+def test_a_cause_has_the_mark_of_the_worst_that_follows_from_it(report):
+    worse = Report(report.subject, (), "quick", 1.0, (Cause(finding("look"), (finding("problem"),)),))
+    first = html(worse).split("What to do")[0]
+    assert "problem</span> <b>a number &amp; more</b>" in first
+    assert "look at this" not in first
+
+
+def test_what_only_a_person_can_do_is_not_said_to_have_been_tried(report):
+    said = replace(report, trials=(running.tried(report.actions[0], None, None),))
+    assert "a person must do it." in html(said)
+    assert "Tried" not in html(said)
+
+
+def test_effects_are_told_in_per_cent_and_only_as_far_as_they_are_known():
+    assert effect_line("test error", 0.98, 0.5, (0.4, 0.6)) == "test error 98 % → 50 % [40 %, 60 %]"
+    assert effect_line("training loss", 0.98, 0.5, (0.4, 0.6)) == "training loss 0.98 → 0.5 [0.4, 0.6]"
+    moved = effect_line("outputs that move with later tokens", 50.46, 0.0, (0.0, 0.01))
+    assert moved == "outputs that move with later tokens 50.5 % → 0 % [0 %, 0.01 %]"
+    unknown = effect_line("test error", 0.98, 0.98, (0.0, 0.98))
+    assert unknown == "test error 98 % → not known"
+
+
+def test_what_flattered_is_said_beside_the_effect(report):
+    action = replace(report.actions[0], note="The error now flatters.")
+    assert "a person must do it. The error now flatters." in html(replace(report, actions=(action,)))
+
+
+def test_what_trains_nothing_is_not_known_by_trainings(report):
+    action = replace(report.actions[0], how_known="short run", apply=lambda subject, *, key: subject)
+    assert "known by short trainings." in html(replace(report, actions=(action,)))
+    assert "known by measuring it on these data." in html(replace(report, actions=(replace(action, cost=0.1),)))
+
+
+def test_a_phone_reads_what_to_do_under_what_is_wrong(report):
+    # of two actions the first, which is hidden where both boxes stand side by side
+    assert "<div class='remedy'>To do: divide the step by 2.</div>" in html(report).split("What to do")[0]
+    assert ".remedy { display: none;" in STYLE.partition("@media (max-width")[0]
+    assert ".remedy { display: block; }" in STYLE.partition("@media (max-width")[2]
+    assert "class='remedy'" not in html(replace(report, actions=()))
+
+
+def test_a_section_that_nothing_could_answer_says_so(report):
+    page = html(report)
+    place = page.index("<section id='s2'>")
+    assert "cannot tell</span>" in page[place : page.index("not measured", place)]
 
 
 def test_an_action_that_cannot_be_tried_says_why(report):
@@ -123,7 +176,11 @@ def test_a_finding_says_how_certain_it_is():
         Finding("a", "fine", "b")
     with pytest.raises(ValueError, match="mark must be one of"):
         Finding("a", "good", "b", 1.0, exact=True)
-    assert Finding("a", "fine", "b", 12345.6, (1e-7, 1e7)).number == "12300 [1.00e-07, 1.00e+07]"
+    assert Finding("a", "fine", "b", 12345.6, (1e-7, 1e7)).number == "12,300 [1.00e-07, 1.00e+07]"
+    # an interval that three digits do not tell from the value is left out
+    assert Finding("a", "fine", "b", 1.1137, (1.1136, 1.1138), unit="m").number == "1.11 m"
+    assert Finding("a", "fine", "b", 1.1137, (1.1136, 1.12), unit="m").number == "1.11 m [1.11, 1.12]"
+    assert Finding("a", "fine", "b", 174.0, (52.8, np.inf)).number == "174 [52.8, ∞]"
 
 
 def test_a_section_that_fails_keeps_what_it_found():
@@ -165,7 +222,7 @@ def test_every_figure_renders_in_a_browser(report, tmp_path):
 
 def test_numbers_have_three_digits():
     found = [short(x) for x in (0.0, 1 / 3, 999.9999, 12345.6, 999999.0, -2e-5, np.inf)]
-    assert found == ["0", "0.333", "1000", "12300", "1.00e+06", "-2.00e-05", "inf"]
+    assert found == ["0", "0.333", "1,000", "12,300", "1.00e+06", "-2.00e-05", "∞"]
 
 
 def test_what_is_accepted_is_folded_with_its_reason():

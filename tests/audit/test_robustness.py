@@ -179,6 +179,16 @@ def test_test_inputs_off_by_255(seed):
     assert action.effect.measured(treated) == pytest.approx(action.effect.then)
 
 
+def test_what_is_said_of_another_scale_is_what_was_counted():
+    even = _input_scale.Scales(100, (0.5, 2.0), (3, 0), (4, 9), 1.0, 60, 0.5)
+    assert "it is right on no more examples: the inputs are at its own" in _input_scale.judge(even).sentence
+    # a few more, but right on fewer than one answer for all would be
+    few = _input_scale.judge(even._replace(gains=(9, 0), losses=(0, 9), right=1))
+    assert few.mark == "fine"
+    assert few.value == 9
+    assert "it is right on 9 % more examples at best" in few.sentence
+
+
 def test_all_inputs_divided_by_255():
     sick = subject(0, lambda p: p | {"c": p["c"] + jnp.array([1.0, 0.0, 0.0])}, *(
         times(1 / 255, blobs(0, n)) for n in (N, TESTS)
@@ -223,7 +233,7 @@ def test_missing_inputs_that_nobody_can_do_without():
     """A network that lives on one input alone does not bear that it is missing; noise it does."""
     right = np.ones(200, bool)
     after = np.stack([right, right, right, np.arange(200) < 20])
-    names = ("noise", "shift", "scale", "missing")
+    names = ("noise", "shift", "scale", "missing inputs")
     sick = _changes.judge(_changes.Changes(right, names, names, after))
     assert sick.mark == "problem"
     assert "has not learned to bear missing" in sick.sentence

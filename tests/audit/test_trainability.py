@@ -487,8 +487,12 @@ def test_attention_block_by_block():
         found = _found(subject, until=name)[name]
         assert low <= found.value <= high
         assert found.interval[0] <= found.value <= found.interval[1]
-        assert "After training it is 9" in found.sentence
-    assert found.sentence.startswith("At the start attention is")
+        assert "; after training by " in found.sentence
+    assert found.sentence.startswith("At the start the entropy of the attention is")
     assert "least in block 2 of 2" in found.sentence
+    assert found.figure is not None
+    # a picture of one block would show two dots
+    one = made(attend, start(0.1)[1:], "cross_entropy", (x, y), initial=start(0.1)[1:], learning_rate=0.1)
+    assert _found(one, until=name)[name].figure is None
     x, _ = _data()
     assert name not in _layers(_subject(initial=None))

@@ -3,8 +3,9 @@
 import re
 
 from corollary._text import visible
+from corollary.audit._effects import effect_line
 from corollary.audit._marked import failing, items
-from corollary.audit._numbers import read, short
+from corollary.audit._numbers import read
 
 SIGNS = {"fine": "✅", "look": "⚠️", "problem": "❌", "not applicable": "➖"}
 VERDICTS = {"better": "✅", "worse": "❌", "no difference seen": "➖"}
@@ -40,8 +41,8 @@ def markdown(fields: dict, fail_on: str | None) -> str:
 
 def _action(action: dict) -> str:
     effect = action["effect"]
-    now, then, low, high = (short(read(x)) for x in (effect["now"], effect["then"], *effect["interval"]))
-    return f"**{_text(action['what'])}**: {_text(effect['quantity'])} {now} → {then} \\[{low}, {high}\\]"
+    now, then, *ends = (read(x) for x in (effect["now"], effect["then"], *effect["interval"]))
+    return f"**{_text(action['what'])}**: {_text(effect_line(effect['quantity'], now, then, ends))}"
 
 
 def _against(comparison: dict) -> list[str]:

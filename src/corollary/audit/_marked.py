@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from corollary.audit._numbers import read, short
+from corollary.audit._numbers import ranged, read
 
 #: What `--fail-on` takes, and the marks that make a run fail. `worse` is a matter of the comparison.
 FAIL_ON = {"problem": ("problem",), "look": ("look", "problem"), "worse": ()}
@@ -58,9 +58,5 @@ def worse(fields: dict) -> list[dict]:
 def _number(finding: dict) -> str:
     if finding["value"] is None:
         return ""
-    unit = f" {finding['unit']}" if finding["unit"] else ""
-    value = f"{short(read(finding['value']))}{unit}"
-    if finding["exact"] or finding["interval"] is None:
-        return value
-    low, high = (short(read(end)) for end in finding["interval"])
-    return f"{value} [{low}, {high}]"
+    ends = None if finding["exact"] or finding["interval"] is None else [read(end) for end in finding["interval"]]
+    return ranged(read(finding["value"]), ends, finding["unit"])

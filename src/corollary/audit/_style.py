@@ -19,7 +19,7 @@ a { color: var(--link); }
 .box, .card, .overview a { background: var(--card); border: 1px solid var(--line); border-radius: 8px; }
 .box { padding: 14px 18px; } .box ol, .box ul { margin: 8px 0 0; padding-left: 22px; } .box li { margin-bottom: 9px; }
 .box h2 + p { margin: 8px 0 0; } .facts ~ .box, .facts ~ details { margin: 0 0 12px; }
-.small { color: var(--soft); font-size: 14px; }
+.small { color: var(--soft); font-size: 14px; } .remedy { display: none; font-weight: 600; }
 .facts { color: var(--soft); font-size: 14px; margin: 0 0 14px; } .facts b { color: var(--ink); font-weight: 600; }
 .overview { display: grid; gap: 8px; }
 .overview a { display: grid; grid-template-columns: 130px 190px 1fr; gap: 14px; align-items: baseline;
@@ -42,6 +42,7 @@ section { margin-top: 32px; } section > header { display: flex; justify-content:
 .why { color: var(--soft); font-size: 14px; } .why ul { margin: 4px 0; padding-left: 18px; }
 .failed { border-color: var(--problem); } footer { margin-top: 40px; color: var(--soft); font-size: 13px; }
 @media (max-width: 760px) { main { padding: 16px 12px 40px; } .first, .card { grid-template-columns: minmax(0, 1fr); }
+  .remedy { display: block; } .card { padding: 12px 14px; } .card figure { margin: 0 -12px; }
   .overview a { grid-template-columns: 1fr; gap: 2px; } section > header { flex-wrap: wrap; } }
 @media print { details > * { display: block; } }
 """

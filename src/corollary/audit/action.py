@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from corollary.audit._effects import effect_line
 from corollary.audit._errors import SubjectError
-from corollary.audit.finding import MARKS, Cause, Finding, causes, short
+from corollary.audit.finding import MARKS, Cause, Finding, causes
 from corollary.audit.subject import Subject
 
 HOW_KNOWN = ("theorem", "short run", "population")
+#: Why an error is expected to rise without a leak.
+FLATTERED = "The error now flatters: new examples will not come with the leak."
 #: The most that a report advises.
 MOST = 5
 
@@ -48,8 +51,7 @@ class Effect:
     @property
     def line(self) -> str:
         """The effect as it is printed."""
-        low, high = map(short, self.interval)
-        return f"{self.quantity} {short(self.now)} → {short(self.then)} [{low}, {high}]"
+        return effect_line(self.quantity, self.now, self.then, self.interval)
 
     def as_dict(self) -> dict:
         return {"quantity": self.quantity, "now": self.now, "then": self.then, "interval": list(self.interval)}
@@ -65,7 +67,7 @@ class Action:
 
     `what` is an imperative with its number, `treats` the name of the finding it is for, `how_known` one of `HOW_KNOWN`.
     `apply(subject, key=key)` returns the treated subject, or is `by_hand`. `cost` is in trainings: 1 for what trains
-    again, 0.1 for what does not.
+    again, 0.1 for what does not. `note` is what a reader has to know of the effect.
     """
 
     what: str
@@ -74,6 +76,7 @@ class Action:
     how_known: str
     apply: Callable[..., Subject | None]
     cost: float = 1.0
+    note: str = ""
 
     def __post_init__(self):
         if self.how_known not in HOW_KNOWN:

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 
+from corollary.audit._numbers import ranged
 from corollary.audit._numbers import short as short
 from corollary.evidence import Figure
 
@@ -55,11 +56,7 @@ class Finding:
         """The value as it is printed, with its uncertainty."""
         if self.value is None:
             return "–"
-        unit = f" {self.unit}" if self.unit else ""
-        if self.exact or self.interval is None:
-            return f"{short(self.value)}{unit}"
-        low, high = self.interval
-        return f"{short(self.value)}{unit} [{short(low)}, {short(high)}]"
+        return ranged(self.value, None if self.exact else self.interval, self.unit)
 
 
 @dataclass(frozen=True)
@@ -129,10 +126,12 @@ class Section:
 
     @property
     def mark(self) -> str:
-        """The worst of its findings; a section that failed is a problem."""
+        """The worst of its findings; a section that failed is a problem, and one that cannot tell is not fine."""
         if self.failed is not None:
             return "problem"
-        return max((f.mark for f in self.findings), key=MARKS.index, default="not applicable")
+        worst = max((f.mark for f in self.findings), key=MARKS.index, default="not applicable")
+        unknown = worst == "fine" and self.answer.startswith(ANSWERS[-1])
+        return "not applicable" if unknown else worst
 
     def as_dict(self) -> dict:
         fields = {"title": self.title, "mark": self.mark, "answer": self.answer, "seconds": round(self.seconds, 2)}

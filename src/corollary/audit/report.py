@@ -29,12 +29,12 @@ def html(report, accepted: Sequence[Accepted] = ()) -> str:
     known = {entry.finding: f"{entry.reason} (until {entry.until})" for entry in accepted}
     sections = "".join(_section(i, s, known) for i, s in enumerate(report.sections))
     rows = "".join(
-        f'<a href="#s{i}">{_mark(s.mark)}<b>{escape(s.title)}</b><span>{escape(s.answer)}</span></a>'
+        f'<a href="#s{i}">{_mark_of(s)}<b>{escape(s.title)}</b><span>{escape(s.answer)}</span></a>'
         for i, s in enumerate(report.sections)
     )
     said = [*subject["notes"], *filter(None, [subject["left_out"]])]
     notes = "".join(f"<p class='small'>{escape(note[:1].upper() + note[1:])}</p>" for note in said)
-    return (
+    page = (
         "<!doctype html><html lang='en'><head><meta charset='utf-8'>"
         "<meta name='viewport' content='width=device-width, initial-scale=1'>"
         f"<title>{escape(subject['name'])}: corollary audit</title><style>{STYLE}</style></head><body><main>"
@@ -48,15 +48,17 @@ def html(report, accepted: Sequence[Accepted] = ()) -> str:
         "otherwise. Every statement is backed by a claim that <code>corollary verify</code> measures.</footer>"
         "</main></body></html>"
     )
+    # no line begins with the sign of a number that ended the one before
+    return page.replace(" %", "\N{NO-BREAK SPACE}%")
 
 
 def _wrong(report, known: dict[str, str]) -> str:
     """The causes, with what follows from each; what is accepted is folded."""
-    named = [(cause.finding.name, _cause(cause, known)) for cause in report.causes]
+    named = [(cause.finding.name, _cause(cause, known, report.actions)) for cause in report.causes]
     stopped = [s for s in report.sections if s.failed is not None]
     named += [(s.title, f"<li>{escape(s.title)} {escape(s.failed)}{_accepted(s.title, known)}</li>") for s in stopped]
     items, folded = ([item for name, item in named if (name in known) is side] for side in (False, True))
-    nothing = "Nothing but what is accepted." if folded else "Nothing that was looked at."
+    nothing = "Nothing but what is accepted." if folded else "Nothing, in all that was looked at."
     body = f"<ul>{''.join(items[:CAUSES])}</ul>" if items else f"<p>{nothing}</p>"
     for said, rest in ((f"and {len(items) - CAUSES} more", items[CAUSES:]), (f"{len(folded)} accepted", folded)):
         if rest:
@@ -64,12 +66,17 @@ def _wrong(report, known: dict[str, str]) -> str:
     return f"<div class='box'><h2>What is wrong</h2>{body}</div>"
 
 
-def _cause(cause: Cause, known: dict[str, str]) -> str:
+def _cause(cause: Cause, known: dict[str, str], actions: Sequence[Action]) -> str:
+    """A cause, what to do about it (for phones, whose first screen may not reach down to the actions), what follows."""
+    treated = (cause.finding.name, *(f.name for f in cause.follows))
+    what = next((action.what for name in treated for action in actions if action.treats == name), None)
+    remedy = f"<div class='remedy'>To do: {escape(what)}.</div>" if what else ""
     names = ", ".join(f.name for f in cause.follows)
     follows = f"<div class='small'>From it follow: {escape(names)}.</div>" if names else ""
     finding = cause.finding
     follows += _accepted(finding.name, known)
-    return f"<li>{_mark(finding.mark)} <b>{escape(finding.name)}</b><br>{escape(finding.sentence)}{follows}</li>"
+    said = f"<b>{escape(finding.name)}</b>{remedy}<div>{escape(finding.sentence)}</div>"
+    return f"<li>{_mark(cause.mark)} {said}{follows}</li>"
 
 
 def _accepted(name: str, known: dict[str, str]) -> str:
@@ -84,12 +91,19 @@ def _to_do(report) -> str:
 
 
 def _action(action: Action, trial) -> str:
-    how = "a person must do it" if action.apply is by_hand else f"known {HOW[action.how_known]}"
-    said = f"For “{action.treats}”. Expected: {action.effect.line}; {how}."
-    if trial is not None:
+    how = "a person must do it" if action.apply is by_hand else f"known {_how(action)}"
+    said = f"For “{action.treats}”. Expected: {action.effect.line}; {how}. {action.note}".strip()
+    # that a person must do it has been said
+    if trial is not None and (trial.measured is not None or action.apply is not by_hand):
         said += f" {trial.line}"
     what = action.what[0].upper() + action.what[1:]
     return f"<li><b>{escape(what)}</b><div class='small'>{escape(said)}</div></li>"
+
+
+def _how(action: Action) -> str:
+    """How the effect is known; what costs less than a training was measured without one."""
+    measured = action.how_known == "short run" and action.cost < 1
+    return "by measuring it on these data" if measured else HOW[action.how_known]
 
 
 def _said(part) -> str:
@@ -149,7 +163,7 @@ def _listed(facts) -> str:
 
 
 def _section(i: int, section: Section, known: dict[str, str]) -> str:
-    head = f"<header><h2>{escape(section.title)}</h2>{_mark(section.mark)}</header><p>{escape(section.answer)}</p>"
+    head = f"<header><h2>{escape(section.title)}</h2>{_mark_of(section)}</header><p>{escape(section.answer)}</p>"
     ordered = sorted(section.findings, key=lambda f: -MARKS.index(f.mark))
     marked = [f for f in ordered if f.mark in ("look", "problem")]
     body = "".join(_finding(f, known) for f in marked if f.name not in known)
@@ -195,6 +209,11 @@ def _why(f: Finding) -> str:
     return f"<details class='why'><summary>theorem and premises</summary>{''.join(why)}</details>"
 
 
-def _mark(mark: str) -> str:
+def _mark_of(section: Section) -> str:
+    """The mark of a section; a question does apply that nothing could answer."""
+    return _mark(section.mark, "cannot tell" if section.mark == "not applicable" else WORDS[section.mark])
+
+
+def _mark(mark: str, word: str | None = None) -> str:
     kind = "none" if mark == "not applicable" else mark
-    return f"<span class='mark {kind}'><i aria-hidden='true'>{SIGNS[mark]}</i>{WORDS[mark]}</span>"
+    return f"<span class='mark {kind}'><i aria-hidden='true'>{SIGNS[mark]}</i>{word or WORDS[mark]}</span>"

@@ -17,14 +17,17 @@ from corollary._memory import give_back_beyond
 from corollary._text import first_line
 from corollary._validate import one_of, whole
 from corollary.audit._budget import BUDGETS, OF_TEXT, SECTIONS
+from corollary.audit._effects import amount
 from corollary.audit._errors import SubjectError
 from corollary.audit._kinds import Special
 from corollary.audit._numbers import plain
 from corollary.audit._outcomes import Outcomes, outcomes_of
+from corollary.audit._owned_up import owned_up
 from corollary.audit._plan import too_long
 from corollary.audit._text import is_text
+from corollary.audit._unsettled import unsettled
 from corollary.audit.action import Action, ranked
-from corollary.audit.finding import Cause, Finding, Section, causes, short
+from corollary.audit.finding import Cause, Finding, Section, causes
 from corollary.audit.subject import Subject
 
 if TYPE_CHECKING:
@@ -52,7 +55,8 @@ class Trial:
             return f"Tried: {self.problem}"
         low, high = self.action.effect.interval
         inside = "inside" if low <= self.measured <= high else "outside"
-        return f"Tried: {self.action.effect.quantity} {short(self.measured)}, {inside} what was promised."
+        quantity = self.action.effect.quantity
+        return f"Tried: {quantity} {amount(quantity, self.measured)}, {inside} what was promised."
 
     def as_dict(self) -> dict:
         return {"what": self.action.what, "measured": self.measured, "line": self.line}
@@ -84,8 +88,8 @@ class Report:
             return f"{len(self.actions)} things to do."
         if self.causes:
             return f"No action is known for: {', '.join(cause.finding.name for cause in self.causes)}."
-        looked = ", ".join(f"{s.title} ({sum(f.value is not None for f in s.findings)})" for s in self.sections)
-        return f"Nothing to do. Looked at, with the numbers that were measured: {looked}."
+        looked = ", ".join(f"{s.title} {sum(f.value is not None for f in s.findings)}" for s in self.sections)
+        return f"Nothing to do. How many numbers were measured for each question: {looked}."
 
     def as_dict(self) -> dict:
         fields = {"schema": SCHEMA, "corollary": __version__, "budget": self.budget, "seconds": round(self.seconds, 2)}
@@ -146,6 +150,7 @@ def audit(
         if progress is not None:
             progress(module.TITLE)
         sections.append(_section(module, subject, BUDGETS[budget], jax.random.fold_in(jax.random.key(seed), i)))
+    sections = unsettled(sections, _joined(module.UNSETTLES for module in modules if hasattr(module, "UNSETTLES")))
     reason = None if special else too_long(subject, BUDGETS[budget])
     facts = (subject.summary() if special else summary(subject)) | {"left_out": _left_out(sections, reason)}
     facts["name"] = type(getattr(subject, "network", subject)).__name__ if name is None else name
@@ -190,10 +195,14 @@ def tried(action: Action, subject: Subject | Special, key) -> Trial:
 
 def _all(modules) -> dict[str, tuple[str, ...]]:
     """What explains what, in all sections together."""
+    return _joined(module.EXPLAINS for module in modules)
+
+
+def _joined(parts) -> dict[str, tuple[str, ...]]:
     out: dict[str, tuple[str, ...]] = {}
-    for module in modules:
-        for cause, names in module.EXPLAINS.items():
-            out[cause] = (*out.get(cause, ()), *names)
+    for part in parts:
+        for name, names in part.items():
+            out[name] = (*out.get(name, ()), *names)
     return out
 
 
@@ -218,6 +227,7 @@ def _section(module, subject, budget, key) -> Section:
         failed = f"This section stopped: {first[0] if first else type(error).__name__}"
         said = f"Cannot tell: {failed[0].lower()}{failed[1:]}"
     arranged = causes(found, module.EXPLAINS)
+    said = said if failed else owned_up(said, arranged)
     return Section(module.TITLE, tuple(found), said, arranged, failed, time.perf_counter() - began)
 
 

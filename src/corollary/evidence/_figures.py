@@ -27,6 +27,8 @@ from corollary.evidence._check import Check, Figure
 from corollary.evidence._evidence import Evidence
 
 NAMES = {"measured": MEASURED, "predicted": PREDICTED, "bound": PREDICTED, "fitted": FITTED, "wrong": WRONG}
+# more on the left, where long labels may be wider than they were measured
+PADDING = {"left": 26, "top": 14, "right": 14, "bottom": 14}
 # how a bound reads in a line of text
 WORDS = {"at_most": "at most", "at_least": "at least"}
 APART = {"scale": {"color": "independent", "strokeDash": "independent"}}
@@ -314,4 +316,4 @@ def _wrapped(text: str, width: int) -> list[str]:
 
 def _themed(spec: dict) -> dict:
     schema = "https://vega.github.io/schema/vega-lite/v5.json"
-    return {"$schema": schema, "background": "white", "padding": 14, "config": CONFIG} | spec
+    return {"$schema": schema, "background": "white", "padding": PADDING, "config": CONFIG} | spec

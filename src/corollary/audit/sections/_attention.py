@@ -7,6 +7,7 @@ import jax
 import numpy as np
 from scipy import stats
 
+from corollary._charts import MEASURED, WRONG
 from corollary.audit import _plan
 from corollary.audit._sample import some
 from corollary.audit.finding import Finding, Premise, short
@@ -47,26 +48,28 @@ def judge(found: Attended, start, total: int) -> Finding:
     entropy, logits = _by_block(first)
     least = int(entropy.mean(0).argmin())
     value = float(entropy[:, least].mean())
-    text = f"{start.where} attention is spread over {_range(entropy.mean(0))} of what equal weights have"
+    text = f"{start.where} the entropy of the attention is {_range(entropy.mean(0))} of that of equal weights"
     text += f", least in block {least + 1} of {entropy.shape[1]}" if entropy.shape[1] > 1 else ""
-    text += f"; logits that a query compares differ by {short(logits.max())} at most"
+    text += f", and the logits that one query compares differ by {short(logits.max())} at most"
     if found.start is not None:
         after, later = _by_block(found.end)
-        text += f". After training it is {_range(after.mean(0))}, and {short(later.max())}"
+        text += f"; after training by {short(later.max())}, and the entropy is {_range(after.mean(0))}"
     return Finding(
         NAME,
         "fine",
         text + ". At 0 % each query takes one key, and the softmax passes next to no gradient.",
         value,
         _interval(entropy[:, least]),
+        unit="of its largest",
         theorem="Logits that grow with the dimension saturate the softmax: one key gets all the weight, and the "
         "derivative by the logits dies.",
         claim="nets.attention.dot_product_scaling.saturation",
         premises=(
             start.premise,
-            Premise("all training examples were used", found.examples == total, f"{found.examples} of {total}"),
+            Premise("all training examples were used", found.examples == total, f"{found.examples:,} of {total:,}"),
         ),
-        figure=_chart(found),
+        # of one block there is nothing to be seen that was not said
+        figure=_chart(found) if entropy.shape[1] > 1 else None,
     )
 
 
@@ -99,8 +102,13 @@ def _chart(found: Attended):
         .mark_line(point=True)
         .encode(
             x=alt.X("block:O", title="block", axis=alt.Axis(labelAngle=0)),
-            y=alt.Y("share:Q", title="entropy of the attention, of its largest", scale=alt.Scale(domain=[0, 1])),
-            color=alt.Color("of:N", title=None, legend=alt.Legend(orient="bottom")),
+            y=alt.Y("share:Q", title="entropy, of its largest", scale=alt.Scale(domain=[0, 1])),
+            color=alt.Color(
+                "of:N",
+                title=None,
+                scale=alt.Scale(domain=list(named), range=[WRONG, MEASURED][-len(named) :]),
+                legend=alt.Legend(orient="bottom"),
+            ),
         )
     )
     return picture(NAME, chart.properties(width=320, height=160))

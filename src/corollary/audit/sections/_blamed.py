@@ -184,16 +184,16 @@ def judge_believed(numbers: Blamed | str) -> Finding:
         figure = picture("influence against retraining", _scatter(predicted, numbers))
     if left is not None and left > LOOK:
         mark, rest = "look", "more than" if left > 1 else f"{short(100 * left)} % of what"
-        end = "Influence is unreliable here: this network was stopped far from a minimum, a step would still take "
-        end += f"{rest} training has taken off the loss. Train it further first."
+        end = "Influence is unreliable here: this network was stopped far from a minimum, and a Newton step would "
+        end += f"still take off {rest} training has taken off the loss. Train it further first."
     elif numbers.measured is not None and value < BORNE_OUT:
         mark, end = "look", "Influence is unreliable here: the retrainings do not bear it out."
     elif left is not None and left > FINISHED:
         mark, end = (
             "fine",
-            "Influence holds near where this network was stopped, not for a training to the end: a step ",
+            "Influence holds near where this network was stopped, not for a training to the end: a Newton step would ",
         )
-        end += f"would still take {short(100 * left)} % of what training has taken off the loss."
+        end += f"still take off {short(100 * left)} % of what training has taken off the loss."
     else:
         mark, end = "fine", "Influence says which examples to look at, not by how much they matter."
     given = dict(unit=unit, premises=premises, figure=figure)
@@ -232,10 +232,12 @@ def judge_points(numbers: Blamed | str, found: Explained) -> Finding:
         f"{short(effects[order[0]])}, without {helpful[0]} by {short(effects[order[-1]])}."
     )
     seen = Premise(
-        "measured on all training data", len(numbers.rows) == numbers.total, f"{len(numbers.rows)} of {numbers.total}"
+        "measured on all training data",
+        len(numbers.rows) == numbers.total,
+        f"{len(numbers.rows):,} of {numbers.total:,}",
     )
     return Finding(
-        POINTS, "fine", text, float(effects[order[0]]), exact=True, unit="of the loss", premises=(seen,), **facts
+        POINTS, "fine", text, float(effects[order[0]]), exact=True, unit="in the mean loss", premises=(seen,), **facts
     )
 
 

@@ -99,14 +99,14 @@ def judge(found: Calibration) -> Finding:
     mark = "problem" if beyond > PROBLEM else "look" if beyond > LOOK or hot else "fine"
     said = (
         f"It is {short(100 * found.confidence)} % sure of its answers on average, and right in "
-        f"{short(100 * found.right)} %: its probabilities are off by {short(found.error)} (chance alone makes "
-        f"{short(found.chance)}). "
+        f"{short(100 * found.right)} %: its probabilities are off by {short(100 * found.error)} points (chance alone "
+        f"makes {short(100 * found.chance)}). "
     )
     said += (
         "They can be taken for what they say."
         if mark == "fine"
-        else f"Outputs divided by {short(found.temperature)} are off by {short(found.mended)} on test examples that "
-        "this number was not fitted to."
+        else f"Of outputs divided by {short(found.temperature)} they are off by {short(100 * found.mended)}, on test "
+        "examples that this number was not fitted to."
     )
     return Finding(
         NAME,

@@ -6,6 +6,7 @@ import numpy as np
 
 from corollary._charts import MEASURED, PREDICTED
 from corollary.audit import _plan
+from corollary.audit._layer_names import layer_called
 from corollary.audit._sample import numbers_of, some
 from corollary.audit.finding import Finding, Premise, short
 from corollary.evidence import picture
@@ -96,19 +97,20 @@ def layer_norms(subject, network, key, affordable: bool) -> Finding:
     largest = int(sizes.argmax())
     said = f"The norms of the {len(found)} layers multiply to {short(float(np.prod(upper)))} at most; "
     if len(found) == 1 or not np.delete(sizes, largest).min() > 0:
-        text = f"{said}the largest is {short(lower[largest])}, of {names[largest]}."
+        text = f"{said}the largest is {short(lower[largest])}, of {layer_called(names[largest])}."
         return Finding(name, "fine", text, float(lower[largest]), (lower[largest], upper[largest]), **facts)
     others = float(np.exp(np.mean(np.log(np.delete(sizes, largest)))))
     ratio, most = float(sizes[largest] / others), float(sizes[largest] / others * upper[largest] / lower[largest])
     mark = "problem" if ratio > PROBLEM else "look" if ratio > LOOK else "fine"
-    text = f"{said}{names[largest]} is the largest for its shape with {short(lower[largest])}, {ratio:.3g} times the "
-    text += "mean of the others. "
+    text = f"{said}that of {layer_called(names[largest])} is the largest for its shape with {short(lower[largest])}, "
+    text += f"{ratio:.3g} times the mean of the others. "
     text += (
         "It decides alone how far an output moves with its input: bring the layers to one scale, or let them decay."
         if mark != "fine"
-        else "No layer dominates."
+        else "That is within what healthy networks have."
     )
-    rows = [{"layer": f"{i} {f.name}", "norm": float(f.lower)} for i, f in enumerate(found, 1)]
+    # names may repeat
+    rows = [{"layer": f"{i}: {layer_called(f.name)}", "norm": float(f.lower)} for i, f in enumerate(found, 1)]
     chart = (
         alt.Chart(alt.Data(values=rows))
         .mark_bar(color=MEASURED)
@@ -151,7 +153,7 @@ def truncated(subject, classes, budget, batch_size, key, affordable: bool) -> Fi
         f"margin that nine of ten training examples have: all {subject.size:,} numbers are needed."
     )
     seen = Premise(
-        "measured on all training data", count(data) == subject.count(), f"{count(data)} of {subject.count()}"
+        "measured on all training data", count(data) == subject.count(), f"{count(data):,} of {subject.count():,}"
     )
     return Finding(name, "fine", text, float(needed), exact=True, unit="parameters", premises=(seen,), **facts)
 
@@ -162,7 +164,8 @@ def interpolation(subject) -> Finding:
     outputs = 1 if subject.classes == 2 and outputs == 2 else outputs
     needed = subject.count() * outputs
     ratio = subject.size / needed
-    text = f"{subject.size:,} parameters for {subject.count():,} examples times {outputs} outputs: "
+    times = f"{outputs} outputs" if outputs > 1 else "1 output"
+    text = f"{subject.size:,} parameters for {subject.count():,} examples times {times}: "
     if ratio > 2:
         text += f"{ratio:.3g} times as many as there are equations, beyond the interpolation threshold. "
     elif ratio < 0.5:

@@ -119,10 +119,12 @@ def beside(subject, found: Table) -> Finding:
     table, n = found.table, found.n
     made = [row for row in table.rows if row.value is not None]
     useful = [row for row in made if not row.vacuous]
-    empty = ", ".join(f"{row.name} by a factor of {row.value:.3g}" for row in made if row.vacuous)
+    empty = "; ".join(f"{row.name} by a factor of {row.value:.3g}" for row in made if row.vacuous)
     best = made[0]
-    said = ", ".join(f"{row.name} {row.value:.3g}" for row in useful)
-    text = f"Below 1, and so of use: {said}." if useful else "No bound is below 1, which is no fault of the network."
+    said = "; ".join(f"{row.name}: {row.value:.3g}" for row in useful)
+    text = (
+        f"Below 1, and so not vacuous: {said}." if useful else "No bound is below 1, which is no fault of the network."
+    )
     text += f" Vacuous: {empty}." if empty else ""
     if table.measured.test is not None:
         text += f" The error measured on the test data is {table.measured.test:.3g}."
@@ -138,7 +140,7 @@ def beside(subject, found: Table) -> Finding:
         premises=(
             apart,
             Premise("the examples are drawn independently from one law", None),
-            Premise("made of all training data", n == subject.count(), f"{n} of {subject.count()} examples"),
+            Premise("made of all training data", n == subject.count(), f"{n:,} of {subject.count():,} examples"),
         ),
         figure=picture("bounds on the error of new examples, beside the measured one", _chart(made, table)),
         **BOUNDS,
@@ -233,7 +235,7 @@ def _premises(subject, found, initial, kept) -> tuple[Premise, ...]:
             "the prior has seen none of the certificate's examples",
             True,
             "there is no initial network for it: it was trained on a random half of the data, from new weights, and "
-            f"the certificate rests on the other {kept} examples; KL {short(float(found.kl))}",
+            f"the certificate rests on the other {kept:,} examples; KL {short(float(found.kl))}",
         )
     premises = (where, Premise("the examples are drawn independently from one law", None))
     fixed = [a for a in jax.tree.leaves(subject.apply.fixed) if hasattr(a, "dtype")]

@@ -45,7 +45,7 @@ def measure(subject, victim: Attackable) -> Changes:
         "noise": ("of a quarter of each input's spread", [flat + NOISE * columns * rng.normal(size=flat.shape)]),
         "shift": (f"of all inputs by {short(shift)}", [flat + shift * varying, flat - shift * varying]),
         "scale": (f"by {short(1 - factor)} and {short(1 + factor)}", [flat * (1 - factor), flat * (1 + factor)]),
-        "missing": ("a tenth of the inputs, at their means", [np.where(gone, flat.mean(0), flat)]),
+        "missing inputs": ("a tenth of the inputs, at their means", [np.where(gone, flat.mean(0), flat)]),
     }
     after = []
     for _, versions in made.values():

@@ -48,11 +48,16 @@ def judge(margins: np.ndarray, what: str) -> Finding:
     return Finding(
         "median margin",
         "fine" if wrong < WRONG else "look",
-        f"Half of the training {what} have their true class ahead by {short(middle)} or more; "
-        f"{short(100 * wrong)} % are on the wrong side.",
+        f"Half of the training {what} have their true class {_place(middle)}; {short(100 * wrong)} % are on the wrong "
+        "side.",
         middle,
         exact=True,
         theorem="An example is classified rightly when its margin is positive, and its loss falls with the margin.",
         claim="foundations.likelihood.logistic_loss_of_the_margin",
         figure=picture("margins of the training examples", chart.properties(width=320, height=180)),
     )
+
+
+def _place(middle: float) -> str:
+    """Where the true class of the better half is."""
+    return f"ahead by {short(middle)} or more" if middle >= 0 else f"behind by {short(-middle)} at most, or ahead"

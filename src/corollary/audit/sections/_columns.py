@@ -1,5 +1,6 @@
 """A column of the inputs that gives the target away by itself."""
 
+from dataclasses import replace
 from functools import partial
 from typing import NamedTuple
 
@@ -8,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from corollary.audit._sample import numbers_of
-from corollary.audit.action import Action
+from corollary.audit.action import FLATTERED, Action
 from corollary.audit.finding import Finding, Premise, short
 from corollary.audit.sections._treatments import retraining
 from corollary.network.batches import count
@@ -49,12 +50,13 @@ def finding(subject) -> Finding | None:
 
 
 def judge(found: Columns, total: int) -> Finding:
-    best, least, following = found.best, found.least, found.following
+    best, least, following, n = found
     if least <= OPEN and following >= NEXT * least:
         mark = "look"
         text = (
-            f"Column {best} alone leaves {short(100 * least)} % of the target open, the next best one "
-            f"{short(100 * following)} %: is it known at the time of the prediction, or was it made from the target?"
+            f"Column {best} alone all but gives the target away: it leaves {short(100 * least)} % of it open, the next "
+            f"best one {short(100 * following)} %. Is it known at the time of the prediction, or was it made from the "
+            "target?"
         )
     else:
         mark = "fine"
@@ -72,17 +74,16 @@ def judge(found: Columns, total: int) -> Finding:
         theorem="No predictor has a smaller expected squared error than the variance of the target given its inputs; "
         "the targets of two examples with equal inputs differ by twice that on average.",
         claim="generalization.bias_variance.decomposition",
-        premises=(
-            Premise("measured on all training data", found.examples == total, f"{found.examples} of {total} examples"),
-        ),
+        premises=(Premise("measured on all training data", n == total, f"{n:,} of {total:,} examples"),),
     )
 
 
-def drop(subject, finding) -> Action:
+def drop(subject, finding) -> Action | None:
     """Training without the column: it is put to its mean, in both sets."""
     column = measure(subject).best
     quantity = "test error" if subject.test is not None and subject.classes is not None else "training loss"
-    return retraining(subject, f"drop column {column}", NAME, partial(without, column=column), quantity)
+    found = retraining(subject, f"drop column {column}", NAME, partial(without, column=column), quantity)
+    return found if found is None or quantity != "test error" else replace(found, note=FLATTERED)
 
 
 def without(subject, column: int):

@@ -9,7 +9,7 @@ import numpy as np
 from scipy.stats import fisher_exact
 
 from corollary.audit._sample import exact_interval, some
-from corollary.audit.action import Action
+from corollary.audit.action import FLATTERED, Action
 from corollary.audit.finding import Finding, Premise, short
 from corollary.audit.retrain import promised, retrained
 from corollary.network.batches import count
@@ -63,16 +63,17 @@ def finding(subject, key) -> Finding:
 
 
 def judge(shared: Shared, training: int, testing: int) -> Finding:
-    exact, near, found = shared.exact, shared.near, shared.found
+    exact, near, found, _, sought = shared
     total, copied = len(found.copied), int(found.copied.sum())
     share, chance = copied / total, float(found.natural.mean())
     mark = "fine" if found.by_chance > CHANCE else "problem" if share - chance >= FEW else "look"
     same = int(exact.copied[found.rows].sum())
-    kind = "" if same == copied else f", {same} of them exactly and the others nearly"
-    number = f"{copied} are" if copied else "none is"
-    said = f"Of {total} test examples {number} among the training examples{kind}"
+    kind = "" if same == copied else f", {same or 'none'} of them exactly and the others nearly"
+    number = f"{copied:,} are" if copied else "none is"
+    said = f"Of {total:,} test examples {number} among the training examples{kind}"
     if mark != "fine":
-        end = f", where {short(100 * chance)} % of those have a copy: this is a leak. {_said_of_rest(shared)}"
+        natural = f"{short(100 * chance)} %" if chance else "none"
+        end = f": this is a leak. Among the training examples themselves {natural} have a copy. {_said_of_rest(shared)}"
     else:
         end = "; so many are alike within the training data too." if copied else ": the test data are new to it."
     low, high = exact_interval(copied, total)
@@ -88,11 +89,11 @@ def judge(shared: Shared, training: int, testing: int) -> Finding:
         "others is, with a binomial law.",
         claim="generalization.bound.learned_is_not_fixed",
         premises=(
-            Premise("sought among all training examples", shared.sought == training, f"{shared.sought} of {training}"),
+            Premise("sought among all training examples", sought == training, f"{sought:,} of {training:,}"),
             Premise(
                 f"near ones sought, within {NEAR} of the usual distance to the nearest",
                 near is not None,
-                f"{total} test examples" if near is not None else "distances say nothing about these inputs",
+                f"{total:,} test examples" if near is not None else "distances say nothing about these inputs",
             ),
         ),
     )
@@ -102,7 +103,8 @@ def _said_of_rest(shared: Shared) -> str:
     if shared.rest is None:
         return "The test error says nothing about new examples: take the copies out of the training data."
     others = int((~shared.found.copied).sum())
-    return f"On the other {others} the error is {short(shared.rest)}: take the copies out of the training data."
+    error = f"{short(100 * shared.rest)} %"
+    return f"On the other {others:,} test examples the error is {error}: take the copies out of the training data."
 
 
 def _error_of(subject, rows) -> float | None:
@@ -123,7 +125,8 @@ def remove(subject, finding) -> Action | None:
     # the examples that are left teach less: trainings without the others say what that costs
     effect = promised(_without(subject), "test error", subject.error("test"), key=jax.random.key(0))
     what = f"remove {gone} test examples from the training data"
-    return Action(what, NAME, effect, "short run", lambda s, *, key: retrained(_without(s), key=key))
+    apply = lambda s, *, key: retrained(_without(s), key=key)  # noqa: E731
+    return Action(what, NAME, effect, "short run", apply, note=FLATTERED)
 
 
 def _kept(subject, key) -> np.ndarray:

@@ -87,7 +87,7 @@ def judge(found: Curve | str, what: str) -> Finding:
     text += f"{', '.join(map(say, means[:-1]))} and {say(means[-1])} of the {where}: "
     if found.what == "loss":
         text = text.replace(" of the ", " on the ")
-    low, high = twice.interval
+    low, high = _possible(found, twice.interval)
     text += f"with twice as many it would be {say(low)} to {say(high)}. "
     if high < means[-1]:
         text += "More data like these would help."
@@ -101,8 +101,23 @@ def judge(found: Curve | str, what: str) -> Finding:
     )
     figure = picture("learning curve", _chart(found, twice))
     return Finding(
-        TWICE[found.what], "fine", text, twice.value, twice.interval, premises=premises, figure=figure, **facts
+        TWICE[found.what],
+        "fine",
+        text,
+        min(max(twice.value, low), high),
+        (low, high),
+        unit="of the examples" if found.what == "error" else "",
+        premises=premises,
+        figure=figure,
+        **facts,
     )
+
+
+def _possible(found: Curve, interval) -> tuple[float, float]:
+    """The part of the interval that an error can lie in: a line goes on below nothing and above everything."""
+    if found.what == "loss":
+        return interval
+    return tuple(min(max(float(end), 0.0), 1.0) for end in interval)
 
 
 def _chart(found: Curve, twice):
@@ -113,18 +128,34 @@ def _chart(found: Curve, twice):
         for i, row in enumerate(losses)
         for n, v in zip(sizes, row, strict=True)
     ]
-    mean = [{"examples": int(n), "value": float(v)} for n, v in zip(sizes, found.curve.mean, strict=True)]
-    low, high = twice.interval
-    then = [{"examples": int(2 * sizes[-1]), "value": twice.value, "low": low, "high": high}]
+    kinds = ["mean of the trainings", "expected"]
+    mean = [
+        {"examples": int(n), "value": float(v), "what": kinds[0]} for n, v in zip(sizes, found.curve.mean, strict=True)
+    ]
+    low, high = _possible(found, twice.interval)
+    then = [
+        {
+            "examples": int(2 * sizes[-1]),
+            "value": min(max(twice.value, low), high),
+            "low": low,
+            "high": high,
+            "what": kinds[1],
+        }
+    ]
     scale = alt.Scale(type="log", base=2, domain=[0.9 * float(sizes[0]), 2.2 * float(sizes[-1])], nice=False)
     x = alt.X("examples:Q", title="examples", scale=scale, axis=alt.Axis(values=[*map(int, sizes), int(2 * sizes[-1])]))
-    y = alt.Y("value:Q", title=found.what)
+    y = alt.Y("value:Q", title=f"{found.what} on new examples")
+    colour = alt.Color(
+        "what:N",
+        scale=alt.Scale(domain=kinds, range=[MEASURED, PREDICTED]),
+        legend=alt.Legend(title=None, orient="bottom"),
+    )
     base = alt.Chart(alt.Data(values=rows)).mark_line(opacity=0.35, color=MEASURED, strokeWidth=1)
     chart = alt.layer(
         base.encode(x=x, y=y, detail="draw:N"),
-        alt.Chart(alt.Data(values=mean)).mark_line(point={"color": MEASURED}, color=MEASURED).encode(x=x, y=y),
-        alt.Chart(alt.Data(values=then)).mark_rule(color=PREDICTED).encode(x=x, y="low:Q", y2="high:Q"),
-        alt.Chart(alt.Data(values=then)).mark_point(color=PREDICTED, filled=True).encode(x=x, y=y),
+        alt.Chart(alt.Data(values=mean)).mark_line(point=True).encode(x=x, y=y, color=colour),
+        alt.Chart(alt.Data(values=then)).mark_rule().encode(x=x, y="low:Q", y2="high:Q", color=colour),
+        alt.Chart(alt.Data(values=then)).mark_point(filled=True, opacity=1).encode(x=x, y=y, color=colour),
     )
     return chart.properties(width=320, height=180)
 
@@ -139,11 +170,13 @@ def judge_memorised(found: Curve | str) -> Finding:
         why = found if isinstance(found, str) else "Examples without one class each are not right or wrong."
         return Finding(MEMORISED, "not applicable", why, **facts)
     some, n = found.memorised, found.examples
-    text = (
-        f"{_per_cent(len(some) / n)} of {n:,} training examples are answered rightly, and wrongly by every training on "
-    )
-    text += "a half of the data without them"
-    text += f": it has them by heart, {listed(some[:5])} among them." if len(some) else "."
+    if len(some):
+        text = f"{_per_cent(len(some) / n)} of {n:,} training examples are answered rightly, but wrongly by every "
+        text += "training on half of the data without them: the network knows them by heart. "
+        text += f"The first are {listed(some[:5])}." if len(some) > 1 else f"It is example {some[0]}."
+    else:
+        text = f"None of {n:,} training examples is known by heart: what is answered rightly, some training on half of "
+        text += "the data without it answers rightly too."
     premise = Premise("trained without one example alone", False, "half of the data were left out at once")
     return Finding(
         MEMORISED, "fine", text, 100 * len(some) / n, exact=True, unit="% of the examples", premises=(premise,), **facts
@@ -164,7 +197,8 @@ def collect(subject, found: Curve | str, finding) -> Action | None:
     now = QUANTITIES[quantity](subject)
     if not worth(twice, float(found.curve.mean[-1])) or twice.value >= now:
         return None
-    effect = Effect(quantity, now, twice.value, twice.interval)
+    low, high = _possible(found, twice.interval)
+    effect = Effect(quantity, now, min(max(twice.value, low), high), (low, high))
     return Action(f"collect {found.examples:,} more examples", finding.name, effect, "short run", by_hand, cost=COST)
 
 

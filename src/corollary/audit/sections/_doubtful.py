@@ -75,17 +75,15 @@ def judge_doubts(numbers: Doubts | str) -> Finding:
     if len(named):
         mark, share = "look", len(named) / numbers.total
         text = (
-            f"Left out, {len(named)} training examples, {short(100 * share)} %, would have less than 5 % for their "
-            f"label, more than test examples have: look at the labels of {listed(named)}."
+            f"If left out, {len(named)} training examples ({short(100 * share)} %) would get less than 5 % for their "
+            f"own label, more than test examples do: look at the labels of {listed(named)}."
         )
     elif numbers.surprising is None:
-        mark, text = "fine", f"Left out, {first}. What is a wrong target and what a rare one is not told apart."
+        mark, text = "fine", f"If left out, {first}. What is a wrong target and what a rare one is not told apart."
     else:
         mark = "fine"
-        text = (
-            f"Left out, {first}; {numbers.surprising} of {numbers.total} would have less than 5 % for their label, no "
-        )
-        text += "more than is usual."
+        text = f"If left out, {first}; {numbers.surprising:,} of {numbers.total:,} would get less than 5 % for their "
+        text += "own label, no more than is usual."
     value = float(numbers.losses[0]) if numbers.surprising is None else float(numbers.surprising)
     unit = "loss if left out" if numbers.surprising is None else "examples"
     return Finding(LABELS, mark, text, value, exact=True, unit=unit, **facts)
@@ -127,12 +125,13 @@ def judge_copied(found: Copied | None, blamed: Blamed | str) -> Finding:
         )
         text += "" if not n else "examples repeat each other too."
         return Finding(COPIED, "fine", text, float(n), exact=True, unit="test examples", **facts)
-    text = f"{n} test examples are training examples" if n > 1 else "One test example is a training example"
-    text += f": test {found.test[0]} is training {found.train[0]}"
-    text += f", and {n - 1} more." if n > 1 else "."
+    text = f"{n:,} test examples are training examples" if n > 1 else "One test example is a training example"
+    text += f": test example {found.test[0]} is training example {found.train[0]}"
+    text += f", and {n - 1:,} more." if n > 1 else "."
     place = None if isinstance(blamed, str) else np.flatnonzero(blamed.rows == found.train[0])
     if place is not None and len(place):
-        text += f" Without it, its loss is predicted to grow by {short(float(blamed.own[place[0]]))}."
+        grown = short(float(blamed.own[place[0]]))
+        text += f" Without that training example its copy's loss is predicted to grow by {grown}."
     text += " A test should know nothing of the training: take the copies out of the training data."
     seen = Premise("training examples do not repeat each other", True)
     return Finding(COPIED, "look", text, float(n), exact=True, unit="test examples", premises=(seen,), **facts)

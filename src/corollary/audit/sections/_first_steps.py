@@ -16,6 +16,7 @@ from corollary.audit._order import curvature
 from corollary.audit._sample import interval, quadratic_forms, some
 from corollary.audit._tangent import chosen_outputs
 from corollary.audit.finding import Finding, Premise, short
+from corollary.audit.sections._axes import logarithmic
 from corollary.audit.sections._blind import blind_guess
 from corollary.evidence import picture
 
@@ -109,7 +110,7 @@ def judge_step(subject, start, found: Step | str) -> Finding:
         claim="optimization.quadratics.dynamics",
         premises=(
             start.premise,
-            Premise("all training examples were used", found.examples == total, f"{found.examples} of {total}"),
+            Premise("all training examples were used", found.examples == total, f"{found.examples:,} of {total:,}"),
             Premise(
                 "the loss is near its quadratic model",
                 True if found.quadratic else None,
@@ -168,7 +169,7 @@ def kernel(subject, start, outputs, losses, budget, key):
         return
     values = np.linalg.eigvalsh(np.asarray(theta, float))
     top, rounding = float(values[-1]), n * float(jnp.finfo(theta.dtype).eps) * float(values[-1])
-    seen = Premise("all training examples were used", n == total, f"{n} of {total}")
+    seen = Premise("all training examples were used", n == total, f"{n:,} of {total:,}")
     shared = Premise(
         "all outputs share one kernel and do not mix",
         True if row == 1 else None,
@@ -217,8 +218,8 @@ def _condition(start, values, rounding, seen, shared) -> Finding:
         alt.Chart(alt.Data(values=rows))
         .mark_line()
         .encode(
-            x=alt.X("rank:Q", scale=alt.Scale(type="log"), title="rank"),
-            y=alt.Y("eigenvalue:Q", scale=alt.Scale(type="log"), axis=alt.Axis(format="~e")),
+            x=alt.X("rank:Q", title="number of the eigenvalue", **logarithmic([1, n])),
+            y=alt.Y("eigenvalue:Q", title="eigenvalue", **logarithmic(row["eigenvalue"] for row in rows)),
         )
         .properties(width=320, height=180)
     )
@@ -273,8 +274,8 @@ def _steps(subject, start, theta, residual, top, fell, seen, shared) -> Finding:
         alt.Chart(alt.Data(values=rows))
         .mark_line()
         .encode(
-            x=alt.X("step:Q", scale=alt.Scale(type="log"), title="step", axis=alt.Axis(format="~e")),
-            y=alt.Y("left:Q", title="share of the residual left"),
+            x=alt.X("step:Q", title="step", **logarithmic(map(float, STEPS))),
+            y=alt.Y("left:Q", title="share of the residual left", scale=alt.Scale(domain=[0, 1])),
         )
         .properties(width=320, height=180)
     )
@@ -302,7 +303,7 @@ def _steps(subject, start, theta, residual, top, fell, seen, shared) -> Finding:
         NAMES[2],
         mark,
         f"Were the tangent kernel to stay as it is {start.where.lower()}, gradient descent {at} would bring the "
-        f"residual of {n} examples down to a tenth in about {short(round(value))} steps{_taken(subject)}.{more}",
+        f"residual of {n} examples down to a tenth in about {short(round(value))} steps{_taken(subject, mark)}.{more}",
         value,
         (low, high),
         unit="steps",
@@ -324,5 +325,7 @@ def _slow(subject, start, steps: float, fell: bool) -> str:
     return "problem" if start.kind == "given" else "look"
 
 
-def _taken(subject) -> str:
-    return "" if subject.steps is None else f"; training took {subject.steps}"
+def _taken(subject, mark: str) -> str:
+    if subject.steps is None:
+        return ""
+    return f"; training took {subject.steps:,}" + ("" if mark == "fine" else ", far too few")

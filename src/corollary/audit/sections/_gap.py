@@ -146,8 +146,10 @@ def _verdict(found: Errors) -> tuple[str, str]:
     if lost <= 0:
         return "fine", "Nothing of what it learned is lost on them."
     share = f"Of what training gained over a blind guess, {100 * lost:.3g} % is lost on them"
+    if lost > 1:
+        share = "All that training gained over a blind guess is lost on them, and more"
     if least > PROBLEM or (lost >= 1 and least > LOOK):
-        return "problem", f"{share}: it has learned its training data by heart."
+        return "problem", f"{share}: what it learned, it learned by heart."
     if least > LOOK:
         return "look", f"{share}: most of what it learned does not carry over."
     return "fine", f"{share}."

@@ -34,7 +34,9 @@ CARRIES, KEPT = 0.25, 0.5
 # what all inputs bring must be so many times as large as the widest interval of one, or there is nothing to divide
 CERTAIN = 2.0
 SHOWN = 10
-METRICS = {True: "probability of the target", False: "negative loss"}
+METRICS = {True: "probability of the target", False: "loss"}
+#: what inputs do to it, and what is lost without them
+RAISE, TAKES = {True: "raise", False: "lower"}, {True: "takes {} off", False: "adds {} to"}
 TOO_MUCH = "This was left out: so many passes through this network take too long. --budget full measures it."
 
 
@@ -69,7 +71,12 @@ class Importances(NamedTuple):
     train: Worth
     test: Worth | None
     rows: int
-    metric: str
+    likelihood: bool
+
+    @property
+    def metric(self) -> str:
+        """What importances are measured in."""
+        return METRICS[self.likelihood]
 
 
 def measure_importance(subject, budget, key) -> Importances | str:
@@ -99,7 +106,7 @@ def measure_importance(subject, budget, key) -> Importances | str:
         given = dict(players=players.owner, draws=DRAWS, key=draw_key, batch_size=batch_size)
         worth = feature_importance(subject.network, Score(subject.loss.function, logarithm), data, **given)
         found[split] = Worth(*(np.asarray(a, float) for part in worth for a in part[:2]))
-    return Importances(players, found["train"], found.get("test"), rows, METRICS[logarithm])
+    return Importances(players, found["train"], found.get("test"), rows, logarithm)
 
 
 def judge_importance(numbers: Importances | str, alike: tuple[str, float] | None) -> Finding:
@@ -112,12 +119,15 @@ def judge_importance(numbers: Importances | str, alike: tuple[str, float] | None
     best = int(order[0])
     noise = float(np.diff(worth.shapley_ends, axis=0).max()) / 2
     if total <= CERTAIN * noise:
-        text = f"On {split} data the {numbers.metric} is hardly larger than with the inputs of other examples."
+        size = "larger" if numbers.likelihood else "smaller"
+        text = f"On {split} data the {numbers.metric} is hardly {size} than with the inputs of other examples: no "
+        text += "input says anything."
         return Finding(IMPORTANT, "look", text, 0.0, exact=True, unit="% of all inputs", **FACTS)
     share, ends = worth.shapley[best] / total, worth.shapley_ends[:, best] / total
     text = (
-        f"On {split} data {names[best]} has {short(100 * share)} % of the {short(total)} that all inputs together "
-        f"bring to the {numbers.metric}; shuffling that alone costs {short(worth.permutation[best])}. "
+        f"On {split} data all inputs together {RAISE[numbers.likelihood]} the {numbers.metric} by {short(total)}, "
+        f"{short(100 * share)} % of it through {names[best]}; shuffling nothing else "
+        f"{_takes(numbers, worth.permutation[best])} it. "
     )
     alone = len(names) >= OTHERS and share >= ALONE
     text += (
@@ -185,7 +195,7 @@ def judge_shortcut(numbers: Importances | str) -> Finding:
         min(kept, 100 * low / largest if largest > 0 else kept),
         max(kept, 100 * high / least if least > 0 else np.inf),
     )
-    text = f"Shuffled, {name} costs {short(costs)} of the {numbers.metric} in training and {short(rest)} in test. "
+    text = f"Shuffling {name} {_takes(numbers, costs)} the {numbers.metric} in training and {short(rest)} in test. "
     if shortcut:
         mark = "problem"
         text += "A decision hangs on it in training that it does not carry in test: a shortcut, or a leak of the label."
@@ -194,6 +204,10 @@ def judge_shortcut(numbers: Importances | str) -> Finding:
         text += "No input alone counts in training and not in test."
     given = dict(unit="% of its cost in training", **facts)
     return Finding(SHORTCUT, mark, text, float(kept), (float(ends[0]), float(ends[1])), **given)
+
+
+def _takes(numbers: Importances, costs: float) -> str:
+    return TAKES[numbers.likelihood].format(short(costs))
 
 
 def _chart(numbers: Importances, worth: Worth, order):

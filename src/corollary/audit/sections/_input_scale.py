@@ -99,8 +99,9 @@ def judge(found: Scales) -> Finding:
     elif off > LOOK:
         text += "The network was not trained on such inputs: bring both parts of the data to one scale."
     else:
-        text += f"At {len(found.factors)} other scales, from 1/255 to 255, it is right on no more examples: the inputs "
-        text += "are at its own."
+        gained = f"{short(100 * net)} % more examples at best" if net > 0 else "no more examples"
+        text += f"At {len(found.factors)} other scales, from 1/255 to 255, it is right on {gained}: "
+        text += "the inputs are at its own." if net <= 0 else "that does not show another scale to be its own."
     error = 1.96 * np.sqrt(max(found.gains[best] + found.losses[best] - found.n * net**2, 0)) / found.n
     alike = Premise("training and test inputs of one size", off <= LOOK, f"ratio {short(found.ratio)}")
     return Finding(

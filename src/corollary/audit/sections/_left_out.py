@@ -99,35 +99,36 @@ def judge(found: LeftOut | str) -> Finding:
     ends = exact_interval(found.left_out.sum(), n) if set(found.left_out) <= {0, 1} else interval(found.left_out)
     ends = max(0.0, ends[0]), ends[1]
     if found.what == "error":
-        text = (
-            f"Regression with the tangent kernel errs on {say(value)} of {n} training examples, each left out in turn: "
-        )
-        text += f"on {say(ends[0])} to {say(min(1.0, ends[1]))} of new examples"
+        text = f"Regression with the tangent kernel errs on {say(value)} of {n:,} training examples, each left out in "
+        text += f"turn: on {say(ends[0])} to {say(min(1.0, ends[1]))} of new examples"
     else:
-        text = f"Regression with the tangent kernel has a mean squared error of {say(value)} on {n} training examples, "
+        text = (
+            f"Regression with the tangent kernel has a mean squared error of {say(value)} on {n:,} training examples, "
+        )
         text += f"each left out in turn: {say(ends[0])} to {say(ends[1])} on new examples"
     if found.test is None:
         text += ". There are no test data that it could be compared with."
     else:
-        text += f". On test data it has {say(found.test.mean())}, the network {say(found.network.mean())}: "
+        text += f". On test data it has {say(found.test.mean())}, the network {say(found.network.mean())}. "
         text += _agreement(found)
     premises = (
-        Premise("the regression sees the examples that the network saw", n == found.total, f"{n} of {found.total}"),
+        Premise("the regression sees the examples that the network saw", n == found.total, f"{n:,} of {found.total:,}"),
         Premise("the kernel does not depend on the examples", False, "it is that of the trained network"),
         Premise("the network is near what its linearisation learns", None, f"ridge {found.ridge} of the diagonal"),
     )
-    return Finding(NAME, "fine", text, value, ends, premises=premises, **FACTS)
+    unit = "of the examples" if found.what == "error" else ""
+    return Finding(NAME, "fine", text, value, ends, unit=unit, premises=premises, **FACTS)
 
 
 def _agreement(found: LeftOut) -> str:
     if len(found.test) < 2 or len(found.left_out) < 2:
-        return "one example says nothing about whether both agree."
+        return "One example does not say whether both agree."
     if not welch(found.left_out, found.test) < CHANCE:
-        return "what is left out and what is new agree."
+        return "Its errors on what is left out and on what is new agree."
     more = found.test.mean() > found.left_out.mean()
     return (
-        "the test data are harder than the training data, beyond chance: they do not follow one law."
+        "The test data are harder than the training data, beyond chance: they do not follow one law."
         if more
-        else "the test data are easier than the training data, beyond chance: their labels are better, or their kind "
+        else "The test data are easier than the training data, beyond chance: their labels are better, or their kind "
         "is another."
     )

@@ -135,13 +135,13 @@ def judge_maps(subject, numbers: Maps | str, found: Explained) -> Finding:
     )
     if isinstance(numbers, str):
         return Finding(MAPS, "not applicable", numbers, **facts)
-    shares = "mistakes" if found.wrong == found.worst else "examples with the largest losses"
+    shares = "worst mistakes" if found.wrong == found.worst else "examples with the largest losses"
     players = players_of(subject.train[0])
     values = numbers.values[: found.worst]
     most = [players.names[i] for i in np.argsort(-np.abs(_by_player(values, players)).mean(0))[:3]]
     text = (
-        f"In the {found.worst} worst {shares} {numbers.what} is due most to {'; '.join(most)}. The attributions add up "
-        f"to within {short(100 * numbers.gap)} % of what they divide"
+        f"In the {found.worst} {shares} {numbers.what} is mostly due to {'; '.join(most)}. The attributions add up "
+        f"to what they share out, to within {short(100 * numbers.gap)} %"
     )
     adds_up = numbers.gap <= ADDS_UP
     text += "." if adds_up else ": an integral was not resolved, and they cannot be trusted."

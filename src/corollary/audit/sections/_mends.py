@@ -1,12 +1,13 @@
 """What to do where an explanation shows something wrong: inputs to drop, labels to look at, examples to take out."""
 
+from dataclasses import replace
 from functools import partial
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from corollary.audit.action import QUANTITIES, Action, by_hand
+from corollary.audit.action import FLATTERED, QUANTITIES, Action, by_hand
 from corollary.audit.retrain import promised, retrained
 from corollary.audit.sections._alike import SAME, Alike
 from corollary.audit.sections._blamed import BELIEVED
@@ -40,7 +41,8 @@ def take_out(subject, numbers: Copied) -> Action:
     """Without the training examples that are test examples."""
     many = "training examples" if len(numbers.train) > 1 else "training example"
     what = f"take {many} {listed(numbers.train)} out: the test data hold copies"
-    return _trained_again(what, COPIED, subject, partial(_without, rows=numbers.train))
+    found = _trained_again(what, COPIED, subject, partial(_without, rows=numbers.train))
+    return replace(found, note=FLATTERED)
 
 
 def train_on(subject) -> Action:

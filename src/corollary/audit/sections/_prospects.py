@@ -179,8 +179,8 @@ def judge(found: Prospects | str, start) -> Finding:
     p = found.probability
     text = (
         f"{start.where}, the first {STEPS} steps say that {found.steps} bring the loss below {short(found.goal)}, half "
-        f"of a blind guess's, with a probability of {short(100 * p)} %: of {found.alike} random recipes of which the "
-        f"same was said, {found.came_true} got there. "
+        f"of a blind guess's, with a probability of {short(100 * p)} %: of {found.alike} random recipes of which about "
+        f"the same was said, {found.came_true} got there ({short(100 * found.came_true / found.alike)} %). "
     )
     mark = "fine"
     if p >= LOOK:

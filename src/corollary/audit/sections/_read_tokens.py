@@ -70,7 +70,7 @@ def judge_targets(aim: Aim) -> Finding:
         )
         return Finding(TARGETS, "problem", text, **given)
     kind = "this is a language model" if aim.next_token else "each token has a label of its own"
-    text = f"Of {aim.places} targets {short(100 * aim.following)} % are the next token: {kind}."
+    text = f"Of {aim.places:,} targets {short(100 * aim.following)} % are the next token: {kind}."
     return Finding(TARGETS, "fine", text, **given)
 
 
@@ -169,7 +169,7 @@ def judge_order(found: Ratio | str, aim: Aim) -> Finding:
 
 def _seen(found: Ratio) -> tuple[Premise, ...]:
     seen = Premise(
-        "measured on all training sequences", found.n == found.total, f"{found.n} of {found.total} sequences"
+        "measured on all training sequences", found.n == found.total, f"{found.n:,} of {found.total:,} sequences"
     )
     return seen, Premise("every change of tokens was tried", False, f"{DRAWS} random ones of each sequence")
 

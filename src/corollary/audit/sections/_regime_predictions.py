@@ -50,7 +50,7 @@ def _linearisation(found, seen, no_start):
     value, bounds = found.numbers["linearisation"]
     sentence = (
         "Linearised at the start, the network with its trained parameters misses the outputs of the trained one by "
-        f"{short(value)} of the change that training made."
+        f"{short(100 * value)} % of the change that training made."
     )
     n = len(found.train.out)
     out, line = (np.asarray(a, float)[:n].reshape(-1) for a in (found.train.out, found.linear))
@@ -200,7 +200,7 @@ def _premises(subject, found, *, initial):
     n, total = len(found.train.out), subject.count()
     row = found.train.aims.shape[1]
     out = (
-        Premise("the regression sees the examples that the network saw", n == total, f"{n} of {total}"),
+        Premise("the regression sees the examples that the network saw", n == total, f"{n:,} of {total:,}"),
         Premise("the kernel is the same for all outputs", row == 1 or None, "the mean over outputs was taken"),
     )
     if initial:

@@ -69,13 +69,13 @@ def judge(subject, losses, fits, fitted, steps, n, predicted: bool = False) -> F
     text = f"In {steps} steps on {n} examples "
     if fits is not None:
         text += f"it fits {short(100 * fits[0])} % of the labels and {short(100 * fits[1])} % of shuffled ones, and "
-    text += f"its mean loss on the way is {short(given)} with them and {short(others.mean())} with shuffled ones. "
+    text += f"its mean loss on the way is {short(given)} with them and {short(others.mean())} with shuffled ones."
     if faster:
         mark, end = "fine", "The inputs say something about the labels."
     elif predicted:
         mark, end = (
             "fine",
-            "That is within chance, but on test data the inputs do say something about the labels.",
+            "The labels are learned no faster than random ones, but on test data the inputs say something about them.",
         )
     else:
         mark = "problem" if fitted else "look"
@@ -84,13 +84,13 @@ def judge(subject, losses, fits, fitted, steps, n, predicted: bool = False) -> F
     return Finding(
         NAME,
         mark,
-        text + end,
+        f"{end} {text}",
         float(ahead),
         (float(ahead - reach), float(ahead + reach)),
-        unit="of the loss",
+        unit="in the mean loss",
         premises=(
             Premise("trained as the network was", None, f"Adam, step {STEP}, batches of at most {BATCH}"),
-            Premise("measured on all training data", n == subject.count(), f"{n} of {subject.count()} examples"),
+            Premise("measured on all training data", n == subject.count(), f"{n:,} of {subject.count():,} examples"),
         ),
         **FACTS,
     )

@@ -10,6 +10,7 @@ import numpy as np
 from corollary.audit import _plan
 from corollary.audit._sample import numbers_of
 from corollary.audit.finding import Finding, Premise, short
+from corollary.audit.sections._axes import logarithmic
 from corollary.audit.sections._start import Start
 from corollary.evidence import picture
 from corollary.landscape import depth_factor, layer_signals
@@ -65,7 +66,7 @@ def measure(subject, start: Start, data, total: int, budget, key) -> Measured:
     elif n < total and n >= PARTS:
         rows = np.asarray(jax.random.permutation(key, n))[: n // PARTS * PARTS].reshape(PARTS, -1)
         profiles = tuple(signals(start.params, jax.tree.map(lambda a, r=r: a[r], data)) for r in rows)
-    seen = Premise("all training examples were used", n == total, f"{n} of {total}")
+    seen = Premise("all training examples were used", n == total, f"{n:,} of {total:,}")
     # classes are the corners of a simplex of one dimension less
     needed = int(np.prod(subject.outputs("train").shape[1:])) - (subject.classes is not None)
     return Measured(start, layers, trained, profiles, n / total, seen, _input_rank(x), needed)
@@ -222,7 +223,7 @@ def _reach(m: Measured, forward: _Profile, backward: _Profile | None) -> Finding
         number = dict(value=depth, interval=(min(ends), high))
     have = len(m.layers)
     mark = "problem" if depth <= have else "look" if depth <= 2 * have else "fine"
-    dies = "died" if worst.factor < 1 else "grown beyond use"
+    dies = "died (a millionth of its size)" if worst.factor < 1 else "grown beyond use (a million times its size)"
     text = f"more than {short(DEEPEST)}" if depth >= DEEPEST else f"about {short(round(depth))}"
     follows = {
         "fine": "There is room for more depth.",
@@ -232,8 +233,7 @@ def _reach(m: Measured, forward: _Profile, backward: _Profile | None) -> Finding
     return Finding(
         "depth that can be reached",
         mark,
-        f"At this factor per layer, the {what} has {dies} (a millionth or a million times its size) after {text} "
-        f"layers; this network has {have}. {follows}",
+        f"At this factor per layer, the {what} has {dies} after {text} layers; this network has {have}. {follows}",
         unit="layers",
         theorem="With a constant factor per layer, signals and gradients go like its powers; tanh networks train at "
         "Xavier's variance, and stand still where signals vanish.",
@@ -263,8 +263,9 @@ def _chart(m: Measured):
         .mark_line(point=True)
         .encode(
             x=alt.X("layer:O", title="layer", axis=alt.Axis(labelAngle=0, labelOverlap=True)),
-            y=alt.Y("ratio:Q", scale=alt.Scale(type="log"), title="mean square, relative", axis=alt.Axis(format="~e")),
-            color=alt.Color("of:N", title=None, legend=alt.Legend(orient="bottom")),
+            # layers that agree are not blown up to fill the picture
+            y=alt.Y("ratio:Q", title="mean square, relative", **logarithmic([0.5, 2, *(r["ratio"] for r in rows)])),
+            color=alt.Color("of:N", title=None, sort=None, legend=alt.Legend(orient="bottom")),
             tooltip=["name:N", "of:N", "ratio:Q"],
         )
     )

@@ -79,15 +79,15 @@ def judge(found: Statistics, total: int) -> Finding:
     return Finding(
         NAME,
         mark,
-        f"In training mode, by the statistics of batches of {size}, the outputs differ from those in inference mode by "
-        f"{short(value)} of what they vary by. {text}",
+        f"{text} In training mode, by the statistics of batches of {size}, the outputs differ from those in inference "
+        f"mode by {short(100 * value)} % of what they vary by.",
         value,
         found.interval,
         theorem="Normalised by the statistics of its batch every feature has mean 0 and variance v/(v+δ), whatever the "
         "weights before it; by other statistics it has not.",
         claim="nets.normalisation.batch_and_layer.batch_normalisation",
         premises=(
-            Premise("measured on all training data", n == total, f"{n} of {total} examples"),
+            Premise("measured on all training data", n == total, f"{n:,} of {total:,} examples"),
             Premise("batches as large as the data", size == total, f"batches of {size}, whose chance is taken out"),
         ),
     )
@@ -103,7 +103,7 @@ def recompute(subject, finding) -> Action:
     effect = Effect("training loss", now, then, (min(low, then), max(high, then)))
     n = min(BATCH, subject.count())
     apply = lambda subject, *, key: recomputed(subject)  # noqa: E731
-    return Action(f"recompute the batch statistics on {n} training examples", NAME, effect, "short run", apply, 0.1)
+    return Action(f"recompute the batch statistics on {n:,} training examples", NAME, effect, "short run", apply, 0.1)
 
 
 def recomputed(subject):

@@ -75,8 +75,8 @@ def judge_attack(victim: Attackable, found: Attacked, copy: Copy | None) -> Find
     text = (
         f"Attacks of a tenth of the distance to the nearest example of another class leave at most {_percent(left)} of "
         f"{len(right)} {_SAID[victim.split]} examples right, of {_percent(clean)} without them; {_percent(sure)} are "
-        f"certain. They turn half of its right answers within {short(half)} of that distance; no classifier gives two "
-        "such examples more than 0.5 each. "
+        f"certain. They turn half of its right answers within {short(half)} of that distance; beyond 0.5 of it no "
+        "classifier can be right on both examples. "
     )
     text += {
         "fine": "It bears what is small against the data.",
@@ -94,13 +94,14 @@ def judge_attack(victim: Attackable, found: Attacked, copy: Copy | None) -> Find
         text,
         left,
         (low, high),
+        unit="of the examples",
         premises=(
             Premise(
                 "one distance for all examples",
                 None,
                 f"its median, {short(victim.unit)}; spread {short(victim.spread)}",
             ),
-            Premise("attacks on all examples", len(right) == victim.total, f"{len(right)} of {victim.total}"),
+            Premise("attacks on all examples", len(right) == victim.total, f"{len(right):,} of {victim.total:,}"),
             Premise("inputs of one scale, in the box of the data", None, box),
         ),
         figure=picture("accuracy against the size of the perturbation", _chart(found, copy)),

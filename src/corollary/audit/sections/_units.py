@@ -2,6 +2,7 @@
 
 import math
 
+from corollary.audit._layer_names import layer_called
 from corollary.audit.finding import MARKS, Finding, short
 from corollary.audit.sections._signals import Measured
 
@@ -25,6 +26,7 @@ def findings(m: Measured):
 LOST = {
     "dead": dict(
         name="dead units",
+        one="gives zero on every example",
         what="give zero on every example, and get no gradient",
         none="No layer is short of live units.",
         theorem="A rectified unit whose pre-activations are negative on all data never moves again.",
@@ -32,6 +34,7 @@ LOST = {
     ),
     "saturated": dict(
         name="saturated units",
+        one="is flat (slope below 0.01) on nearly all examples",
         what="are flat (slope below 0.01) on nearly all examples, and hardly learn",
         none="No layer is blocked by them.",
         theorem="The slope of a sigmoid vanishes exponentially in its input, and large weights saturate the units.",
@@ -47,14 +50,18 @@ def _lost(m: Measured, kind: str, look: float, problem: float) -> Finding:
         return Finding(words["name"], "not applicable", "No nonlinearity acts on single units here.")
     share = float(getattr(worst, kind))
     mark = "problem" if share >= problem else "look" if share >= look else "fine"
-    sentence = f"{m.start.where} {short(100 * value)} % of the units {words['what']}; most in {worst.name}, "
-    sentence += f"{short(100 * share)} %."
+    if value == 0:
+        sentence = f"{m.start.where} no unit {words['one']}."
+    else:
+        sentence = f"{m.start.where} {short(100 * value)} % of the units {words['what']}; most in "
+        sentence += f"{layer_called(worst.name)}, {short(100 * share)} %."
     if m.trained is not None and kind == "saturated":
         late, overall = _shares(m.trained, kind)
         after = float(getattr(late, kind))
         # units that saturate late have learned first
         mark = max(mark, "look" if after >= problem else "fine", key=MARKS.index)
-        sentence += f" After training it is {short(100 * overall)} %, and {short(100 * after)} % in {late.name}."
+        sentence += f" After training it is {short(100 * overall)} %"
+        sentence += f", and {short(100 * after)} % in {layer_called(late.name)}." if after else "."
     if mark == "fine":
         sentence += f" {words['none']}"
     return Finding(
@@ -76,12 +83,13 @@ def _died(m: Measured) -> Finding | None:
     if worst is None:
         return None
     share, before = float(worst.dead), _shares(m.layers, "dead")[1]
+    some = f"{short(100 * value)} % of the units give" if value else "no unit gives"
+    most = f"; most in {layer_called(worst.name)}, {short(100 * share)} %" if value else ""
     mark = "problem" if share >= DEAD_PROBLEM else "look" if share >= DEAD_LOOK else "fine"
     return Finding(
         "units dead after training",
         mark,
-        f"After training {short(100 * value)} % of the units give zero on every example, {short(100 * before)} % "
-        f"{m.start.where.lower()}; most in {worst.name}, {short(100 * share)} %."
+        f"After training {some} zero on every example, {short(100 * before)} % {m.start.where.lower()}{most}."
         + ("" if mark == "fine" else " They learn nothing more."),
         100 * value,
         exact=True,
@@ -120,8 +128,8 @@ def _rank(m: Measured) -> Finding:
         when = "After training, in" if bad is not None else ""
     if bad is not None:
         text = (
-            f"{when or 'In'} {bad.name} the signal varies in {short(float(bad.rank))} directions of {bad.units}, and "
-            "in several before it: next to nothing of the others is left for the layers that follow."
+            f"{when or 'In'} {layer_called(bad.name)} the signal varies in {short(float(bad.rank))} directions of "
+            f"{bad.units}, and in several before it: next to nothing of the others is left for the layers that follow."
         )
     else:
         same = max(float(layer.common) for layer in m.layers[:-1])
@@ -135,7 +143,7 @@ def _rank(m: Measured) -> Finding:
         "rank of the layers",
         mark,
         f"{m.start.where} the signal varies in {short(float(least.rank))} directions where it varies in the fewest, "
-        f"{least.name} with {least.units} units{inputs}. {text}",
+        f"{layer_called(least.name)} with {least.units} units{inputs}. {text}",
         float(least.rank),
         exact=True,
         unit="directions",

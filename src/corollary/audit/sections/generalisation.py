@@ -51,6 +51,8 @@ EXPLAINS = {
         "most frequent answer",
         "how far influence can be believed",
         "labels most likely wrong",
+        # where nothing predicts the labels no input does
+        "most important input",
     ),
     # outputs that are all too large curve the loss
     _calibration.NAME: ("sharpness against 2/η", "gradient norm", "least curvature"),
@@ -121,9 +123,11 @@ def answer(findings) -> str:
         return because("No", random.sentence)
     if (gap := first(findings, GAPS, "problem")) is not None:
         return because("No", gap.sentence)
+    # an error that carries over does not make probabilities right
     for names in (GAPS, (_columns.NAME,), (_calibration.NAME,)):
-        if (doubt := first(findings, names, "look")) is not None:
-            return because("Partly", doubt.sentence)
+        for mark in ("problem", "look"):
+            if (doubt := first(findings, names, mark)) is not None:
+                return because("Partly", doubt.sentence)
     if (gap := first(findings, GAPS, "fine")) is not None:
         return because("Yes", gap.sentence)
     unseen = "Give test data, test=(x, y), that training has not seen."

@@ -22,6 +22,7 @@ from corollary.audit.action import advise
 from corollary.audit.finding import Finding, Premise, short
 from corollary.audit.retrain import steps_of
 from corollary.audit.sections import _class_margins, _statistics
+from corollary.audit.sections._axes import logarithmic
 from corollary.audit.sections._first_steps import SLOW
 from corollary.audit.sections._treatments import SAFE, knows_start, retraining, step_times, times
 from corollary.evidence import picture
@@ -39,6 +40,9 @@ EXPLAINS = {
         "saturated units",
         "rank of the layers",
         "calibration error",
+        # inputs of another size make good for some of it, and outputs that are all alike have little noise
+        "inputs at another scale",
+        "noise scale",
         *SLOW,
     ),
     # on a slope the curvature says little
@@ -51,6 +55,8 @@ STILL = 2.0
 OVER, EDGE = 1.5, 0.9
 # Negative curvature, as a share of the largest: how trainings end (docs/calibration.md), and a saddle.
 SLIGHT, SADDLE = 0.25, 0.5
+# what is drawn of a density at least: a logarithmic axis has no zero
+LEAST_SHARE = 1e-7
 # how far from a saddle training goes on, relative to the weights
 AWAY = 0.05
 #: what decides, in this order
@@ -124,7 +130,7 @@ def _derivatives(subject, budget, sample_key, top_key, trace_key, density_key):
     plan = _plan.curvature(subject, budget, sample_key)
     data, (count, total) = plan.data, _plan.looked_at(subject, plan.data)
     partly = count < total
-    seen = Premise("measured on all training data", not partly, f"{count} of {total} examples")
+    seen = Premise("measured on all training data", not partly, f"{count:,} of {total:,} examples")
     operator = curvature(subject, subject.params, plan)
     ends = operator.top(2, which="both", products=plan.products, basis=plan.basis, key=top_key, tolerance=1e-4)
     ends = jax.tree.map(np.asarray, ends)
@@ -180,8 +186,8 @@ def judge_slope(found: Slope | None, batch: int | None, seen) -> Finding:
     settled = batch is not None and norm <= np.sqrt(variance / batch)
     if still:
         sentence = (
-            f"The gradient ({short(norm)}) is about what chance alone gives for {n} examples ({short(noise)}), or "
-            "less: training has come to rest as far as these data can tell."
+            f"The gradient ({short(norm)}) is less than twice what chance alone gives for {n:,} "
+            f"examples ({short(noise)}): training has come to rest as far as these data can tell."
         )
     elif settled:
         sentence = (
@@ -190,7 +196,7 @@ def judge_slope(found: Slope | None, batch: int | None, seen) -> Finding:
         )
     else:
         sentence = (
-            f"The gradient ({short(norm)}) is well above what chance alone gives for {n} examples ({short(noise)}): "
+            f"The gradient ({short(norm)}) is well above what chance alone gives for {n:,} examples ({short(noise)}): "
             "this is not a stationary point of the training loss, and more training would still lower it."
         )
     return Finding(
@@ -341,7 +347,7 @@ def _spectrum(operator, key, largest, least, seen, steps):
     edges = np.linspace(least - 0.05 * (largest - least), largest + 0.05 * (largest - least), 60)
     mass, _ = np.histogram(nodes, edges, weights=weights)
     rows = [
-        {"curvature": float(a), "end": float(b), "share": float(max(m, 1e-7))}
+        {"curvature": float(a), "end": float(b), "share": float(max(m, LEAST_SHARE))}
         for a, b, m in zip(edges[:-1], edges[1:], mass, strict=True)
     ]
     chart = (
@@ -350,8 +356,8 @@ def _spectrum(operator, key, largest, least, seen, steps):
         .encode(
             x=alt.X("curvature:Q", title="eigenvalue of the Hessian"),
             x2="end:Q",
-            y=alt.Y("share:Q", scale=alt.Scale(type="log"), title="share of all directions"),
-            y2=alt.datum(1e-7),
+            y=alt.Y("share:Q", title="share of all directions", **logarithmic([LEAST_SHARE, 1.0])),
+            y2=alt.datum(LEAST_SHARE),
         )
     )
     return Finding(
@@ -378,7 +384,7 @@ def _trace(operator, key, seen, plan):
     return Finding(
         "trace of the Hessian",
         "fine",
-        f"The curvatures of all {operator.size} directions add up to {short(value)}, {short(mean)} each on average.",
+        f"The curvatures of all {operator.size:,} directions add up to {short(value)}, {short(mean)} each on average.",
         value,
         (value - quantile * error, value + quantile * error),
         theorem="The expectation of zᵀHz over random signs z is the trace of H.",

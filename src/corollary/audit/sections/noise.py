@@ -44,7 +44,7 @@ def findings(subject, budget, key):
     noise = landscape.gradient_noise(
         subject.network, subject.loss, data, batch_size=batch_size, trainable=subject.trainable
     )
-    seen = Premise("measured on all training data", n == total, f"{n} of {total} examples")
+    seen = Premise("measured on all training data", n == total, f"{n:,} of {total:,} examples")
     yield judge_scale(noise, subject.batch_size, seen)
     yield judge_spread(measure_spread(subject, data, budget, part_key), subject.size, seen)
     plan = _plan.curvature(subject, budget, sample_key)
@@ -138,7 +138,7 @@ def judge_spread(found: Spread | None, size: int, seen) -> Finding:
         alt.Chart(alt.Data(values=rows))
         .mark_bar()
         .encode(
-            x=alt.X("direction:O", title="direction, the noisiest first"),
+            x=alt.X("direction:O", title="direction, the noisiest first", axis=alt.Axis(labelAngle=0)),
             y=alt.Y("share:Q", title="share of the variance", scale=alt.Scale(domain=[0, max(0.1, shares.max())])),
         )
     )
@@ -149,9 +149,9 @@ def judge_spread(found: Spread | None, size: int, seen) -> Finding:
         name,
         "fine",
         f"{short(100 * first)} % of the variance of a gradient lies along one direction, "
-        f"{short(100 * shares.sum())} % in {k} of {size}: the noise is far from equal in all directions."
+        f"{short(100 * shares.sum())} % in {k} of {size:,}: the noise is far from equal in all directions."
         if shares.sum() > 10 * k / size
-        else f"The {k} noisiest directions of {size} hold {short(100 * shares.sum())} % of the variance.",
+        else f"The {k} noisiest directions of {size:,} hold {short(100 * shares.sum())} % of the variance.",
         first,
         (max(0.0, first - chance), min(1.0, first + chance)),
         theorem="SGD's noise is that of a diffusion with the covariance Σ of the per-example gradients.",

@@ -23,6 +23,8 @@ EXPLAINS = {
     ORDER: (PERPLEXITY,),
     UNSEEN: (PERPLEXITY, *GAPS),
 }
+#: in use there is no future: an error with it says nothing of one without
+UNSETTLES = {AHEAD: ("Will it generalise?",)}
 DECIDE = (TARGETS, AHEAD, ORDER, UNSEEN, PERPLEXITY)
 
 

@@ -5,6 +5,7 @@ import jax
 import numpy as np
 
 from corollary import kernels
+from corollary._charts import MEASURED, WRONG
 from corollary.audit import _plan
 from corollary.audit._answer import because, by_name, first
 from corollary.audit._tangent import aims, known, measure, whole
@@ -12,6 +13,7 @@ from corollary.audit.action import advise
 from corollary.audit.finding import Finding, Premise, short
 from corollary.audit.retrain import steps_of
 from corollary.audit.sections import _regime_predictions as predictions
+from corollary.audit.sections._axes import logarithmic
 from corollary.audit.sections._first_steps import SLOW
 from corollary.audit.sections._treatments import knows_start, retraining, suited
 from corollary.evidence import picture
@@ -39,10 +41,12 @@ FELL = 0.1
 CONSTANT, NEARLY = 1e-3, 1e-2
 # One answer for all is right where so many examples are of one class.
 ONE_CLASS = 0.9
+# A change that the first three digits of a number hardly show.
+HARDLY = 0.01
 # Outputs that vary by the share c of the targets explain at most 1 - (1 - c)^2 of their variance: 2 %, and 19 %.
 VARY_PROBLEM, VARY_LOOK = 0.01, 0.1
 
-NO_START = "The parameters that training started from were not given: pass initial=."
+NO_START = "The parameters that training started from were not given; pass initial=."
 WIDE = (
     "In networks whose width tends to infinity, scaled by one over its root, the tangent kernel does not move in "
     "training, and the network is its own linearisation at the start."
@@ -60,7 +64,7 @@ def findings(subject, budget, key):
     seen = Premise(
         "the numbers are those of all training examples and outputs",
         n == total and found.chosen is None,
-        f"{n} of {total} examples, {found.looked_at}",
+        f"{n:,} of {total:,} examples, {found.looked_at}",
     )
     yield _regime(subject, found, seen)
     yield _constant_outputs(subject)
@@ -113,7 +117,7 @@ def _regime(subject, found, seen):
     text = (
         f"the tangent kernel changed by {short(drift)} times its size at the start, and the network linearised there "
     )
-    text += f"misses {short(error)} of what training did to the outputs"
+    text += f"misses {short(100 * error)} % of what training did to the outputs"
     if not fell:
         mark = "look"
         sentence = (
@@ -135,7 +139,7 @@ def _regime(subject, found, seen):
         mark = "fine"
         sentence = f"Between lazy and feature-learning: {text}. The start explains only part of this network."
     falls = Premise("the loss fell in training", fell, f"from {short(before)} to {short(after)} on these examples")
-    wide = Premise("as wide, and scaled, as the theorem asks", None, f"{subject.size} parameters")
+    wide = Premise("as wide, and scaled, as the theorem asks", None, f"{subject.size:,} parameters")
     return Finding(
         name, mark, sentence, error, bounds, whole(bounds), theorem=WIDE, claim=claim, premises=(falls, wide, seen)
     )
@@ -219,7 +223,7 @@ def _distance(subject):
     if size == 0:
         return Finding(name, "not applicable", "All parameters started at zero.", theorem=theorem, claim=claim)
     value = float(moved / size)
-    sentence = f"The parameters moved by {short(value)} of the norm they started with."
+    sentence = f"The parameters moved by {short(value)} times the norm they started with."
     if value == 0:
         sentence = "The parameters are those that training is said to have started from: nothing was trained."
     return Finding(name, "fine" if value else "look", sentence, value, exact=True, theorem=theorem, claim=claim)
@@ -278,6 +282,8 @@ def _labels(found, seen):
         gained, ends = found.numbers["labels gained"]
         sentence += f", at the start by {short(old)} [{short(low)}, {short(high)}]: "
         rose = "training turned it towards the labels" if gained > 0 else "training turned it away from the labels"
+        if abs(gained) < HARDLY * old:
+            rose = "training hardly turned it"
         sentence += rose if ends[0] > 0 or ends[1] < 0 else "no change that these examples could show"
     return Finding(name, "fine", sentence + ".", value, bounds, whole(bounds), premises=(seen,), **facts)
 
@@ -309,8 +315,13 @@ def _spectrum(found, n, seen):
         .mark_line()
         .encode(
             x=alt.X("number:Q", title="number of the eigenvalue"),
-            y=alt.Y("eigenvalue:Q", title="eigenvalue", scale=alt.Scale(type="log"), axis=alt.Axis(format="~g")),
-            color=alt.Color("kernel:N", title=None, legend=alt.Legend(orient="top")),
+            y=alt.Y("eigenvalue:Q", title="eigenvalue", **logarithmic(row["eigenvalue"] for row in rows)),
+            color=alt.Color(
+                "kernel:N",
+                title=None,
+                scale=alt.Scale(domain=[*spectra][::-1], range=[WRONG, MEASURED][-len(spectra) :]),
+                legend=alt.Legend(orient="top"),
+            ),
         )
     )
     figure = picture("eigenvalues of the tangent kernel", chart.properties(width=320, height=180))

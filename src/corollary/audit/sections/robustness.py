@@ -93,7 +93,9 @@ def answer(findings) -> str:
     if (hidden := found["gradients that lead attacks astray"]).mark in ("look", "problem"):
         return because("Partly", hidden.sentence, attack.sentence)
     # the right answers may be robust, but of an input that was moved a little most answers are wrong
-    return because("Yes" if attack.interval[1] >= HALF else "Partly", attack.sentence)
+    if attack.interval[1] >= HALF:
+        return because("Yes", attack.sentence)
+    return because("Partly", attack.sentence, "But most answers are wrong then, with an attack or without one.")
 
 
 def actions(subject, findings):

@@ -53,7 +53,7 @@ SPECTRUM = "Near a fixed point the mean update is linear, with the eigenvalues o
 def findings(subject, budget, key):
     # actions look at the same transitions, so that what they promise is about what was found
     m = _td_updates.measure(subject, budget, KEY)
-    seen = f"on {m.n} of {m.total} transitions" if m.n < m.total else f"on the {m.n} transitions"
+    seen = f"on {m.n:,} of {m.total:,} transitions" if m.n < m.total else f"on the {m.n} transitions"
     yield judge_zero(m, seen)
     yield judge_tied(m)
     if m.zero == m.n:
