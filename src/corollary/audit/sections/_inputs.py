@@ -16,6 +16,11 @@ from corollary.network.losses import IGNORED
 LOOK, PROBLEM, TINY = 30.0, 1e3, 1e-4
 # the share of curvature of a column goes with the square of its size: a hundred is a condition number of 1e4 at least
 COLUMN_LOOK, COLUMN_PROBLEM = 100.0, 1000.0
+# The curvature that an example adds goes with the square of its size, and the step that it bears the other way: an
+# example ten times as large as the median one counts as a hundred, thirty times as a thousand.
+ROW_LOOK, ROW_PROBLEM = 10.0, 30.0
+# examples named
+SHOWN = 5
 # a class of probability above this leaves the softmax flat: its slope p(1 - p) is below 0.01
 SURE = 0.99
 # a softmax is saturated where it is so sure of more than this share of the examples; twice the loss of a guess is what
@@ -24,6 +29,7 @@ SATURATED, WORSE = 0.5, 2.0
 # below this share of the loss of a guess training has got over its start
 LEARNED = 0.5
 
+LARGEST = "largest example against the others"
 SCORING = dict(
     theorem="Features of mean 0 and variance 1 make the level curves of the loss rounder: gradient descent needs fewer "
     "steps the less the sizes of the inputs differ.",
@@ -97,6 +103,43 @@ def _verdict(size, widest, column):
         mark = "problem" if size < TINY else "look"
         return mark, "That is small: usual initialisations presume about 1, and the first layer's gradient shrinks."
     return "fine", "That is near enough to 1, which usual initialisations presume."
+
+
+def measure_sizes(subject) -> tuple[np.ndarray, np.ndarray] | None:
+    """The mean squares of training examples and their numbers; None for whole numbers, such as words."""
+    x = numbers_of(subject.train[0], 2**25)
+    if x is None:
+        return None
+    n = len(jax.tree.leaves(subject.train[0])[0])
+    return np.mean(x**2, axis=1), np.arange(0, n, -(-n // len(x)))
+
+
+def large_rows(each: np.ndarray) -> np.ndarray:
+    """The examples that are far larger than the median one, the largest first; `each` are their mean squares."""
+    usual = np.median(each[each > 0]) if (each > 0).any() else 0.0
+    rows = np.flatnonzero(each > ROW_LOOK**2 * usual) if usual else np.array([], int)
+    return rows[np.argsort(-each[rows], kind="stable")]
+
+
+def judge_largest(each: np.ndarray, rows: np.ndarray) -> Finding:
+    """The largest example against the median one; `rows` are the numbers that the examples have in the data."""
+    usual = np.median(each[each > 0]) if (each > 0).any() else 0.0
+    most = float(np.sqrt(each.max() / usual)) if usual else 1.0
+    large = large_rows(each)
+    if len(large):
+        some = ", ".join(str(rows[i]) for i in large[:SHOWN])
+        more = f" and {len(large) - SHOWN} more" if len(large) > SHOWN else ""
+        share = 100 * each[large].sum() / each.sum()
+        text = (
+            f"The training examples {some}{more} are up to {short(most)} times as large as the median one, and have "
+            f"{short(share)} % of the mean square of all inputs: a step that is short enough for them is too short for "
+            "the others. Are they broken, or codes for missing values?"
+        )
+    else:
+        text = f"The largest training example is {short(most)} times as large as the median one: none drowns the rest."
+    mark = "problem" if most > ROW_PROBLEM and len(large) else "look" if len(large) else "fine"
+    even = Premise("examples of about one size", not len(large), f"largest over median {short(most)}")
+    return Finding(LARGEST, mark, text, most, exact=True, unit="times the median one", premises=(even,), **SCORING)
 
 
 def broken_start(losses, start) -> Finding | None:

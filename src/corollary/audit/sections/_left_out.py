@@ -131,7 +131,8 @@ def _agreement(found: LeftOut) -> str:
         return "what is left out and what is new agree."
     more = found.test.mean() > found.left_out.mean()
     return (
-        "the test data are harder than the training data, beyond chance: they do not follow one law."
+        "the test data are harder than the training data, beyond chance: they do not follow one law, or the trained "
+        "network's kernel knows its training labels by heart."
         if more
         else "the test data are easier than the training data, beyond chance: their labels are better, or their kind "
         "is another."
