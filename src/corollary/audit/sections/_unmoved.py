@@ -14,7 +14,7 @@ NAME = "layers that training did not move"
 # below half the loss of a blind guess a network has learned without these layers
 LEARNED = 0.5
 # fewer of the parameters, such as biases, are no reason that nothing was learned
-MUCH = 0.1
+MUCH = 0.25
 # names shown, and examples that tell whether the loss has a slope
 SHOWN, EXAMPLES = 4, 256
 FACTS = dict(
