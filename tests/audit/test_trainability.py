@@ -12,7 +12,8 @@ from made import made
 
 from corollary.audit._budget import BUDGETS, Budget
 from corollary.audit.finding import MARKS, causes
-from corollary.audit.sections import _attention, _decayed, _inputs, _targets, trainability
+from corollary.audit.sections import _attention, _decayed, _inputs, _signals, _targets, trainability
+from corollary.audit.sections._start import start_of
 from corollary.evidence import claims
 
 KEY = jax.random.key(0)
@@ -206,6 +207,18 @@ def test_exploding_signals():
     assert "explodes" in found["signal by layer"].sentence
     assert 7 < found["signal by layer"].value < 14
     assert found["confidence of the softmax"].mark == "problem"
+
+
+def test_signals_that_training_got_over_are_not_accused():
+    """A recurrent network at a usual start: the gradient has died after twenty steps back, and it learns."""
+    small = [(0.2 * w, b) for w, b in _draw(DEEP, 1.0)]
+    measured = _signals.measure(
+        _subject(TANH, small), start_of(_subject(TANH, small), KEY), _data(), len(_data()[1]), QUICK, KEY
+    )
+    assert {f.mark for f in _signals.findings(measured)} == {"problem"}
+    there = list(_signals.findings(measured._replace(learned=True)))
+    assert {f.mark for f in there} == {"fine"}
+    assert all("raining has got over it" in f.sentence for f in there)
 
 
 def test_beyond_floating_point():
