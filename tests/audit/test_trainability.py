@@ -315,7 +315,7 @@ def test_one_large_column(factor, mark):
 def test_a_few_examples_far_larger_than_the_others(factor, mark):
     x, y = _data()
     x[[5, 90]] *= factor
-    finding = _inputs.judge_largest(*_inputs.measure_sizes(_subject(data=(x, y))))
+    finding = _inputs.judge_largest(_inputs.measure_sizes(_subject(data=(x, y))))
     assert finding.mark == mark
     if mark != "fine":
         assert (
@@ -340,6 +340,22 @@ def test_examples_that_are_far_too_large_are_the_cause_and_taken_out():
     action = trainability._without_largest(large, first.finding)
     assert {"5", "90"} == set(action.what.rpartition(": ")[2].split(", "))
     assert action.apply(large, key=KEY).count() == len(y) - 2
+
+
+def test_a_code_for_missing_values_is_named_and_replaced():
+    x, y = _data()
+    x[[5, 60, 90], [1, 1, 7]] = -999
+    coded = _subject(data=(x, y), learning_rate=1e-2, steps=40)
+    finding = _inputs.judge_largest(_inputs.measure_sizes(coded))
+    assert "-999 is in them 3 times: does it stand for missing values?" in finding.sentence
+    action = trainability._without_largest(coded, finding)
+    assert action.what.startswith("replace -999 by the mean of the other numbers at its place")
+    filled = trainability._filled(coded, -999.0).train[0]
+    assert float(filled[5, 1]) == pytest.approx(np.delete(x[:, 1], [5, 60]).mean(), rel=1e-4)
+    assert np.sum(filled != x) == 3
+    # numbers that are far out and differ are no code
+    x[[5, 60, 90], [1, 1, 7]] = (-999, 800, 1200)
+    assert _inputs.measure_sizes(_subject(data=(x, y))).code is None
 
 
 def test_targets_far_from_the_outputs():

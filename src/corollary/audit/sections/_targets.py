@@ -61,7 +61,7 @@ def judge(found: Targets) -> Finding:
 
 def standardise(subject, finding) -> Action | None:
     """The network plus the mean of the targets, times their spread: its own outputs meet standardised targets."""
-    what = "standardise the targets, and undo that behind the network, with the step that there is in the new units"
+    what = "standardise the targets, and give the outputs their mean and spread again, with the step in the new units"
     return retraining(subject, what, finding.name, partial(_standardised, measure(subject)))
 
 

@@ -8,6 +8,7 @@ the tangent kernel predicts) and `_prospects` (what the first steps say of the r
 from functools import partial
 
 import jax
+import jax.numpy as jnp
 
 from corollary.audit import _plan
 from corollary.audit._answer import because, by_name
@@ -67,6 +68,8 @@ START = (
     "rank of the layers",
     "confidence of the softmax",
 )
+#: inputs that are too large, or a few of them
+SIZES = (_inputs.LARGEST, "scale of the inputs")
 #: what decides, in this order; the scale of the inputs is a cause of these, and no answer
 DECIDE = (
     "examples without a finite loss",
@@ -103,6 +106,7 @@ EXPLAINS = {
         "inputs at another scale",
         "columns that say the same",
         "calibration error",
+        "noise, shift, scale and missing inputs",
         *LARGE,
     ),
     _targets.NAME: (
@@ -119,7 +123,9 @@ EXPLAINS = {
         *BLANK,
     ),
     _decayed.NAME: (*SLOW, *NOWHERE, "rank of the layers", "units dead after training", "calibration error"),
-    "scale of the inputs": LARGE,
+    # the same change of all columns is none of the large and too much for the small, and what drowns them all examples
+    # have in common
+    "scale of the inputs": ("dead units", "noise, shift, scale and missing inputs", *LARGE),
     "dead units": (
         "units dead after training",
         "signal by layer",
@@ -198,7 +204,7 @@ def findings(subject, budget, key):
     if (targets := _targets.measure(subject)) is not None:
         yield _targets.judge(targets)
     if (sizes := _inputs.measure_sizes(subject)) is not None:
-        yield _inputs.judge_largest(*sizes)
+        yield _inputs.judge_largest(sizes)
     if measured is None:
         yield Finding("signals of the layers", "not applicable", missing)
     else:
@@ -229,11 +235,12 @@ def answer(findings) -> str:
     for mark, word in (("problem", "No"), ("look", "Partly")):
         if (decides := first_marked(findings, DECIDE, mark)) is not None:
             return because(word, decides.sentence)
-    step, scale, hope = found.get(STEP), found["scale of the inputs"], found.get(_prospects.NAME)
+    step, hope = found.get(STEP), found.get(_prospects.NAME)
     if step is None or step.mark == "not applicable":
         return because("Cannot tell", *_unknown(step))
-    if scale.mark in ("look", "problem"):
-        return because("Partly", step.sentence, f"But the inputs make it slow: {scale.sentence}")
+    for mark in ("problem", "look"):
+        if (slow := first_marked(findings, SIZES, mark)) is not None:
+            return because("Partly", step.sentence, because("But the inputs make it slow", slow.sentence))
     if hope is not None and hope.value is not None and hope.value >= _prospects.LOOK:
         return because("Yes", hope.sentence)
     return because("Yes", step.sentence)
@@ -297,11 +304,29 @@ def _scaled(subject, finding):
 
 
 def _without_largest(subject, finding):
-    each, numbers = _inputs.measure_sizes(subject)
-    rows = numbers[_inputs.large_rows(each)]
+    found = _inputs.measure_sizes(subject)
+    if found.code is not None:
+        what = f"replace {short(found.code[0])} by the mean of the other numbers at its place"
+        return retraining(subject, what, finding.name, partial(_filled, code=found.code[0]))
+    rows = found.rows[_inputs.large_rows(found.each)]
     many = "these training examples" if len(rows) > 1 else "this training example"
     what = f"look at {many}, and train without: {listed(rows)}"
     return retraining(subject, what, finding.name, partial(_without, rows=rows))
+
+
+def _filled(subject, code: float):
+    """The subject with the mean of the other training examples wherever the code stands."""
+
+    def mean(a):
+        known = a != code
+        return jnp.sum(jnp.where(known, a, 0), axis=0) / jnp.maximum(known.sum(axis=0), 1)
+
+    means = jax.tree.map(mean, subject.train[0])
+    data = {}
+    for split in subject.splits:
+        x, y = subject.data(split)
+        data[split] = jax.tree.map(lambda a, m: jnp.where(a == code, m, a).astype(a.dtype), x, means), y
+    return suited(subject.replaced(**data))
 
 
 def _less_decay(subject, finding):
