@@ -138,7 +138,7 @@ def test_nothing_is_wrong_with_a_healthy_network(healthy, seed):
     assert attribution.answer(list(findings.values())).startswith(
         "Yes: on test data all inputs together raise the probability of the target by "
     )
-    assert len(findings) == 9
+    assert len(findings) == 10
 
 
 @pytest.mark.parametrize("name", ZOO)
@@ -275,3 +275,18 @@ def test_what_is_too_much_is_left_out_in_a_sentence():
     long = found(one, Budget("quick", 2048, 256, 120, work=1e12, steps=one.cost.steps - 1))
     assert "a program of" in long[_blamed.BELIEVED].sentence
     assert long[_importance.IMPORTANT].mark == "fine"
+
+
+def test_equal_inputs_with_different_labels():
+    (x, y), rows = blobs(0, N), np.arange(20)
+    assert _doubtful.judge_torn(_doubtful.measure_torn(subject(0, (x, y)))).value == 0
+    x, y = np.array(x), np.array(y)
+    x[100:120], y[100:120] = x[rows], (y[rows] + 1) % K
+    torn = _doubtful.measure_torn(subject(0, (x, y)))
+    finding = _doubtful.judge_torn(torn)
+    assert finding.mark == "look"
+    assert finding.value == pytest.approx(100 * 20 / N)
+    assert "40 training examples have the input of another one" in finding.sentence
+    assert set(torn.rows) == {*rows, *range(100, 120)}
+    # rows of a table of few values are equal by themselves
+    assert _doubtful.judge_torn(torn._replace(different=N // 4)).mark == "fine"

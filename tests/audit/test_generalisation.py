@@ -24,7 +24,9 @@ from corollary.audit.sections import (
     _copies,
     _curve,
     _gap,
+    _law,
     _left_out,
+    _named,
     _shuffled,
     _threshold,
     generalisation,
@@ -418,3 +420,124 @@ def test_labels_that_test_data_bear_out_are_not_doubted():
     assert errors.predicted
     assert not errors._replace(interval=(0.05, 0.7)).predicted
     assert not errors._replace(blind=None).predicted
+
+
+# --- test data of another kind
+
+
+def told(subject):
+    return _law.measure(subject, _gap.errors_of(subject), jax.random.key(0))
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_test_inputs_that_were_prepared_in_another_way(healthy, seed):
+    assert healthy[seed][_law.NAME].value == pytest.approx(50, abs=20)
+    x, y = blobs(seed, TESTS)
+    moved = subject(seed, test=(0.5 * x + np.where(np.arange(D) == 3, 4.0, 0.0).astype(np.float32), y))
+    finding = _law.judge(told(moved))
+    assert finding.mark in ("look", "problem")
+    assert "most by column 3" in finding.sentence
+    # back at the means and spreads of the training inputs it is right again
+    action = _law.align(moved, finding)
+    assert action.effect.then < 0.2
+    assert action.apply(moved, key=None).error("test") == pytest.approx(action.effect.then)
+
+
+def test_what_is_told_apart_and_costs_nothing_is_fine():
+    x, y = blobs(0, TESTS)
+    idle = np.arange(D) == 3
+
+    def blind(params):
+        return params | {"w": params["w"] * ~idle[:, None]}
+
+    shifted = subject(0, test=(x + 5 * idle.astype(np.float32), y), params=blind)
+    found = told(shifted)
+    finding = _law.judge(found)
+    assert finding.mark == "fine"
+    assert finding.value > 90
+    assert "The network bears that" in finding.sentence
+    assert _law.judge(found._replace(lost=0.3)).mark == "look"
+    assert _law.judge(found._replace(lost=0.9)).mark == "problem"
+    assert "What that costs is not known." in _law.judge(found._replace(lost=None)).sentence
+
+
+def test_another_scale_is_not_another_kind():
+    x, y = blobs(0, TESTS)
+    assert _law.judge(told(subject(0, test=(x / 100, y)))).mark == "fine"
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_classes_that_are_numbered_differently_in_the_test_data(healthy, seed):
+    assert healthy[seed][_named.RENAMED].mark == "fine"
+    x, y = blobs(seed, TESTS)
+    other = subject(seed, test=(x, (y + 1) % K))
+    finding = _named.judge(_named.measure(other))
+    assert finding.mark == "problem"
+    assert "0 is 2, 1 is 0, 2 is 1" in finding.sentence
+    action = _named.rename(other, finding)
+    low, high = action.effect.interval
+    assert low <= action.apply(other, key=None).error("test") <= high
+    assert low <= subject(seed).error("test") <= high
+
+
+def test_labels_in_a_random_order_have_no_other_numbers():
+    x, y = blobs(0, TESTS)
+    shuffled = subject(0, test=(x, np.random.default_rng(0).permutation(y)))
+    assert _named.judge(_named.measure(shuffled)).mark == "fine"
+    # nor does a network that is as wrong in training
+    one = subject(0, params=lambda p: p | {"v": p["v"][:, [1, 2, 0]], "c": p["c"][jnp.array([1, 2, 0])]})
+    assert _named.judge(_named.measure(one)).mark == "fine"
+
+
+def test_two_classes_whose_numbers_are_swapped():
+    """With one output, and labels that are numbers of the squared loss."""
+    x = np.random.default_rng(0).normal(size=(200, 2)).astype(np.float32)
+    y = (x[:, 0] > 0).astype(np.float32)
+    linear = made(lambda p, x: x @ p["w"] + 0.5, {"w": jnp.array([0.4, 0.0])}, "squared", (x, y), (x, 1 - y))
+    assert _named.judge(_named.measure(linear)).mark == "problem"
+    assert _named._renamed(linear, key=None).error("test") == linear.error("train")
+
+
+def test_a_class_that_training_never_shows(healthy):
+    assert healthy[0][_named.UNKNOWN].value == 0
+    x, y = blobs(0, 3 * N)
+    without = subject(0, (x[y != 2][:N], y[y != 2][:N]))
+    found = _named.measure_unknown(without)
+    finding = _named.judge_unknown(found)
+    assert finding.mark == "problem"
+    assert finding.value == pytest.approx(100 * np.mean(blobs(0, TESTS)[1] == 2))
+    assert "of class 2, which no training example has" in finding.sentence
+    action = _named.show_them(without, finding)
+    assert action.apply(without, key=None) is None
+    assert action.effect.then < action.effect.now
+    # one test example of a rare class is no sign of anything
+    assert _named.judge_unknown(found._replace(chance=0.1)).mark == "fine"
+    assert _named.judge_unknown(found._replace(errors=10 * found.errors)).mark == "look"
+
+
+def test_a_gap_that_few_test_data_leave_open():
+    """One test example has nearly all of the loss: neither a gap nor none."""
+    open_gap = _gap.Errors("loss", 0.1, 300.0, (0.0, 700.0), 0.5, False)
+    finding = _gap.gap(open_gap)
+    assert finding.mark == "fine"
+    assert generalisation.answer((finding,)).startswith("Cannot tell: ")
+    assert "worse than a blind guess" in _gap.gap(open_gap._replace(train=0.6)).sentence
+    # a loss is not negative, and its interval neither
+    data, spread = (np.ones((3, 2)), np.ones((3, 1))), (np.array([[1.0, 0], [0, 1], [1e3, 0]]), np.ones((3, 1)))
+    assert _gap._losses(made(lambda p, x: x @ p, jnp.ones((2, 1)), "squared", data, spread)).interval[0] == 0
+
+
+def test_what_has_learned_nothing_is_no_yes():
+    nothing = subject(0, params=lambda p: jax.tree.map(jnp.zeros_like, p))
+    said = generalisation.answer((_gap.gap(_gap.errors_of(nothing)),))
+    assert said.startswith("Cannot tell: ")
+    assert "hardly beats a blind guess" in said
+
+
+def test_a_temperature_that_mends_nothing_is_not_advised():
+    found = _calibration.Calibration(0.2, (0.17, 0.23), 0.01, 0.9, 0.7, 4.5, 0.3, np.ones(4))
+    finding = _calibration.judge(found)
+    assert finding.mark == "problem"
+    assert finding.sentence.endswith("No number that all outputs are divided by mends that.")
+    timid = _calibration.judge(found._replace(temperature=0.25, mended=0.02))
+    assert "Outputs multiplied by 4 are off by 0.02" in timid.sentence

@@ -10,7 +10,7 @@ from made import made
 from corollary import Network, Subject
 from corollary.audit.finding import short
 from corollary.audit.run import BUDGETS
-from corollary.audit.sections import minimum
+from corollary.audit.sections import _blind, minimum
 
 
 def apply(params, x):
@@ -153,3 +153,18 @@ def test_a_linear_model_is_told_nothing_about_sharper_points():
         assert finding.mark == mark
         assert "sharper" not in finding.sentence
     assert finding.sentence.endswith("grows with every step without end.")
+
+
+def test_worse_than_a_blind_guess(data):
+    """Weights of another network, and the healthy one beside it."""
+    params = trained(data, start())
+    blind = _blind.blind_guess(made(apply, params, "squared", data))
+    assert blind == pytest.approx(float(np.var(data[1])) / 2, rel=1e-4)
+    assert _blind.judge(made(apply, params, "squared", data).mean_loss(), blind).mark == "fine"
+    other = made(apply, params | {"v": -params["v"]}, "squared", data)
+    finding = _blind.judge(other.mean_loss(), blind)
+    assert finding.mark == "problem"
+    assert "worse than not to look" in finding.sentence
+    # a start costs a little more than a guess
+    assert _blind.judge(1.05 * blind, blind).mark == "fine"
+    assert _blind.judge(1.0, None).mark == "not applicable"

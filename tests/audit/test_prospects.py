@@ -101,6 +101,21 @@ def test_steps_that_suit_get_there_and_others_do_not():
     assert "with a probability of" in _prospects.judge(good, start).sentence
 
 
+def test_a_network_that_is_not_where_its_training_leads():
+    """Trained with a step that is too short, and described with the right one."""
+    start = start_of(subject(), KEY)
+    sure = prospects(subject(end=trained(START, X, Y, ETA / 4096)))._replace(probability=0.99)
+    assert sure.loss > sure.goal
+    finding = _prospects.judge(sure, start)
+    assert finding.mark == "problem"
+    assert "not the end of the training that was described" in finding.sentence
+    # nothing is said of what is there, was not trained, or could have failed
+    assert _prospects.judge(sure._replace(loss=0.1), start).mark == "fine"
+    assert prospects(subject()).loss is None
+    assert _prospects.judge(prospects(subject()), start).mark == "fine"
+    assert _prospects.judge(sure._replace(probability=0.9), start).mark == "fine"
+
+
 @pytest.mark.parametrize(
     ("known", "said"),
     [

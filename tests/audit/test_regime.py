@@ -9,7 +9,7 @@ from scipy import stats
 
 from corollary.audit._budget import BUDGETS, Budget
 from corollary.audit._sample import jackknife
-from corollary.audit.sections import regime
+from corollary.audit.sections import _unmoved, regime
 from corollary.evidence import Figure, claims
 
 KEY = jax.random.key(0)
@@ -313,3 +313,22 @@ def test_jackknife_of_a_mean_is_its_standard_error():
     assert jackknife(mean, {"k": jnp.outer(values, values)}, {"v": values}, 15)["mean"][1] == (value, value)
     one = jackknife(mean, {"k": jnp.ones((1, 1))}, {"v": jnp.ones(1)}, 1)
     assert one["pairs"] == (1.0, (1.0, 1.0))
+
+
+def test_layers_that_training_did_not_move():
+    start, train = draw(KEY), data(0)[0]
+    end = descend(relu, start, train, 0.05, 200)
+    assert _unmoved.judge(_unmoved.measure(made(relu, end, "squared", train, initial=start))).mark == "fine"
+    stuck = made(relu, end | {"first": start["first"]}, "squared", train, initial=start)
+    finding = _unmoved.judge(_unmoved.measure(stuck))
+    assert finding.sentence.startswith("first is exactly as at the start")
+    assert finding.value == pytest.approx(100 * DIM * WIDTH / stuck.size)
+    assert finding.mark == ("look" if _unmoved.measure(stuck).learned else "problem")
+    assert _unmoved.judge(_unmoved.measure(stuck)._replace(learned=True)).mark == "look"
+    assert _unmoved.judge(_unmoved.measure(stuck)._replace(learned=False)).mark == "problem"
+    # nothing was trained, nothing is known, and a unit that is dead cannot move
+    assert _unmoved.measure(made(relu, start, "squared", train, initial=start)) is None
+    assert _unmoved.measure(made(relu, start, "squared", train)) is None
+    dead = start | {"bias": start["bias"] - 100}
+    moved = dead | {"offset": dead["offset"] + 1}
+    assert _unmoved.measure(made(relu, moved, "squared", train, initial=dead)).names == ()

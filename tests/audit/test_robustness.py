@@ -303,3 +303,17 @@ def test_few_right_answers_are_no_yes(share, word):
     hidden = Finding("gradients that lead attacks astray", "fine", "No.", 0.0, exact=True)
     attack = Finding("accuracy under attack", "fine", "So.", share, (share - 0.05, share + 0.05))
     assert robustness.answer((hidden, attack)).startswith(word)
+
+
+def test_what_has_hardly_left_its_start_has_no_scale_of_its_own():
+    """Outputs near a constant are right more often at many another scale."""
+    found = _input_scale.Scales(256, (0.25, 4.0), (5, 60), (5, 13), 1.0, 34, 0.12)
+    assert _input_scale.judge(found).mark == "fine"
+    # at a scale of its own a network makes good half of a blind guess's errors
+    assert _input_scale.judge(found._replace(gains=(5, 160))).mark == "problem"
+
+
+def test_a_scale_that_makes_it_worse_is_not_advised(monkeypatch):
+    sick = subject(0, test=times(0.2, blobs(0, TESTS)))
+    monkeypatch.setattr(_input_scale, "treated", lambda *_: (-1.0, ("test",)))
+    assert _hardening.to_scale(sick, None) is None

@@ -11,8 +11,9 @@ import pytest
 from made import made
 
 from corollary.audit._budget import BUDGETS, Budget
-from corollary.audit.finding import MARKS
-from corollary.audit.sections import _attention, trainability
+from corollary.audit.finding import MARKS, causes
+from corollary.audit.sections import _attention, _decayed, _inputs, _signals, _targets, trainability
+from corollary.audit.sections._start import start_of
 from corollary.evidence import claims
 
 KEY = jax.random.key(0)
@@ -83,7 +84,7 @@ def healthy():
 
 def test_healthy_network_is_fine(healthy):
     assert {name: f.mark for name, f in healthy.items() if f.mark != "fine"} == {}
-    assert len(healthy) == 13
+    assert len(healthy) == 14
 
 
 def test_findings_are_complete(healthy):
@@ -208,6 +209,18 @@ def test_exploding_signals():
     assert found["confidence of the softmax"].mark == "problem"
 
 
+def test_signals_that_training_got_over_are_not_accused():
+    """A recurrent network at a usual start: the gradient has died after twenty steps back, and it learns."""
+    small = [(0.2 * w, b) for w, b in _draw(DEEP, 1.0)]
+    measured = _signals.measure(
+        _subject(TANH, small), start_of(_subject(TANH, small), KEY), _data(), len(_data()[1]), QUICK, KEY
+    )
+    assert {f.mark for f in _signals.findings(measured)} == {"problem"}
+    there = list(_signals.findings(measured._replace(learned=True)))
+    assert {f.mark for f in there} == {"fine"}
+    assert all("raining has got over it" in f.sentence for f in there)
+
+
 def test_beyond_floating_point():
     """Signals of 1e30 have squares that float32 does not hold."""
     start = _draw((16, *(24,) * 8, 4), 2e8)
@@ -296,6 +309,98 @@ def test_one_large_column(factor, mark):
     found = _layers(_subject(data=(x, y)))["scale of the inputs"]
     assert found.mark == mark
     assert ("Column 3" in found.sentence) == (factor > 100)
+
+
+@pytest.mark.parametrize(("factor", "mark"), [(3.0, "fine"), (15.0, "look"), (100.0, "problem")])
+def test_a_few_examples_far_larger_than_the_others(factor, mark):
+    x, y = _data()
+    x[[5, 90]] *= factor
+    finding = _inputs.judge_largest(_inputs.measure_sizes(_subject(data=(x, y))))
+    assert finding.mark == mark
+    if mark != "fine":
+        assert (
+            "The training examples 5, 90 are" in finding.sentence
+            or "The training examples 90, 5 are" in finding.sentence
+        )
+    # whole numbers have no size
+    words = made(
+        lambda p, x: p["e"][x].mean(-2), {"e": jnp.ones((9, 4))}, "cross_entropy", (np.ones((6, 3), int), y[:6])
+    )
+    assert _inputs.measure_sizes(words) is None
+
+
+def test_examples_that_are_far_too_large_are_the_cause_and_taken_out():
+    x, y = _data()
+    x[[5, 90]] *= 100
+    large = _subject(data=(x, y), learning_rate=1e-3, steps=40)
+    names = ("scale of the inputs", _inputs.LARGEST)
+    found = [f for f in _found(large, until=_inputs.LARGEST).values() if f.name in names]
+    first, *_ = causes(found, trainability.EXPLAINS)
+    assert first.finding.name == _inputs.LARGEST
+    action = trainability._without_largest(large, first.finding)
+    assert {"5", "90"} == set(action.what.rpartition(": ")[2].split(", "))
+    assert action.apply(large, key=KEY).count() == len(y) - 2
+
+
+def test_a_code_for_missing_values_is_named_and_replaced():
+    x, y = _data()
+    x[[5, 60, 90], [1, 1, 7]] = -999
+    coded = _subject(data=(x, y), learning_rate=1e-2, steps=40)
+    finding = _inputs.judge_largest(_inputs.measure_sizes(coded))
+    assert "-999 is in them 3 times: does it stand for missing values?" in finding.sentence
+    action = trainability._without_largest(coded, finding)
+    assert action.what.startswith("replace -999 by the mean of the other numbers at its place")
+    filled = trainability._filled(coded, -999.0).train[0]
+    assert float(filled[5, 1]) == pytest.approx(np.delete(x[:, 1], [5, 60]).mean(), rel=1e-4)
+    assert np.sum(filled != x) == 3
+    # numbers that are far out and differ are no code
+    x[[5, 60, 90], [1, 1, 7]] = (-999, 800, 1200)
+    assert _inputs.measure_sizes(_subject(data=(x, y))).code is None
+
+
+def test_targets_far_from_the_outputs():
+    x, _ = _data()
+    y = (1e3 + 50 * x[:, :1]).astype(np.float32)
+    start = _draw((16, 32, 1), 2.0)
+
+    def of(targets, end=start):
+        return made(TANH, end, "squared", (x, targets), initial=start, learning_rate=0.05, steps=100)
+
+    far = of(y)
+    finding = _targets.judge(_targets.measure(far))
+    assert finding.mark == "problem"
+    assert finding.value == pytest.approx(np.mean(y**2), rel=1e-5)
+    assert _targets.judge(_targets.measure(of((y - 1e3) / 50))).mark == "fine"
+    # training has got there: the last bias is at the mean, and a little is explained
+    there = [*start[:-1], (jnp.zeros((32, 1)), jnp.full(1, 1e3))]
+    assert _targets.judge(_targets.measure(of(y, there))._replace(somewhere=True)).mark == "fine"
+    # classes have no scale
+    assert _targets.measure(_subject()) is None
+    # the treated network meets them, and in its own units it is trained with the step there was
+    treated = _targets._standardised(_targets.measure(far), far)
+    assert treated.learning_rate == pytest.approx(0.05 / y.std() ** 2, rel=1e-3)
+    np.testing.assert_allclose(treated.outputs("train"), y.mean() + y.std() * far.outputs("train"), rtol=1e-4)
+    action = _targets.standardise(far, finding)
+    assert action.effect.then < 0.2 * y.var() / 2
+
+
+def test_a_decay_that_outweighs_the_data():
+    start = _draw(SIZES, 2.0)
+    small = [(1e-3 * w, b) for w, b in start]
+
+    def pull(params, decay, steps=800):
+        known = dict(initial=start, learning_rate=0.1, steps=steps, weight_decay=decay)
+        return _decayed.measure(made(RELU, params, "cross_entropy", _data(), **known))
+
+    finding = _decayed.judge(pull(small, 0.1))
+    assert finding.mark == "problem"
+    assert "It outweighs the data" in finding.sentence
+    assert finding.value == pytest.approx(1e-3, rel=1e-3)
+    # weights that are where they were, or that so little decay cannot have shrunk
+    assert _decayed.judge(pull(start, 0.1)).mark == "fine"
+    assert _decayed.judge(pull(small, 1e-4)).mark == "fine"
+    assert pull(small, 0.0) is None
+    assert pull(small, 0.1, steps=None) is None
 
 
 def test_network_that_scales_its_inputs_is_not_blamed():

@@ -380,6 +380,18 @@ def test_a_u_net_in_numbers_of_16_bits_is_raised():
     close(network(x), expected, 1e-4)
 
 
+@pytest.mark.parametrize("kind", [torch.float16, torch.bfloat16])
+def test_a_module_that_was_trained_and_then_halved(kind):
+    """Its parameters still have the slopes of the last step, of 16 bits too."""
+    module = torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.ReLU(), torch.nn.Linear(4, 2))
+    module(torch.ones(5, 3)).sum().backward()
+    module.to(kind)
+    slopes = [p.grad for p in module.parameters()]
+    network = Network.from_torch(module, np.ones(3, np.float32))
+    assert network(np.ones(3, np.float32)).shape == (2,)
+    assert all(p.dtype == kind and p.grad is slope for p, slope in zip(module.parameters(), slopes, strict=True))
+
+
 class Of(nn.Module):
     """One layer and a function after it."""
 
@@ -402,7 +414,7 @@ REFUSED = {
     ),
     "changes with the other examples in its batch": lambda x: x - x.mean(0),
     "one output per example": lambda x: x.mean(0),
-    "draws random numbers in eval mode too": F.dropout,
+    "draws random numbers in eval mode too: give it training=self.training": F.dropout,
     "complex numbers": lambda x: torch.fft.fft(x).abs(),
     "could not be called on a batch of one example of shape \\(3,\\)": lambda x: x @ x,
 }

@@ -89,4 +89,6 @@ def promised(treated: Subject, quantity: str, now: float, *, key: PRNGKeyArray) 
     # beside the spread of the runs, rounding in sums of some thousand terms
     reach = stats.t.ppf(0.975, RUNS - 1) * found.std(ddof=1) * np.sqrt(1 + 1 / RUNS) + 1e-4 * abs(then)
     low = max(0.0, then - float(reach)) if steps == steps_of(treated) else 0.0
-    return Effect(quantity, now, then, (low, then + float(reach)))
+    # no more than all answers are wrong
+    most = 1.0 if quantity.endswith("error") and treated.classes is not None else np.inf
+    return Effect(quantity, now, then, (low, min(most, then + float(reach))))

@@ -85,7 +85,7 @@ class Report:
     def advice(self) -> str:
         """What stands in place of actions: nothing to do and what was looked at, or what no action is known for."""
         if self.actions:
-            return f"{len(self.actions)} things to do."
+            return "One thing to do." if len(self.actions) == 1 else f"{len(self.actions)} things to do."
         if self.causes:
             return f"No action is known for: {', '.join(cause.finding.name for cause in self.causes)}."
         looked = ", ".join(f"{s.title} {sum(f.value is not None for f in s.findings)}" for s in self.sections)

@@ -5,7 +5,13 @@ import numpy as np
 from scipy import stats
 
 from corollary.audit._losses import DIFFERENCES
+from corollary.audit.finding import Finding, Premise, short
 from corollary.network.losses import IGNORED
+
+NAME = "training loss against a blind guess"
+# Networks at their start cost a few hundredths more than a blind guess, their outputs being small. What is trained and
+# costs more by a tenth has lost what it had, or never was where a training ends.
+WORSE = 1.1
 
 
 def blind_guess(subject) -> float | None:
@@ -21,3 +27,26 @@ def blind_guess(subject) -> float | None:
         centre = jnp.mean(subject.targets("train"), axis=0)
         return float(subject.loss.of_outputs(jnp.broadcast_to(centre, out.shape).astype(out.dtype), y))
     return None
+
+
+def judge(loss: float, blind: float | None) -> Finding:
+    """The training loss of the network, in times of that of the best answer that does not look at its input."""
+    facts = dict(
+        exact=True,
+        theorem="Of all answers that do not depend on the input the shares of the classes have the least mean log "
+        "loss, their entropy, and the mean of the targets the least mean square.",
+        claim="foundations.bayes.conditional_expectation",
+    )
+    if blind is None or not blind > 0:
+        return Finding(NAME, "not applicable", "What a blind guess would have is not known here.", **facts)
+    said = f"The training loss is {short(loss)}, that of the best answer without a look at the input {short(blind)}."
+    if loss <= WORSE * blind:
+        end, mark = (" It looks at its input." if loss < blind else " It is no better than that."), "fine"
+    else:
+        mark = "problem"
+        end = (
+            " It is worse than not to look: training diverged, or these are not the weights, the inputs or the labels "
+            "that it ended with."
+        )
+    seen = Premise("at the weights of the network as it is given", True)
+    return Finding(NAME, mark, said + end, loss / blind, unit="of a blind guess", premises=(seen,), **facts)

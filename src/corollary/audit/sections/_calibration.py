@@ -102,12 +102,15 @@ def judge(found: Calibration) -> Finding:
         f"{short(100 * found.right)} %: its probabilities are off by {short(100 * found.error)} points (chance alone "
         f"makes {short(100 * found.chance)}). "
     )
-    said += (
-        "They can be taken for what they say."
-        if mark == "fine"
-        else f"Of outputs divided by {short(found.temperature)} they are off by {short(100 * found.mended)}, on test "
-        "examples that this number was not fitted to."
-    )
+    if mark == "fine":
+        said += "They can be taken for what they say."
+    elif mends(found):
+        said += (
+            f"Outputs {by(found.temperature)} are off by {short(100 * found.mended)} on test examples that this number "
+        )
+        said += "was not fitted to."
+    else:
+        said += "No number that all outputs are divided by mends that."
     return Finding(
         NAME,
         mark,
@@ -121,17 +124,28 @@ def judge(found: Calibration) -> Finding:
     )
 
 
+def mends(found: Calibration) -> bool:
+    """Whether the temperature brings the error down on examples that it was not fitted to."""
+    return found.mended < found.error
+
+
+def by(temperature: float, verbs=("divided", "multiplied")) -> str:
+    """ "divided by 4", or "multiplied by 4" for a temperature of 1/4."""
+    return f"{verbs[0]} by {short(temperature)}" if temperature >= 1 else f"{verbs[1]} by {short(1 / temperature)}"
+
+
 def cool(subject, finding) -> Action | None:
     """One number that all outputs are divided by: no answer changes."""
     found = measure(subject)
     low, high = interval(found.losses)
     then = float(found.losses.mean())
     now, t = subject.mean_loss("test"), found.temperature
-    if then >= now:
+    if then >= now or not mends(found):
         return None
     effect = Effect("test loss", now, then, (max(0.0, low), high))
     apply = partial(_cooled, temperature=t)
-    return Action(f"divide the outputs by {short(t)}", NAME, effect, "short run", apply, 0.1)
+    verb, _, number = by(t, ("divide", "multiply")).partition(" ")
+    return Action(f"{verb} the outputs {number}", NAME, effect, "short run", apply, 0.1)
 
 
 def _cooled(subject, *, key, temperature):

@@ -11,6 +11,7 @@ from corollary.audit.sections import _copies
 from corollary.audit.sections._blamed import Blamed
 from corollary.audit.sections._explained import listed, losses_of
 
+TORN = "equal inputs with different labels"
 LABELS, COPIED = "labels most likely wrong", "test examples that are training examples"
 # Left out, an example with such a loss would have had a probability below 5 % for its label.
 SURPRISE = float(np.log(20))
@@ -18,6 +19,8 @@ SURPRISE = float(np.log(20))
 # examples, which are left out too: a hard task surprises everywhere, wrong labels where they are. Test examples are
 # counted by Laplace's rule, one more of two more.
 SHARE, FEWEST, TWICE = 0.005, 3, 2.0
+# Rows repeat by themselves where fewer than a third of them differ.
+REPEATS = 1 / 3
 # Where one Newton step would still take off more than this of what training has, labels are not learned yet.
 UNLEARNED = 0.1
 
@@ -87,6 +90,54 @@ def judge_doubts(numbers: Doubts | str) -> Finding:
     value = float(numbers.losses[0]) if numbers.surprising is None else float(numbers.surprising)
     unit = "loss if left out" if numbers.surprising is None else "examples"
     return Finding(LABELS, mark, text, value, exact=True, unit=unit, **facts)
+
+
+class Torn(NamedTuple):
+    """Training examples with the input of another one and another label, the least number of errors that this leaves
+    to any function of the input, of all, and how many inputs differ."""
+
+    rows: np.ndarray
+    least: int
+    total: int
+    different: int
+
+
+def measure_torn(subject) -> Torn | None:
+    """None without one class for each example."""
+    if subject.classes is None or subject.labels("train").ndim > 1:
+        return None
+    labels = np.asarray(subject.labels("train"), int)
+    _, group, sizes = np.unique(_copies._digests(subject.train[0]), return_inverse=True, return_counts=True)
+    counts = np.zeros((len(sizes), subject.classes), int)
+    np.add.at(counts, (group, labels), 1)
+    most = counts.max(axis=1)
+    return Torn(np.flatnonzero((most < sizes)[group]), int((sizes - most).sum()), len(labels), len(sizes))
+
+
+def judge_torn(found: Torn) -> Finding:
+    share = 100 * found.least / found.total
+    # a table of few values has equal rows by itself, and their labels are the noise of the task
+    rare = found.different >= REPEATS * found.total
+    mark = "look" if rare and found.least >= max(FEWEST, SHARE * found.total) else "fine"
+    if not len(found.rows):
+        text = "No two training examples have one input and different labels."
+    else:
+        text = (
+            f"{len(found.rows)} training examples have the input of another one and a different label "
+            f"({listed(found.rows[:4])}{' and more' if len(found.rows) > 4 else ''}): no function of the input errs on "
+            f"less than {short(share)} % of them all. "
+        )
+        text += "Which of the labels is right?" if mark == "look" else "Such inputs are usual, or these few, here."
+    return Finding(
+        TORN,
+        mark,
+        text,
+        share,
+        exact=True,
+        unit="% errors at least",
+        theorem="Of all functions of the input the one that gives the commonest label of each has the least error.",
+        claim="foundations.bayes.vote_at_one_half",
+    )
 
 
 class Copied(NamedTuple):

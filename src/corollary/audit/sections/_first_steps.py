@@ -148,8 +148,11 @@ def _slopes(loss, out, y):
     return jax.grad(loss.of_outputs)(out, y)
 
 
-def kernel(subject, start, outputs, losses, budget, key):
-    """Condition of the tangent kernel on some examples, and the number of steps that it predicts."""
+def kernel(subject, start, outputs, losses, budget, key, sure: bool = False):
+    """Condition of the tangent kernel on some examples, and the number of steps that it predicts.
+
+    Where the first steps are `sure` of the rest, no number that a kernel would need if it stayed is held against them.
+    """
     total, (examples, at) = subject.count(), _plan.kernel(subject, budget, key)
     examples = min(examples, budget.kernel)
     rows = some((np.arange(outputs.shape[0]),), examples, key)[0]
@@ -195,9 +198,12 @@ def kernel(subject, start, outputs, losses, budget, key):
     residual = residual[:, : max(1, MOST_RESIDUALS // (n * len(STEPS)))]
     blind = blind_guess(subject)
     # healthy regressions on noisy targets come down by less than half, and yet far below a blind guess
-    fell = start.kind == "given" and (
-        subject.mean_loss() < WELL * float(np.mean(losses))
-        or (blind is not None and subject.mean_loss() < (1 - SOMEWHERE) * blind)
+    fell = sure or (
+        start.kind == "given"
+        and (
+            subject.mean_loss() < WELL * float(np.mean(losses))
+            or (blind is not None and subject.mean_loss() < (1 - SOMEWHERE) * blind)
+        )
     )
     yield _steps(subject, start, theta, residual, top, fell, seen, shared)
 

@@ -18,6 +18,11 @@ LOOK, PROBLEM = 0.5, 0.8
 # a network that has gained less than this over a blind guess has little to lose
 GAINED = 0.1
 
+#: how the sentence ends of a network that has learned nothing that could carry over
+NOTHING = "there is little to lose"
+#: and where the test data are too few, or too uneven, to tell a gap from chance
+OPEN = "but these test data do not tell that from chance"
+
 #: the names of the finding, by what is counted
 GAP = {"error": "gap between training and test error", "loss": "gap between training and test loss"}
 
@@ -94,7 +99,9 @@ def _by_example(subject, split):
 def _losses(subject) -> Errors:
     out, (_, y) = subject.outputs("test"), subject.test
     each = np.asarray(jax.vmap(subject.loss.function)(out, y), float)
-    ends = interval(each) if len(each) > 1 else (-np.inf, np.inf)
+    low, high = interval(each) if len(each) > 1 else (-np.inf, np.inf)
+    # the losses with a name are not negative
+    ends = low if subject.loss_name == "custom" else max(0.0, low), high
     blind = None
     if subject.loss_name in DIFFERENCES:
         centre = jnp.mean(subject.targets("train"), axis=0)
@@ -140,7 +147,9 @@ def _verdict(found: Errors) -> tuple[str, str]:
         return "fine", "What a blind guess would have is not known for this loss."
     gained = found.blind - found.train
     if gained <= GAINED * found.blind:
-        text = f"On the training data it hardly beats a blind guess ({short(found.blind)}): there is little to lose."
+        guess = f"a blind guess ({short(found.blind)})"
+        than = f"is worse than {guess}" if gained < -GAINED * found.blind else f"hardly beats {guess}"
+        text = f"On the training data it {than}: {NOTHING}."
         return "fine", text
     lost, least = (found.test - found.train) / gained, (found.interval[0] - found.train) / gained
     if lost <= 0:
@@ -149,7 +158,10 @@ def _verdict(found: Errors) -> tuple[str, str]:
     if lost > 1:
         share = "All that training gained over a blind guess is lost on them, and more"
     if least > PROBLEM or (lost >= 1 and least > LOOK):
-        return "problem", f"{share}: what it learned, it learned by heart."
+        known = "what it learned, it learned by heart, or the test data are of another kind"
+        return "problem", f"{share}: {known}."
     if least > LOOK:
         return "look", f"{share}: most of what it learned does not carry over."
+    if lost > PROBLEM:
+        return "fine", f"{share}, {OPEN}."
     return "fine", f"{share}."

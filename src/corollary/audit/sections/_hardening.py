@@ -73,14 +73,16 @@ def without_gradients(subject, finding) -> Action:
     return Action(what, finding.name, effect, "short run", by_hand, 0.1)
 
 
-def to_scale(subject, finding) -> Action:
-    """The inputs multiplied by the factor at which the network is right most often."""
+def to_scale(subject, finding) -> Action | None:
+    """The inputs multiplied by the factor at which the network is right most often; None where that is worse."""
     found = _input_scale.measure(subject, _victim(subject))
     factor, splits = _input_scale.treated(subject, found)
     where = splits[-1]
     kind = {"train": "training error", "test": "test error"}[where]
     treated = _rescaled(factor, splits, subject, key=None)
     wrong, n = treated.error(where), count(treated.data(where))
+    if wrong > subject.error(where):
+        return None
     low, high = exact_interval(round(wrong * n), n)
     effect = Effect(kind, subject.error(where), wrong, (min(low, wrong), max(high, wrong)))
     inputs = "the test inputs" if splits == ("test",) else "the inputs"

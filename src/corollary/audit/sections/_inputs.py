@@ -16,6 +16,11 @@ from corollary.network.losses import IGNORED
 LOOK, PROBLEM, TINY = 30.0, 1e3, 1e-4
 # the share of curvature of a column goes with the square of its size: a hundred is a condition number of 1e4 at least
 COLUMN_LOOK, COLUMN_PROBLEM = 100.0, 1000.0
+# The curvature that an example adds goes with the square of its size, and the step that it bears the other way: an
+# example ten times as large as the median one counts as a hundred, thirty times as a thousand.
+ROW_LOOK, ROW_PROBLEM = 10.0, 30.0
+# examples named, and the fewest times that a value must be there to be a code for another one
+SHOWN, REPEATED = 5, 3
 # a class of probability above this leaves the softmax flat: its slope p(1 - p) is below 0.01
 SURE = 0.99
 # a softmax is saturated where it is so sure of more than this share of the examples; twice the loss of a guess is what
@@ -24,6 +29,7 @@ SATURATED, WORSE = 0.5, 2.0
 # below this share of the loss of a guess training has got over its start
 LEARNED = 0.5
 
+LARGEST = "largest example against the others"
 SCORING = dict(
     theorem="Features of mean 0 and variance 1 make the level curves of the loss rounder: gradient descent needs fewer "
     "steps the less the sizes of the inputs differ.",
@@ -97,6 +103,70 @@ def _verdict(size, widest, column):
         mark = "problem" if size < TINY else "look"
         return mark, "That is small: usual initialisations presume about 1, and the first layer's gradient shrinks."
     return "fine", "That is near enough to 1, which usual initialisations presume."
+
+
+class Sizes(NamedTuple):
+    """The mean squares of training examples, their numbers, and a value that stands for missing ones with how often."""
+
+    each: np.ndarray
+    rows: np.ndarray
+    code: tuple[float, int] | None
+
+
+def measure_sizes(subject) -> Sizes | None:
+    """The sizes of the training examples; None for whole numbers, such as words."""
+    x = numbers_of(subject.train[0], 2**25)
+    if x is None:
+        return None
+    n = len(jax.tree.leaves(subject.train[0])[0])
+    each = np.mean(x**2, axis=1)
+    return Sizes(each, np.arange(0, n, -(-n // len(x))), code_of(x, each) if len(large_rows(each)) else None)
+
+
+def code_of(x: np.ndarray, each: np.ndarray) -> tuple[float, int] | None:
+    """The one value that most of the numbers have which make examples so large, and how often it is there.
+
+    Measurements that are far out differ; -999 for what is missing does not.
+    """
+    far = x[np.abs(x) > ROW_LOOK * np.sqrt(np.median(each[each > 0]))] if (each > 0).any() else x[:0]
+    values, times = np.unique(far, return_counts=True)
+    if not len(far) or times.max() < max(REPEATED, len(far) / 2):
+        return None
+    return float(values[times.argmax()]), int(times.max())
+
+
+def large_rows(each: np.ndarray) -> np.ndarray:
+    """The examples that are far larger than the median one, the largest first; `each` are their mean squares."""
+    usual = np.median(each[each > 0]) if (each > 0).any() else 0.0
+    rows = np.flatnonzero(each > ROW_LOOK**2 * usual) if usual else np.array([], int)
+    return rows[np.argsort(-each[rows], kind="stable")]
+
+
+def judge_largest(found: Sizes) -> Finding:
+    """The largest example against the median one."""
+    each, rows, code = found
+    usual = np.median(each[each > 0]) if (each > 0).any() else 0.0
+    most = float(np.sqrt(each.max() / usual)) if usual else 1.0
+    large = large_rows(each)
+    if len(large):
+        some = ", ".join(str(rows[i]) for i in large[:SHOWN])
+        more = f" and {len(large) - SHOWN} more" if len(large) > SHOWN else ""
+        share = 100 * each[large].sum() / each.sum()
+        text = (
+            f"The training examples {some}{more} are up to {short(most)} times as large as the median one, and have "
+            f"{short(share)} % of the mean square of all inputs: a step that is short enough for them is too short for "
+            "the others. "
+        )
+        text += (
+            "Are they broken?"
+            if code is None
+            else f"{short(code[0])} is in them {code[1]} times: does it stand for missing values?"
+        )
+    else:
+        text = f"The largest training example is {short(most)} times as large as the median one: none drowns the rest."
+    mark = "problem" if most > ROW_PROBLEM and len(large) else "look" if len(large) else "fine"
+    even = Premise("examples of about one size", not len(large), f"largest over median {short(most)}")
+    return Finding(LARGEST, mark, text, most, exact=True, unit="times the median one", premises=(even,), **SCORING)
 
 
 def broken_start(losses, start) -> Finding | None:

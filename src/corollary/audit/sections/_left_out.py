@@ -127,7 +127,8 @@ def _agreement(found: LeftOut) -> str:
         return "Its errors on what is left out and on what is new agree."
     more = found.test.mean() > found.left_out.mean()
     return (
-        "The test data are harder than the training data, beyond chance: they do not follow one law."
+        "The test data are harder than the training data, beyond chance: they do not follow one law, or the trained "
+        "network's kernel knows its training labels by heart."
         if more
         else "The test data are easier than the training data, beyond chance: their labels are better, or their kind "
         "is another."

@@ -11,7 +11,7 @@ from corollary.audit.action import FLATTERED, QUANTITIES, Action, by_hand
 from corollary.audit.retrain import promised, retrained
 from corollary.audit.sections._alike import SAME, Alike
 from corollary.audit.sections._blamed import BELIEVED
-from corollary.audit.sections._doubtful import COPIED, LABELS, Copied, Doubts, suspects
+from corollary.audit.sections._doubtful import COPIED, LABELS, TORN, Copied, Doubts, Torn, suspects
 from corollary.audit.sections._explained import listed
 from corollary.audit.sections._importance import SHORTCUT, Importances, shortcut_of
 
@@ -49,6 +49,12 @@ def train_on(subject) -> Action:
     """From where it is; influence speaks of the end of a training."""
     what = "train it further before any training example is blamed"
     return _trained_again(what, BELIEVED, subject, _from_here, quantity="training loss")
+
+
+def look_at_torn(subject, found: Torn) -> Action:
+    """A person must say which label is right; what it promises is measured without these examples."""
+    what = f"find out which labels of these training examples of equal inputs are right: {listed(found.rows, MOST)}"
+    return _trained_again(what, TORN, subject, partial(_without, rows=found.rows), hand=True)
 
 
 def look_at_labels(subject, numbers: Doubts) -> Action:

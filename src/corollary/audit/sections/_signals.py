@@ -11,6 +11,8 @@ from corollary.audit import _plan
 from corollary.audit._sample import numbers_of
 from corollary.audit.finding import Finding, Premise, short
 from corollary.audit.sections._axes import logarithmic
+from corollary.audit.sections._blind import blind_guess
+from corollary.audit.sections._inputs import LEARNED
 from corollary.audit.sections._start import Start
 from corollary.evidence import picture
 from corollary.landscape import depth_factor, layer_signals
@@ -33,7 +35,10 @@ PARTS = 4
 
 
 class Measured(NamedTuple):
-    """The layers where training starts and, if that is elsewhere, at its end; `profiles` of repeated measurements."""
+    """The layers where training starts and, if that is elsewhere, at its end; `profiles` of repeated measurements.
+
+    `learned` says that training is known to have got far below a blind guess: what was in its way was no obstacle.
+    """
 
     start: Start
     layers: tuple
@@ -43,6 +48,7 @@ class Measured(NamedTuple):
     seen: Premise
     inputs: float | None
     needed: int
+    learned: bool
 
     @property
     def first(self) -> float:
@@ -69,7 +75,9 @@ def measure(subject, start: Start, data, total: int, budget, key) -> Measured:
     seen = Premise("all training examples were used", n == total, f"{n:,} of {total:,}")
     # classes are the corners of a simplex of one dimension less
     needed = int(np.prod(subject.outputs("train").shape[1:])) - (subject.classes is not None)
-    return Measured(start, layers, trained, profiles, n / total, seen, _input_rank(x), needed)
+    blind = blind_guess(subject)
+    learned = blind is not None and subject.mean_loss() < LEARNED * blind
+    return Measured(start, layers, trained, profiles, n / total, seen, _input_rank(x), needed, learned)
 
 
 class _Profile(NamedTuple):
@@ -152,10 +160,13 @@ def _worse(a, b) -> float:
     return a if abs(math.log(a)) > abs(math.log(b)) else b
 
 
-def _mark(whole, shrinks: str, grows: str, fine: str):
+def _mark(m: Measured, whole, shrinks: str, grows: str, fine: str):
     size = max(whole, 1 / whole)
-    mark = "problem" if size > PROBLEM else "look" if size > LOOK else "fine"
-    return mark, fine if mark == "fine" else shrinks if whole < 1 else grows
+    if size <= LOOK:
+        return "fine", fine
+    if m.learned:
+        return "fine", "That is far from 1, and training has got over it."
+    return "problem" if size > PROBLEM else "look", shrinks if whole < 1 else grows
 
 
 def _number(p: _Profile):
@@ -164,6 +175,7 @@ def _number(p: _Profile):
 
 def _signal(m: Measured, p: _Profile) -> Finding:
     mark, text = _mark(
+        m,
         p.whole,
         "The signal vanishes on its way: later layers see next to nothing of the input. Larger weights are needed.",
         "The signal explodes on its way: outputs and gradients are far too large. Smaller weights are needed.",
@@ -185,6 +197,7 @@ def _signal(m: Measured, p: _Profile) -> Finding:
 
 def _gradient(m: Measured, p: _Profile) -> Finding:
     mark, text = _mark(
+        m,
         p.whole,
         "The gradient vanishes on its way back: the first layers hardly move.",
         "The gradient explodes on its way back: a step that suits the last layers is far too long for the first.",
@@ -222,14 +235,17 @@ def _reach(m: Measured, forward: _Profile, backward: _Profile | None) -> Finding
         high = DEEPEST if worst.interval[0] < 1 < worst.interval[1] else max(ends)
         number = dict(value=depth, interval=(min(ends), high))
     have = len(m.layers)
-    mark = "problem" if depth <= have else "look" if depth <= 2 * have else "fine"
+    near = "problem" if depth <= have else "look" if depth <= 2 * have else "fine"
+    mark = "fine" if m.learned else near
     dies = "died (a millionth of its size)" if worst.factor < 1 else "grown beyond use (a million times its size)"
     text = f"more than {short(DEEPEST)}" if depth >= DEEPEST else f"about {short(round(depth))}"
     follows = {
         "fine": "There is room for more depth.",
         "look": "Not much deeper, and this network would not train.",
         "problem": "The network is deeper than that: it will hardly train from here.",
-    }[mark]
+    }[near]
+    if m.learned and near != "fine":
+        follows = "Training has got over it; a deeper one may not."
     return Finding(
         "depth that can be reached",
         mark,

@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from corollary.audit._budget import BUDGETS
+from corollary.audit._errors import SubjectError
 from corollary.audit._order import normal
 from corollary.audit.action import QUANTITIES, Action
 from corollary.audit.finding import short
@@ -31,16 +32,33 @@ def trained_after(treatment, subject, *, key):
 def retraining(subject, what: str, treats: str, treatment, quantity: str = "training loss") -> Action | None:
     """An action that treats and trains again; its effect is that of a few such trainings.
 
-    Where the treatment changes the step, `what` says so at its end. What those trainings agree is worse than now, in
-    the loss that is trained, is nothing to advise.
+    Where the treatment changes the step, the one there was is tried beside it; if the new one is better, `what` says so
+    at its end. What makes the loss that is trained worse than now, on average of those trainings, is nothing to advise.
     """
-    treated = treatment(subject)
-    effect = promised(treated, quantity, QUANTITIES[quantity](subject), key=jax.random.key(KEY))
-    if quantity == "training loss" and effect.interval[0] > effect.now:
+    treatments = [treatment]
+    if "the step" not in what and treatment(subject).learning_rate != subject.learning_rate:
+        treatments.append(partial(_at_its_step, treatment))
+    now, found, broken = QUANTITIES[quantity](subject), [], None
+    for treat in treatments:
+        try:
+            found.append((promised(treat(subject), quantity, now, key=jax.random.key(KEY)), treat))
+        except SubjectError as error:  # one of the steps may lead out of the finite numbers
+            broken = error
+    if not found:
+        raise broken
+    effect, best = min(found, key=lambda pair: pair[0].then)
+    if quantity == "training loss" and effect.then > effect.now:
         return None
-    if "the step" not in what and treated.learning_rate != subject.learning_rate:
-        what += f", and take a step of {short(treated.learning_rate)}"
-    return Action(what, treats, effect, "short run", partial(trained_after, treatment))
+    step = best(subject).learning_rate
+    if "the step" not in what and step != subject.learning_rate:
+        what += f", and take a step of {short(step)}"
+    return Action(what, treats, effect, "short run", partial(trained_after, best))
+
+
+def _at_its_step(treatment, subject):
+    """The subject treated, with the step that it had."""
+    treated = treatment(subject)
+    return treated if subject.learning_rate is None else treated.replaced(learning_rate=subject.learning_rate)
 
 
 def knows_start(subject) -> bool:

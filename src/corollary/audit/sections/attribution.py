@@ -5,12 +5,14 @@ The findings are made in `_importance` (inputs, over all examples), `_alike` (co
 that are explained are chosen in `_explained`, the inputs told apart in `_players`, and what to do is in `_mends`.
 """
 
+from functools import partial
 from typing import NamedTuple
 from weakref import WeakKeyDictionary
 
 import jax
 
 from corollary.audit._answer import because, by_name, first
+from corollary.audit._errors import SubjectError
 from corollary.audit.sections import _alike, _blamed, _doubtful, _importance, _maps, _mends
 from corollary.audit.sections._explained import explained
 
@@ -19,6 +21,7 @@ TITLE = "Why does it predict this?"
 DOUBTS = (
     _importance.SHORTCUT,
     _doubtful.COPIED,
+    _doubtful.TORN,
     _doubtful.LABELS,
     _importance.IMPORTANT,
     _alike.SAME,
@@ -29,9 +32,10 @@ GAPS = ("gap between training and test error", "gap between training and test lo
 EXPLAINS = {
     _importance.SHORTCUT: (*GAPS, _importance.IMPORTANT, _doubtful.LABELS),
     # what is wrong keeps training busy
-    _doubtful.LABELS: (*GAPS, _blamed.BELIEVED),
+    _doubtful.TORN: (_doubtful.LABELS, *GAPS, "calibration error", _blamed.BELIEVED),
+    _doubtful.LABELS: (*GAPS, _blamed.BELIEVED, "calibration error"),
     # what answers always the same, or has not begun to learn, has no reasons
-    "most frequent answer": (_importance.IMPORTANT, _blamed.BELIEVED),
+    "most frequent answer": (_importance.IMPORTANT, _blamed.BELIEVED, _maps.MAPS),
     "scale of the inputs": (_importance.IMPORTANT, _blamed.BELIEVED),
     "confidence of the softmax": (_importance.IMPORTANT, _blamed.BELIEVED, _maps.MAPS),
     "signal by layer": (_importance.IMPORTANT, _blamed.BELIEVED, _maps.MAPS),
@@ -48,6 +52,7 @@ class Numbers(NamedTuple):
     alike: _alike.Alike | None
     doubts: _doubtful.Doubts | str
     copied: _doubtful.Copied | None
+    torn: _doubtful.Torn | None
 
 
 _numbers: WeakKeyDictionary = WeakKeyDictionary()
@@ -69,9 +74,11 @@ def findings(subject, budget, key):
     yield _blamed.judge_points(blamed, examples)
     doubts = _doubtful.measure_doubts(subject, blamed)
     yield _doubtful.judge_doubts(doubts)
+    if (torn := _doubtful.measure_torn(subject)) is not None:
+        yield _doubtful.judge_torn(torn)
     copied = _doubtful.measure_copied(subject)
     yield _doubtful.judge_copied(copied, blamed)
-    _numbers[subject] = Numbers(importance, alike, doubts, copied)
+    _numbers[subject] = Numbers(importance, alike, doubts, copied, torn)
 
 
 def answer(findings) -> str:
@@ -99,13 +106,24 @@ def actions(subject, findings):
     numbers = _numbers.get(subject)
     if numbers is None:
         return
+    for mend in _remedies(subject, marked, numbers):
+        try:
+            yield mend()
+        except SubjectError:  # trained again it diverges: that is no mend
+            continue
+
+
+def _remedies(subject, marked, numbers: Numbers):
+    """What to try for each marked finding."""
     if _importance.SHORTCUT in marked:
-        yield _mends.drop_shortcut(subject, numbers.importance)
+        yield partial(_mends.drop_shortcut, subject, numbers.importance)
     if _doubtful.COPIED in marked:
-        yield _mends.take_out(subject, numbers.copied)
+        yield partial(_mends.take_out, subject, numbers.copied)
+    if _doubtful.TORN in marked:
+        yield partial(_mends.look_at_torn, subject, numbers.torn)
     if _doubtful.LABELS in marked:
-        yield _mends.look_at_labels(subject, numbers.doubts)
+        yield partial(_mends.look_at_labels, subject, numbers.doubts)
     if _alike.SAME in marked:
-        yield _mends.drop_copies(subject, numbers.alike)
+        yield partial(_mends.drop_copies, subject, numbers.alike)
     if _blamed.BELIEVED in marked:
-        yield _mends.train_on(subject)
+        yield partial(_mends.train_on, subject)

@@ -1,8 +1,9 @@
 """Will it generalise? The measured gap, whether the test data are new, every bound, and what the network could fit.
 
-The findings are made in `_gap` (errors), `_copies` and `_columns` (leaks), `_certificates` (bounds), `_capacity`
-(margins, norms, numbers of parameters), `_threshold` (rank of the tangent features), `_calibration` (probabilities),
-`_left_out` (one example at a time), `_curve` (twice the data, what is learned by heart), `_shuffled` (random labels).
+The findings are made in `_gap` (errors), `_copies` and `_columns` (leaks), `_law` and `_named` (test inputs and classes
+of another kind), `_certificates` (bounds), `_capacity` (margins, norms, numbers of parameters), `_threshold` (rank of
+the tangent features), `_calibration` (probabilities), `_left_out` (one example at a time), `_curve` (twice the data,
+what is learned by heart), `_shuffled` (random labels).
 """
 
 from typing import Any
@@ -26,7 +27,9 @@ from corollary.audit.sections import (
     _curve,
     _first_steps,
     _gap,
+    _law,
     _left_out,
+    _named,
     _overfitting,
     _shuffled,
     _threshold,
@@ -36,7 +39,23 @@ from corollary.network.parts import split
 
 TITLE = "Will it generalise?"
 GAPS = tuple(_gap.GAP.values())
+# inputs of another kind, or classes that mean something else, are all that is wrong on the test data
+ELSEWHERE = (
+    *GAPS,
+    _calibration.NAME,
+    "input that counts in training and not in test",
+    "most important input",
+)
 EXPLAINS = {
+    _law.NAME: (
+        *ELSEWHERE,
+        "inputs at another scale",
+        "accuracy under attack",
+        "accuracy under random noise",
+        "noise, shift, scale and missing inputs",
+    ),
+    _named.RENAMED: (*ELSEWHERE, "labels most likely wrong"),
+    _named.UNKNOWN: ELSEWHERE,
     "what the best column alone leaves open": GAPS,
     # labels that say nothing are learned slowly, one by one: the runs behind this have a step of their own
     "labels against shuffled ones": (
@@ -57,7 +76,7 @@ EXPLAINS = {
     # outputs that are all too large curve the loss
     _calibration.NAME: ("sharpness against 2/η", "gradient norm", "least curvature"),
     # what was learned by heart it is sure of
-    **dict.fromkeys(GAPS, (_calibration.NAME,)),
+    **dict.fromkeys(GAPS, (_calibration.NAME, "most important input")),
     # a start that is the end shows no training
     "distance from the initial network": ("regime", "distance travelled"),
 }
@@ -78,6 +97,11 @@ def findings(subject, budget, key):
     yield _gap.gap(errors)
     if subject.test is not None:
         yield _copies.finding(subject, copy_key)
+        yield _law.judge(_law.measure(subject, errors, jax.random.fold_in(key, 9)))
+        if (names := _named.measure(subject)) is not None:
+            yield _named.judge(names)
+        if (unknown := _named.measure_unknown(subject)) is not None:
+            yield _named.judge_unknown(unknown)
     if (column := _columns.finding(subject)) is not None:
         yield column
     if (sure := _calibration.finding(subject)) is not None:
@@ -119,16 +143,24 @@ def answer(findings) -> str:
     leak, random = found.get(_copies.NAME), found.get(_shuffled.NAME)
     if leak is not None and leak.mark == "problem":
         return because("Cannot tell", leak.sentence, "Give test data that training has not seen.")
+    if (named := first(findings, (_named.RENAMED,), "problem")) is not None:
+        return because("Cannot tell", named.sentence)
     if random is not None and random.mark == "problem":
         return because("No", random.sentence)
+    if (other := first(findings, (_named.UNKNOWN, _law.NAME), "problem")) is not None:
+        return because("No", other.sentence)
     if (gap := first(findings, GAPS, "problem")) is not None:
         return because("No", gap.sentence)
     # an error that carries over does not make probabilities right
-    for names in (GAPS, (_columns.NAME,), (_calibration.NAME,)):
+    for names in ((_named.UNKNOWN, _law.NAME), GAPS, (_columns.NAME,), (_calibration.NAME,)):
         for mark in ("problem", "look"):
             if (doubt := first(findings, names, mark)) is not None:
                 return because("Partly", doubt.sentence)
     if (gap := first(findings, GAPS, "fine")) is not None:
+        if _gap.NOTHING in gap.sentence:
+            return because("Cannot tell", gap.sentence, "Give a network that has learned its training data.")
+        if _gap.OPEN in gap.sentence:
+            return because("Cannot tell", gap.sentence, "Give more test data, test=(x, y).")
         return because("Yes", gap.sentence)
     unseen = "Give test data, test=(x, y), that training has not seen."
     beside = found.get(_left_out.NAME)
@@ -140,6 +172,9 @@ def answer(findings) -> str:
 def actions(subject, findings):
     remedies = {
         _copies.NAME: _copies.remove,
+        _law.NAME: _law.align,
+        _named.RENAMED: _named.rename,
+        _named.UNKNOWN: _named.show_them,
         _columns.NAME: _columns.drop,
         _calibration.NAME: _calibration.cool,
         **dict.fromkeys(GAPS, _overfitting.mend),

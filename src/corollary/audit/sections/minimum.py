@@ -21,16 +21,17 @@ from corollary.audit._sample import interval, quadratic_forms
 from corollary.audit.action import advise
 from corollary.audit.finding import Finding, Premise, short
 from corollary.audit.retrain import steps_of
-from corollary.audit.sections import _class_margins, _statistics
+from corollary.audit.sections import _blind, _class_margins, _statistics
 from corollary.audit.sections._axes import logarithmic
 from corollary.audit.sections._first_steps import SLOW
-from corollary.audit.sections._treatments import SAFE, knows_start, retraining, step_times, times
+from corollary.audit.sections._treatments import SAFE, knows_start, retraining, step_times, suited, times
 from corollary.evidence import picture
 
 TITLE = "Did it find a minimum?"
 EXPLAINS = {
     # in inference mode the network is another one than was trained
     "stored batch statistics": (
+        _blind.NAME,
         "gradient norm",
         "least curvature",
         "median margin",
@@ -43,6 +44,19 @@ EXPLAINS = {
         # inputs of another size make good for some of it, and outputs that are all alike have little noise
         "inputs at another scale",
         "noise scale",
+        *SLOW,
+    ),
+    # what is worse than a blind guess is not where a training ends: nothing that is odd there is about the training
+    _blind.NAME: (
+        "gradient norm",
+        "least curvature",
+        "sharpness against 2/η",
+        "median margin",
+        "most frequent answer",
+        "regime",
+        "calibration error",
+        "noise scale",
+        "how far influence can be believed",
         *SLOW,
     ),
     # on a slope the curvature says little
@@ -60,7 +74,14 @@ LEAST_SHARE = 1e-7
 # how far from a saddle training goes on, relative to the weights
 AWAY = 0.05
 #: what decides, in this order
-DECIDE = ("stored batch statistics", "least curvature", "sharpness against 2/η", "gradient norm", "median margin")
+DECIDE = (
+    "stored batch statistics",
+    _blind.NAME,
+    "least curvature",
+    "sharpness against 2/η",
+    "gradient norm",
+    "median margin",
+)
 
 
 def findings(subject, budget, key):
@@ -69,6 +90,7 @@ def findings(subject, budget, key):
         yield from _derivatives(subject, budget, sample_key, top_key, trace_key, density_key)
     else:
         yield Finding("slope and curvature", "not applicable", long)
+    yield _blind.judge(subject.mean_loss(), _blind.blind_guess(subject))
     if subject.classes is not None:
         yield _class_margins.judge(*_class_margins.measure(subject))
     statistics = _statistics.finding(subject, budget, sample_key)
@@ -91,6 +113,7 @@ def actions(subject, findings):
         "sharpness against 2/η": _shorter,
         "least curvature": _away,
         "gradient norm": _on,
+        _blind.NAME: _again,
         _statistics.NAME: _statistics.recompute,
     }
     yield from advise(subject, findings, EXPLAINS, remedies)
@@ -117,6 +140,14 @@ def _nearby(subject):
         return a + AWAY * size * jax.random.normal(next(keys), a.shape, a.dtype)
 
     return subject.replaced(initial_params=jax.tree.map(leaf, subject.params))
+
+
+def _again(subject, finding):
+    """The training there was, from its start."""
+    if not knows_start(subject):
+        return None
+    what = f"train it again from its start, for {steps_of(subject)} steps"
+    return retraining(subject, what, finding.name, suited)
 
 
 def _on(subject, finding):

@@ -13,6 +13,7 @@ from corollary.audit.action import advise
 from corollary.audit.finding import Finding, Premise, short
 from corollary.audit.retrain import steps_of
 from corollary.audit.sections import _regime_predictions as predictions
+from corollary.audit.sections import _unmoved
 from corollary.audit.sections._axes import logarithmic
 from corollary.audit.sections._first_steps import SLOW
 from corollary.audit.sections._treatments import knows_start, retraining, suited
@@ -24,7 +25,27 @@ EXPLAINS = {
     # a constant has not come down, and is taken for slow
     "most frequent answer": ("variation of the tangent kernel", "median margin", "gradient norm", *SLOW),
     "variation of the outputs": ("variation of the tangent kernel", "gradient norm", *SLOW),
-    "distance travelled": ("regime", "gradient norm", "median margin", "most frequent answer"),
+    "distance travelled": (
+        "training loss against a blind guess",
+        "regime",
+        "gradient norm",
+        "median margin",
+        "most frequent answer",
+    ),
+    # what is left out of a training makes the rest slow, and leaves it far from a minimum of the whole
+    _unmoved.NAME: (
+        *SLOW,
+        "chance to halve the loss of a blind guess",
+        "regime",
+        "gradient norm",
+        "least curvature",
+        "sharpness against 2/η",
+        "rank of the layers",
+        "median margin",
+        "most frequent answer",
+        "calibration error",
+        "how far influence can be believed",
+    ),
 }
 #: how the sentence of a regime begins, and the answer
 REGIMES = {"Feature-learning": "Yes", "Between": "Partly", "Lazy": "No"}
@@ -57,7 +78,7 @@ def findings(subject, budget, key):
     if (long := _plan.too_long(subject, budget)) is not None:
         yield Finding("regime", "not applicable", long, theorem=WIDE)
         yield _constant_outputs(subject)
-        yield _distance(subject)
+        yield from _moves(subject)
         return
     found = measure(subject, budget, key)
     total, n = subject.count(), len(found.train.out)
@@ -69,7 +90,7 @@ def findings(subject, budget, key):
     yield _regime(subject, found, seen)
     yield _constant_outputs(subject)
     yield _constant_kernel(found, n, seen)
-    yield _distance(subject)
+    yield from _moves(subject)
     yield _drift(found, seen)
     yield _turn(found, seen)
     yield _labels(found, seen)
@@ -81,6 +102,8 @@ def answer(findings) -> str:
     constant = first(findings, ("most frequent answer", "variation of the outputs"), "problem")
     if constant is not None:
         return because("No", constant.sentence)
+    if (still := first(findings, (_unmoved.NAME,), "problem")) is not None:
+        return because("No", still.sentence)
     regime = by_name(findings)["regime"]
     words = [word for start, word in REGIMES.items() if regime.sentence.startswith(start)]
     if not words:
@@ -92,7 +115,13 @@ def answer(findings) -> str:
 def actions(subject, findings):
     if knows_start(subject):
         constant = dict.fromkeys(("most frequent answer", "variation of the outputs", "distance travelled"), _again)
-        yield from advise(subject, findings, EXPLAINS, constant)
+        yield from advise(subject, findings, EXPLAINS, constant | {_unmoved.NAME: _whole})
+
+
+def _whole(subject, finding):
+    """The training there was, of all layers."""
+    what = f"train all layers from the start, for {steps_of(subject)} steps"
+    return retraining(subject, what, finding.name, lambda s: s)
 
 
 def _again(subject, finding):
@@ -207,6 +236,13 @@ def _constant_kernel(found, n, seen):
         mark, text = "fine", "a step of training can move the output at one input and leave that at another"
     sentence = f"{short(100 * value)} % of the tangent kernel differs between inputs: {text}."
     return Finding(name, mark, sentence, value, bounds, whole(bounds), theorem=theorem, claim=claim, premises=(seen,))
+
+
+def _moves(subject):
+    """How far the parameters went, and whether all of them did."""
+    yield _distance(subject)
+    if (still := _unmoved.measure(subject)) is not None:
+        yield _unmoved.judge(still)
 
 
 def _distance(subject):

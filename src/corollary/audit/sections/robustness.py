@@ -31,6 +31,7 @@ TITLE = "Is it robust?"
 EXPLAINS = {
     # at another scale it is another network
     "inputs at another scale": (
+        "training loss against a blind guess",
         "gradients that lead attacks astray",
         "accuracy under attack",
         "accuracy under random noise",

@@ -8,15 +8,28 @@ the tangent kernel predicts) and `_prospects` (what the first steps say of the r
 from functools import partial
 
 import jax
+import jax.numpy as jnp
 
 from corollary.audit import _plan
 from corollary.audit._answer import because, by_name
 from corollary.audit._answer import first as first_marked
 from corollary.audit._sample import some
 from corollary.audit.action import advise
-from corollary.audit.finding import Finding
-from corollary.audit.sections import _attention, _first_steps, _inputs, _prospects, _signals, _units
+from corollary.audit.finding import Finding, short
+from corollary.audit.sections import (
+    _attention,
+    _blind,
+    _decayed,
+    _first_steps,
+    _inputs,
+    _prospects,
+    _signals,
+    _targets,
+    _units,
+)
+from corollary.audit.sections._explained import listed
 from corollary.audit.sections._first_steps import SLOW
+from corollary.audit.sections._mends import _without
 from corollary.audit.sections._start import losses_at, start_of
 from corollary.audit.sections._treatments import (
     SAFE,
@@ -34,6 +47,7 @@ STEP, *_ = _first_steps.NAMES
 #: what is seen at the end of a training that could not get anywhere
 NOWHERE = (
     _prospects.NAME,
+    _blind.NAME,
     "regime",
     "gradient norm",
     "least curvature",
@@ -54,6 +68,8 @@ START = (
     "rank of the layers",
     "confidence of the softmax",
 )
+#: inputs that are too large, or a few of them
+SIZES = (_inputs.LARGEST, "scale of the inputs")
 #: what decides, in this order; the scale of the inputs is a cause of these, and no answer
 DECIDE = (
     "examples without a finite loss",
@@ -65,23 +81,51 @@ DECIDE = (
     "saturated units",
     "rank of the layers",
     "confidence of the softmax",
+    _decayed.NAME,
+    _targets.NAME,
     *SLOW,
     _prospects.NAME,
     "units dead after training",
     "depth that can be reached",
 )
+#: what inputs that are too large, or a few of them, do
+LARGE = (
+    "examples without a finite loss",
+    "saturated units",
+    "confidence of the softmax",
+    "rank of the layers",
+    "largest stable step",
+    "units dead after training",
+    "largest norm of a layer against the others",
+    *SLOW,
+    *BLANK,
+)
 EXPLAINS = {
-    "scale of the inputs": (
-        "examples without a finite loss",
-        "saturated units",
-        "confidence of the softmax",
-        "rank of the layers",
+    _inputs.LARGEST: (
+        "scale of the inputs",
+        "inputs at another scale",
+        "columns that say the same",
+        "calibration error",
+        "noise, shift, scale and missing inputs",
+        *LARGE,
+    ),
+    _targets.NAME: (
         "largest stable step",
+        "sharpness against 2/η",
         "units dead after training",
-        "largest norm of a layer against the others",
+        "rank of the layers",
+        "variation of the outputs",
+        "noise scale",
+        "most important input",
+        "attributions of the worst mistakes",
+        "attributions with the weights mixed up",
         *SLOW,
         *BLANK,
     ),
+    _decayed.NAME: (*SLOW, *NOWHERE, "rank of the layers", "units dead after training", "calibration error"),
+    # the same change of all columns is none of the large and too much for the small, and what drowns them all examples
+    # have in common
+    "scale of the inputs": ("dead units", "noise, shift, scale and missing inputs", *LARGE),
     "dead units": (
         "units dead after training",
         "signal by layer",
@@ -113,8 +157,9 @@ EXPLAINS = {
     ),
     "condition of the tangent kernel": BLANK,
     # what is slow stays near its start, and that is no constant
-    **dict.fromkeys(SLOW, tuple(name for name in NOWHERE if name != "most frequent answer")),
-    _prospects.NAME: NOWHERE[1:],
+    **dict.fromkeys(SLOW, (*(name for name in NOWHERE if name != "most frequent answer"), "calibration error")),
+    # a training that was another one than was said explains whatever is odd about its end
+    _prospects.NAME: (*NOWHERE[1:], "calibration error", "sharpness against 2/η", "noise scale"),
     # signals that are parallel leave half of the units off
     "rank of the layers": (
         "dead units",
@@ -156,6 +201,10 @@ def findings(subject, budget, key):
         measured, missing = None, f"The layers of this network could not be measured: {error}"
     first = None if measured is None else measured.first
     yield _inputs.judge_scale(_inputs.measure_scale(data), first, start, total)
+    if (targets := _targets.measure(subject)) is not None:
+        yield _targets.judge(targets)
+    if (sizes := _inputs.measure_sizes(subject)) is not None:
+        yield _inputs.judge_largest(sizes)
     if measured is None:
         yield Finding("signals of the layers", "not applicable", missing)
     else:
@@ -174,8 +223,11 @@ def findings(subject, budget, key):
         return
     step = _first_steps.measure_step(subject, start, losses, budget, sample_key, top_key)
     yield _first_steps.judge_step(subject, start, step)
-    yield from _first_steps.kernel(subject, start, outputs, losses, budget, kernel_key)
-    yield _prospects.judge(_prospects.measure(subject, start, budget, jax.random.fold_in(key, 5)), start)
+    hope = _prospects.measure(subject, start, budget, jax.random.fold_in(key, 5))
+    yield from _first_steps.kernel(subject, start, outputs, losses, budget, kernel_key, _prospects.surely(hope))
+    yield _prospects.judge(hope, start)
+    if (pull := _decayed.measure(subject)) is not None:
+        yield _decayed.judge(pull)
 
 
 def answer(findings) -> str:
@@ -183,11 +235,12 @@ def answer(findings) -> str:
     for mark, word in (("problem", "No"), ("look", "Partly")):
         if (decides := first_marked(findings, DECIDE, mark)) is not None:
             return because(word, decides.sentence)
-    step, scale, hope = found.get(STEP), found["scale of the inputs"], found.get(_prospects.NAME)
+    step, hope = found.get(STEP), found.get(_prospects.NAME)
     if step is None or step.mark == "not applicable":
         return because("Cannot tell", *_unknown(step))
-    if scale.mark in ("look", "problem"):
-        return because("Partly", step.sentence, f"But the inputs make it slow: {scale.sentence}")
+    for mark in ("problem", "look"):
+        if (slow := first_marked(findings, SIZES, mark)) is not None:
+            return because("Partly", step.sentence, because("But the inputs make it slow", slow.sentence))
     if hope is not None and hope.value is not None and hope.value >= _prospects.LOOK:
         return because("Yes", hope.sentence)
     return because("Yes", step.sentence)
@@ -207,6 +260,9 @@ def actions(subject, findings):
     remedies = {
         STEP: _shorter,
         "scale of the inputs": _scaled,
+        _inputs.LARGEST: _without_largest,
+        _decayed.NAME: _less_decay,
+        _targets.NAME: _targets.standardise,
         **dict.fromkeys(SLOW, partial(_longer, None if longest is None else longest.value)),
         **dict.fromkeys(START, _started),
         _prospects.NAME: _other_step,
@@ -220,15 +276,23 @@ def _shorter(subject, finding):
 
 
 def _longer(longest, subject, finding):
-    """A longer step, where there is room for one."""
-    if longest is None or subject.learning_rate is None or subject.learning_rate >= SAFE * longest / 2:
-        return None
-    factor = SAFE * longest / subject.learning_rate
-    return retraining(subject, times(factor, "the step"), finding.name, partial(step_times, factor=factor))
+    """A longer step, where there is room for one, or more steps: what promises more."""
+    found = []
+    if longest is not None and subject.learning_rate is not None and subject.learning_rate < SAFE * longest / 2:
+        factor = SAFE * longest / subject.learning_rate
+        found += [retraining(subject, times(factor, "the step"), finding.name, partial(step_times, factor=factor))]
+    if subject.steps is not None:
+        steps = _first_steps.ORDER * subject.steps
+        what = f"train for {steps} steps, {_first_steps.ORDER} times as many"
+        found += [retraining(subject, what, finding.name, lambda s: s.replaced(steps=steps))]
+    return min((a for a in found if a is not None), key=lambda action: action.effect.then, default=None)
 
 
 def _other_step(subject, finding):
-    """A step that suits the start, where the one it has is far from it."""
+    """A step that suits the start, where the one it has is far from it; the same training, where that gets there."""
+    if finding.value >= _prospects.SURELY:
+        what = f"train it again from its start, for {subject.steps} steps"
+        return retraining(subject, what, finding.name, lambda s: s)
     factor = suited(subject).learning_rate / subject.learning_rate
     if factor == 1:
         return None
@@ -237,6 +301,38 @@ def _other_step(subject, finding):
 
 def _scaled(subject, finding):
     return retraining(subject, "standardise the inputs", finding.name, standardised)
+
+
+def _without_largest(subject, finding):
+    found = _inputs.measure_sizes(subject)
+    if found.code is not None:
+        what = f"replace {short(found.code[0])} by the mean of the other numbers at its place"
+        return retraining(subject, what, finding.name, partial(_filled, code=found.code[0]))
+    rows = found.rows[_inputs.large_rows(found.each)]
+    many = "these training examples" if len(rows) > 1 else "this training example"
+    what = f"look at {many}, and train without: {listed(rows)}"
+    return retraining(subject, what, finding.name, partial(_without, rows=rows))
+
+
+def _filled(subject, code: float):
+    """The subject with the mean of the other training examples wherever the code stands."""
+
+    def mean(a):
+        known = a != code
+        return jnp.sum(jnp.where(known, a, 0), axis=0) / jnp.maximum(known.sum(axis=0), 1)
+
+    means = jax.tree.map(mean, subject.train[0])
+    data = {}
+    for split in subject.splits:
+        x, y = subject.data(split)
+        data[split] = jax.tree.map(lambda a, m: jnp.where(a == code, m, a).astype(a.dtype), x, means), y
+    return suited(subject.replaced(**data))
+
+
+def _less_decay(subject, finding):
+    what = f"divide the weight decay by {short(_decayed.LESS)}"
+    decay = subject.weight_decay / _decayed.LESS
+    return retraining(subject, what, finding.name, lambda s: s.replaced(weight_decay=decay))
 
 
 def _started(subject, finding):

@@ -154,6 +154,7 @@ def _node(torch, node, values) -> Node:
             name, function = str(error), None
     if function is None and torch.Tag.nondeterministic_seeded in getattr(node.target, "tags", ()):
         name += ", which draws random numbers in eval mode too"
+        name += ": give it training=self.training" if "dropout" in name else ""
     if not arguments:  # what it is made of matters if only to know what is needed
         arguments = {"args": args, **kwargs}
     return Node(node.name, name, function, tuple(arguments.items()), result)

@@ -45,19 +45,21 @@ def inference_mode(torch, module):
     """The module in `eval` mode and single precision at least; afterwards it is what it was."""
     modes = {part: part.training for part in module.modules()}
     held = {id(t): t for t in (*module.parameters(), *module.buffers())}.values()
-    before = [(t, t.data) for t in held]
+    before = [(t, t.data, t.grad) for t in held]
     fast = torch.backends.mha.get_fastpath_enabled()
     try:
         module.eval()
         torch.backends.mha.set_fastpath_enabled(False)  # one fused operator for a whole layer, and no derivative
-        for t, data in before:
+        for t, data, _ in before:
+            t.grad = None  # what a training has left is of the type that the numbers had
             # buffers as copies: a call may write into them
             t.data = data.float() if is_half(data) else data if t.requires_grad else data.clone()
         yield
     finally:
         torch.backends.mha.set_fastpath_enabled(fast)
-        for t, data in before:
+        for t, data, slope in before:
             t.data = data
+            t.grad = slope
         for part, mode in modes.items():
             part.training = mode
 
