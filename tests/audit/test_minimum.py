@@ -86,6 +86,37 @@ def test_an_untrained_network_is_not_at_rest(data):
     assert slope.mark == "look"
 
 
+# --- what to do
+
+
+def cured(subject, name):
+    """The action for a finding, taken: the network after it has it no more, at a loss that was promised."""
+    before = minimum.findings(subject, BUDGETS["quick"], jax.random.key(0))
+    (action,) = [a for a in minimum.actions(subject, tuple(before)) if a.treats == name]
+    treated = action.apply(subject, key=jax.random.key(0))
+    after = found(treated)
+    assert after[name].mark == "fine"
+    assert "problem" not in {f.mark for f in after.values()}
+    low, high = action.effect.interval
+    assert low <= action.effect.measured(treated) <= high < action.effect.now
+    return action.what
+
+
+def test_off_a_saddle_it_goes_on(data):
+    stuck = jax.tree.map(jnp.zeros_like, start())
+    subject = made(apply, stuck, "squared", data, learning_rate=0.1, steps=3000)
+    assert cured(subject, "least curvature") == "train on from a point 5% of the weights away"
+    # to train on from where it is leaves it there: the gradient is zero
+    on = minimum._on(subject, found(subject)["least curvature"])
+    assert on is None or found(on.apply(subject, key=jax.random.key(0)))["least curvature"].mark == "problem"
+
+
+def test_what_was_stopped_on_its_way_goes_on(data):
+    stopped = trained(data, start(2.0), steps=5)
+    subject = made(apply, stopped, "squared", data, learning_rate=0.1, steps=3000)
+    assert cured(subject, "gradient norm") == "train on for 3000 steps"
+
+
 def test_margins_of_two_classes_and_of_many():
     rng = np.random.default_rng(1)
     x = rng.normal(size=(200, 2)).astype(np.float32)

@@ -28,6 +28,53 @@ def strings_of(tree):
             yield from (n.value for n in ast.walk(node) if isinstance(n, ast.Constant) and isinstance(n.value, str))
 
 
+#: for each section the tests in which a healthy network is not accused, a sick one named, and cured by its first action
+TRIED = {
+    "trainability": (
+        "test_zoo.test_healthy_networks_are_not_accused",
+        "test_zoo.test_the_right_section_names_the_defect",
+        "test_cures.test_the_first_action_cures",
+    ),
+    "regime": (
+        "test_regime.test_lazy_by_scaling_is_named_and_its_twin_is_not",
+        "test_regime.test_constant_classifier_is_named_and_its_twin_is_not",
+        "test_cures.test_the_first_action_cures",
+    ),
+    "minimum": (
+        "test_minimum.test_the_numbers_are_those_of_the_dense_hessian",
+        "test_minimum.test_a_saddle_is_named_and_its_direction_lowers_the_loss",
+        "test_minimum.test_off_a_saddle_it_goes_on",
+    ),
+    "noise": (
+        "test_noise.test_a_batch_far_below_and_far_above_the_noise_scale_is_named",
+        "test_noise.test_a_batch_far_below_and_far_above_the_noise_scale_is_named",
+        "test_noise.test_a_batch_of_the_noise_scale_is_advised",
+    ),
+    "generalisation": (
+        "test_generalisation.test_nothing_is_wrong_with_a_healthy_network",
+        "test_generalisation.test_random_labels_learned_by_heart",
+        "test_cures.test_test_rows_are_removed_from_the_training_data",
+    ),
+    "robustness": (
+        "test_robustness.test_nothing_is_wrong_with_a_healthy_network",
+        "test_robustness.test_gradients_hidden_by_rounding",
+        "test_robustness.test_a_fragile_network_and_its_cure",
+    ),
+    "attribution": (
+        "test_attribution.test_nothing_is_wrong_with_a_healthy_network",
+        "test_attribution.test_the_defect_is_named",
+        "test_attribution.test_the_first_action_cures",
+    ),
+    "reading": (
+        "test_reading.test_a_healthy_network_reads",
+        "test_reading.test_the_defect_is_named_and_gone_in_the_mended_twin",
+        "test_reading.test_the_defect_is_named_and_gone_in_the_mended_twin",
+    ),
+    "value_learning": ("test_value_learning.test_zoo_with_twins_and_cures",) * 3,
+    # nothing is advised about a sampler: how it was trained is not known
+    "cheating": ("test_cheating.test_a_healthy_sampler_does_not_cheat", "test_cheating.test_500_atoms", None),
+}
+
 STRINGS = {text for file in FILES for text in strings_of(ast.parse(file.read_text(encoding="utf-8")))}
 
 
@@ -54,6 +101,21 @@ def test_what_is_put_in_doubt_is_a_section():
         for finding_name, doubted in getattr(section(name), "UNSETTLES", {}).items():
             assert finding_name in STRINGS
             assert set(doubted) <= titles - {section(name).TITLE}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_tried_on_healthy_and_sick_networks_and_cured(name):
+    assert name in TRIED, "a section needs a zoo with twins and cures"
+    *tests, cured = TRIED[name]
+    if cured is None:
+        assert list(section(name).actions(None, ())) == []
+    for file, test in (one.split(".") for one in (*tests, cured) if one is not None):
+        assert test in _functions(file)
+
+
+def _functions(file):
+    tree = ast.parse((Path(__file__).parent / f"{file}.py").read_text(encoding="utf-8"))
+    return {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}
 
 
 def test_titles_differ():

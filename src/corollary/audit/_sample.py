@@ -32,6 +32,21 @@ def interval(values, total: int | None = None, z: float = 1.96) -> tuple[float, 
     return float(values.mean() - error), float(values.mean() + error)
 
 
+def welch(x, y, alternative: str = "two-sided") -> float:
+    """The chance of means as far apart as those of two samples, were they of one law (Welch); 1 for fewer than two.
+
+    From means and variances: SciPy's test of the samples warns of those that hardly vary, which losses may.
+    """
+    x, y = np.asarray(x, float), np.asarray(y, float)
+    if min(len(x), len(y)) < 2:
+        return 1.0
+    if not (np.ptp(x) or np.ptp(y)):
+        beyond = {"two-sided": x[0] != y[0], "greater": x[0] > y[0], "less": x[0] < y[0]}
+        return float(not beyond[alternative])
+    facts = (f(a) for a in (x, y) for f in (np.mean, partial(np.std, ddof=1), len))
+    return float(stats.ttest_ind_from_stats(*facts, equal_var=False, alternative=alternative).pvalue)
+
+
 def numbers_of(x, most: int):
     """The floating-point inputs of some examples in rows, about `most` numbers in all; None if there are none."""
     leaves = [a.reshape(a.shape[0], -1) for a in jax.tree.leaves(x) if jnp.issubdtype(a.dtype, np.floating)]

@@ -11,5 +11,7 @@ A section has
   problem;
 - `actions(subject, findings)`, an iterator of what to do about the marked ones.
 
-A new section is a new file, and its name in `audit/_budget.py`.
+A new section is a new file, and its name in `audit/_budget.py`. tests/audit/test_sections.py asks it for a healthy
+network that it does not accuse, a sick one that it names and a cure, tests/audit/test_calibration_table.py for a row of
+every threshold in docs/calibration.md.
 """

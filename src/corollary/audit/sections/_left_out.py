@@ -5,10 +5,9 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from scipy import stats
 
 from corollary.audit import _plan
-from corollary.audit._sample import exact_interval, interval
+from corollary.audit._sample import exact_interval, interval, welch
 from corollary.audit._tangent import Part, kernel_of, part_of
 from corollary.audit.finding import Finding, Premise, short
 from corollary.generalization import leave_one_out
@@ -124,11 +123,7 @@ def judge(found: LeftOut | str) -> Finding:
 def _agreement(found: LeftOut) -> str:
     if len(found.test) < 2 or len(found.left_out) < 2:
         return "One example does not say whether both agree."
-    if not (np.ptp(found.left_out) or np.ptp(found.test)):
-        p = float(found.left_out[0] == found.test[0])
-    else:
-        p = stats.ttest_ind(found.left_out, found.test, equal_var=False).pvalue
-    if not p < CHANCE:
+    if not welch(found.left_out, found.test) < CHANCE:
         return "Its errors on what is left out and on what is new agree."
     more = found.test.mean() > found.left_out.mean()
     return (

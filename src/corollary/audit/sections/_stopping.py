@@ -10,7 +10,7 @@ from scipy import stats
 
 from corollary.audit import _plan
 from corollary.audit._data import count
-from corollary.audit._sample import some
+from corollary.audit._sample import some, welch
 from corollary.audit.action import Action, Effect, by_hand
 from corollary.audit.finding import short
 from corollary.audit.retrain import WORK, batch_of, optimiser_of, steps_of
@@ -62,7 +62,7 @@ def _until(subject, steps):
 
 def _worse(test, held) -> bool:
     """Whether test losses are larger than held-out ones, beyond what chance makes of draws from one law (Welch)."""
-    return bool(stats.ttest_ind(test, held, equal_var=False, alternative="greater").pvalue < CHANCE)
+    return welch(test, held, "greater") < CHANCE
 
 
 def _other_data(subject, watched: Watched, finding) -> Action:
