@@ -56,7 +56,7 @@ def replaced(path: Path, watching) -> None:
 def page(watching) -> str:
     """The whole page."""
     listed = "".join(f"<li>{escape(alarm.sentence)}</li>" for alarm in watching.alarms)
-    box = f"<ul>{listed}</ul>" if listed else "<p>Nothing that was looked at.</p>"
+    box = f"<ul>{listed}</ul>" if listed else "<p>Nothing, in all that was looked at.</p>"
     kinds = watching.names
     order = [n for n in TITLES if n in kinds] + [n for n in kinds if n not in TITLES and n not in LEFT_OUT]
     cards = "".join(_card(name, watching.course(name), watching.latest.get(name)) for name in order)

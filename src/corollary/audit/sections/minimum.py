@@ -217,8 +217,8 @@ def judge_slope(found: Slope | None, batch: int | None, seen) -> Finding:
     settled = batch is not None and norm <= np.sqrt(variance / batch)
     if still:
         sentence = (
-            f"The gradient ({short(norm)}) is less than twice what chance alone gives for {n:,} "
-            f"examples ({short(noise)}): training has come to rest as far as these data can tell."
+            f"The gradient ({short(norm)}) is about what chance alone gives for {n:,} examples ({short(noise)}), or "
+            "less: training has come to rest as far as these data can tell."
         )
     elif settled:
         sentence = (
