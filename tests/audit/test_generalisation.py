@@ -449,6 +449,23 @@ def test_what_is_told_apart_and_costs_nothing_is_fine():
     assert "What that costs is not known." in _law.judge(found._replace(lost=None)).sentence
 
 
+def test_test_tokens_of_another_vocabulary():
+    rng = np.random.default_rng(0)
+    x = rng.integers(0, 20, (300, 12))
+    y = (x < 5).sum(1) > 3
+    params = {"e": jnp.where(jnp.arange(60) < 5, 1.0, 0.0)[:, None] * jnp.array([[-1.0, 1.0]])}
+
+    def bag(p, x):
+        return p["e"][x].sum(-2) + jnp.array([3.5, -3.5])
+
+    here, there = (made(bag, params, "cross_entropy", (x[:200], y[:200]), (a[200:], y[200:])) for a in (x, x + 3))
+    assert here.error("test") == 0
+    assert _law.judge(told(here)).mark == "fine"
+    finding = _law.judge(told(there))
+    assert finding.mark in ("look", "problem")
+    assert _law.align(there, finding) is None
+
+
 def test_another_scale_is_not_another_kind():
     x, y = blobs(0, TESTS)
     assert _law.judge(told(subject(0, test=(x / 100, y)))).mark == "fine"
