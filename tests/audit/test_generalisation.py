@@ -546,3 +546,11 @@ def test_a_temperature_that_mends_nothing_is_not_advised():
     assert finding.sentence.endswith("No number that all outputs are divided by mends that.")
     timid = _calibration.judge(found._replace(temperature=0.25, mended=0.02))
     assert "Outputs multiplied by 4 are off by 0.02" in timid.sentence
+
+
+def test_the_first_layer_behind_a_scaler_is_not_held_against_the_size_of_the_inputs():
+    raw, behind = _capacity._at_unit(np.array([1 / 240, 1.0]), 240.0), _capacity._at_unit(np.array([1.0, 1.0]), 240.0)
+    np.testing.assert_allclose(raw, [1, 1])
+    np.testing.assert_allclose(behind, [1, 1])
+    # a first layer that dominates does so in inputs of size 1
+    np.testing.assert_allclose(_capacity._at_unit(np.array([500.0, 1.0, 1.0]), 1.0), [500, 1, 1])
