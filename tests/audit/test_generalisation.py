@@ -461,6 +461,23 @@ def test_what_is_told_apart_and_costs_nothing_is_fine():
     assert "What that costs is not known." in _law.judge(found._replace(lost=None)).sentence
 
 
+def test_test_tokens_of_another_vocabulary():
+    rng = np.random.default_rng(0)
+    x = rng.integers(0, 20, (300, 12))
+    y = (x < 5).sum(1) > 3
+    params = {"e": jnp.where(jnp.arange(60) < 5, 1.0, 0.0)[:, None] * jnp.array([[-1.0, 1.0]])}
+
+    def bag(p, x):
+        return p["e"][x].sum(-2) + jnp.array([3.5, -3.5])
+
+    here, there = (made(bag, params, "cross_entropy", (x[:200], y[:200]), (a[200:], y[200:])) for a in (x, x + 3))
+    assert here.error("test") == 0
+    assert _law.judge(told(here)).mark == "fine"
+    finding = _law.judge(told(there))
+    assert finding.mark in ("look", "problem")
+    assert _law.align(there, finding) is None
+
+
 def test_another_scale_is_not_another_kind():
     x, y = blobs(0, TESTS)
     assert _law.judge(told(subject(0, test=(x / 100, y)))).mark == "fine"
@@ -541,3 +558,11 @@ def test_a_temperature_that_mends_nothing_is_not_advised():
     assert finding.sentence.endswith("No number that all outputs are divided by mends that.")
     timid = _calibration.judge(found._replace(temperature=0.25, mended=0.02))
     assert "Outputs multiplied by 4 are off by 0.02" in timid.sentence
+
+
+def test_the_first_layer_behind_a_scaler_is_not_held_against_the_size_of_the_inputs():
+    raw, behind = _capacity._at_unit(np.array([1 / 240, 1.0]), 240.0), _capacity._at_unit(np.array([1.0, 1.0]), 240.0)
+    np.testing.assert_allclose(raw, [1, 1])
+    np.testing.assert_allclose(behind, [1, 1])
+    # a first layer that dominates does so in inputs of size 1
+    np.testing.assert_allclose(_capacity._at_unit(np.array([500.0, 1.0, 1.0]), 1.0), [500, 1, 1])

@@ -12,7 +12,7 @@ from made import made
 
 from corollary.audit._budget import BUDGETS, Budget
 from corollary.audit.finding import MARKS, causes
-from corollary.audit.sections import _attention, _decayed, _inputs, _signals, _targets, trainability
+from corollary.audit.sections import _attackable, _attention, _decayed, _inputs, _signals, _targets, trainability
 from corollary.audit.sections._start import start_of
 from corollary.evidence import claims
 
@@ -401,6 +401,27 @@ def test_a_decay_that_outweighs_the_data():
     assert _decayed.judge(pull(small, 1e-4)).mark == "fine"
     assert pull(small, 0.0) is None
     assert pull(small, 0.1, steps=None) is None
+
+
+def test_network_that_scales_its_columns_is_not_blamed():
+    """A pipeline with a scaler on columns of different units, and the same network without one."""
+    x, y = _data()
+    units = np.where(np.arange(16) == 7, 5e3, 1.0).astype(np.float32)
+
+    def pipeline(params, x):
+        return RELU(params, x / units)
+
+    names = "scale of the inputs"
+    one = _subject(pipeline, data=(x * units, y))
+    finding = _found(one, until=names)[names]
+    assert finding.mark == "fine"
+    assert "the network brings them to one scale itself" in finding.sentence
+    assert _found(_subject(data=(x * units, y)), until=names)[names].mark == "problem"
+    # attacks on a table of several units are none
+    victim = _attackable.attackable(one, BUDGETS["quick"], KEY)
+    assert "in which attacks and noise are measured" in _attackable.in_several_units(victim)
+    even = _attackable.attackable(_subject(), BUDGETS["quick"], KEY)
+    assert _attackable.in_several_units(even) is None
 
 
 def test_network_that_scales_its_inputs_is_not_blamed():

@@ -10,6 +10,7 @@ from corollary.audit import _plan
 from corollary.audit._sample import exact_interval, some
 from corollary.audit.finding import short
 from corollary.audit.sections import _gap
+from corollary.audit.sections._inputs import COLUMN_LOOK
 from corollary.network.batches import count
 from corollary.robustness import nearest_other_class
 
@@ -98,6 +99,20 @@ def attackable(subject, budget, key) -> Attackable | str:
         subject.network, x, y, split, subject.count(split), low, high, towards, unit, spread, count(others),
         rounds, steps, batch,
     )  # fmt: skip
+
+
+def in_several_units(victim: Attackable) -> str | None:
+    """The sentence for tables whose columns have units of their own; None where a distance is one of all columns."""
+    spreads = victim.x.std(axis=0) if victim.x.ndim == 2 else np.ones(1)
+    spreads = spreads[spreads > 0]
+    widest = float(spreads.max() / np.median(spreads)) if spreads.size else 1.0
+    if widest < COLUMN_LOOK:
+        return None
+    return (
+        f"The widest column of the inputs spreads {short(widest)} times as far as the median one: a distance between "
+        "examples, in which attacks and noise are measured, is that of this column alone. Bring the columns to one "
+        "scale before the network."
+    )
 
 
 def no_better_than_a_guess(subject, victim: Attackable) -> str | None:

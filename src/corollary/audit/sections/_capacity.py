@@ -88,12 +88,11 @@ def layer_norms(subject, network, key, affordable: bool) -> Finding:
         return Finding(name, "not applicable", f"The layers could not be measured: {error}", **facts)
     lower, upper = (np.array([float(getattr(f, end)) for f in found]) for end in ("lower", "upper"))
     names = [f.name for f in found]
-    # inputs of another size than 1 make up for the first layer's
     numbers = numbers_of(x, 2**20)
     unit = 1.0 if numbers is None else float(np.sqrt(np.mean(numbers**2))) or 1.0
     # weights of variance 1 over the inputs have a norm of about 1 + √(outputs / inputs)
     usual = np.array([1 + np.sqrt(np.prod(f.outputs) / np.prod(f.inputs)) for f in found])
-    sizes = lower / usual * np.where(np.arange(len(lower)) == 0, unit, 1.0)
+    sizes = _at_unit(lower / usual, unit)
     largest = int(sizes.argmax())
     said = f"The norms of the {len(found)} layers multiply to {short(float(np.prod(upper)))} at most; "
     if len(found) == 1 or not np.delete(sizes, largest).min() > 0:
@@ -123,6 +122,19 @@ def layer_norms(subject, network, key, affordable: bool) -> Finding:
         picture("norms of the layers", chart.properties(width=280, height=alt.Step(16))) if len(found) <= 30 else None
     )
     return Finding(name, mark, text, ratio, (ratio, most), figure=figure, **facts)
+
+
+def _at_unit(sizes: np.ndarray, unit: float) -> np.ndarray:
+    """The sizes of the layers, the first times that of the inputs, or as it is: what is nearer to the others.
+
+    Inputs of another size than 1 are made up for by the first layer, or by a scaler in front of it. Where they are not
+    the scale of the inputs has a finding of its own.
+    """
+    if len(sizes) < 2 or not sizes.min() > 0:
+        return sizes * np.where(np.arange(len(sizes)) == 0, unit, 1.0)
+    others = np.exp(np.mean(np.log(sizes[1:])))
+    first = min((sizes[0] * unit, sizes[0]), key=lambda size: abs(np.log(size / others)))
+    return np.concatenate([[first], sizes[1:]])
 
 
 def truncated(subject, classes, budget, batch_size, key, affordable: bool) -> Finding:

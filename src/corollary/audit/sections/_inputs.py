@@ -21,6 +21,8 @@ COLUMN_LOOK, COLUMN_PROBLEM = 100.0, 1000.0
 ROW_LOOK, ROW_PROBLEM = 10.0, 30.0
 # examples named, and the fewest times that a value must be there to be a code for another one
 SHOWN, REPEATED = 5, 3
+# examples at which it is measured how far outputs move with each column
+FELT = 256
 # a class of probability above this leaves the softmax flat: its slope p(1 - p) is below 0.01
 SURE = 0.99
 # a softmax is saturated where it is so sure of more than this share of the examples; twice the loss of a guess is what
@@ -60,8 +62,26 @@ def measure_scale(data) -> Scale | None:
     return Scale(float(each.mean()), each, widest, int(columns.argmax()))
 
 
-def judge_scale(found: Scale | None, first: float | None, start, total: int) -> Finding:
-    """The scale of the inputs; `first` is the signal of the first layer, None if not known."""
+def measure_felt(network, x) -> float | None:
+    """How far the outputs move with the spread of a column, the largest against the median one; None but for tables.
+
+    A network that scales its columns itself feels them alike, whatever their units.
+    """
+    leaves = jax.tree.leaves(x)
+    if len(leaves) > 1 or leaves[0].ndim != 2 or not jnp.issubdtype(leaves[0].dtype, np.floating):
+        return None
+    few = jax.tree.map(lambda a: a[:FELT], x)
+    out = jax.eval_shape(network, jax.tree.map(lambda a: a[0], few))
+    along = jax.random.normal(jax.random.key(0), out.shape, out.dtype)
+    slopes = jax.jit(jax.vmap(jax.grad(lambda a: jnp.vdot(along, network(a)))))(few)
+    size = np.sqrt(np.mean(np.asarray(jax.tree.leaves(slopes)[0], float) ** 2, axis=0))
+    felt = size * np.asarray(leaves[0], float).std(axis=0)
+    felt = felt[felt > 0]
+    return float(felt.max() / np.median(felt)) if felt.size else None
+
+
+def judge_scale(found: Scale | None, first: float | None, start, total: int, felt: float | None = None) -> Finding:
+    """The scale of the inputs; `first` is the signal of the first layer, None if not known, `felt` that of columns."""
     name = "scale of the inputs"
     if found is None:
         return Finding(name, "not applicable", "The inputs are whole numbers, such as words: they have no scale.")
@@ -71,6 +91,11 @@ def judge_scale(found: Scale | None, first: float | None, start, total: int) -> 
     scaled = first is not None and 1 / LOOK <= first <= LOOK
     if mark != "fine" and scaled:
         mark, text = "fine" if widest < COLUMN_LOOK else "look", f"{text} The first layer's own scale is unharmed."
+    if widest >= COLUMN_LOOK and felt is not None and felt < COLUMN_LOOK:
+        mark = "fine"
+        text = (
+            f"Columns differ in size by up to {short(widest)} times, and the network brings them to one scale itself."
+        )
     if mark == "problem" and start.kind == "trained":
         mark = "look"  # training may have made up for it
     partly = len(found.each) < total

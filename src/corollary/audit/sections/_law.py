@@ -19,6 +19,8 @@ NAME = "test inputs told from training inputs"
 ROWS, FEWEST = 512, 32
 # columns of a table that are compared one by one
 COLUMNS = 256
+# so many kinds of tokens are counted, further ones together with others
+TOKENS = 2048
 # how likely so many right answers are if both parts follow one law; an accuracy of 3/4 says that the laws share half of
 # their mass at most
 CHANCE, TOLD = 1e-3, 0.75
@@ -50,9 +52,9 @@ class Told(NamedTuple):
 
 def measure(subject, errors, key) -> Told | str:
     """The parts told apart at one scale: another scale of the inputs has a finding of its own."""
-    train, test = subject.train[0], subject.test[0]
-    if not all(jnp.issubdtype(a.dtype, np.floating) for a in jax.tree.leaves(train)):
-        return "Inputs that are whole numbers, such as words, have no distances to tell them apart by."
+    train, test = _numbers(subject)
+    if train is None:
+        return "Inputs of whole numbers beside others have no distances to tell them apart by."
     if min(count(train), count(test)) < FEWEST:
         return f"To tell the parts apart takes {FEWEST} examples of each."
     keys = jax.random.split(key, 3)
@@ -61,8 +63,34 @@ def measure(subject, errors, key) -> Told | str:
     factor = sizes[0] / sizes[1] if min(sizes) > 0 else 1.0
     # few rows of great size may decide the scale of a part: what is told apart must be so at its own scale as well
     found = min((_told(train, test, f, keys[2]) for f in (1.0, factor)), key=lambda told: told[0])
-    asked = 2 * (min(count(train), count(test)) + 1) // 2
-    return Told(*found, asked, _column(train, test), _lost(errors))
+    # the classifier is asked about the second half of either part
+    few = min(count(train), count(test))
+    column = _column(train, test) if _real(subject) else None
+    return Told(*found, 2 * (few - few // 2), column, _lost(errors))
+
+
+def _real(subject) -> bool:
+    return all(jnp.issubdtype(a.dtype, np.floating) for a in jax.tree.leaves(subject.train[0]))
+
+
+def _numbers(subject):
+    """The inputs of both parts as numbers with distances: tokens are counted. None for mixed inputs."""
+    parts = subject.train[0], subject.test[0]
+    leaves = [jax.tree.leaves(x) for x in parts]
+    if _real(subject):
+        return parts
+    if len(leaves[0]) > 1 or leaves[0][0].ndim != 2 or not jnp.issubdtype(leaves[0][0].dtype, np.integer):
+        return None, None
+    tokens = [np.asarray(a) % TOKENS for (a,) in leaves]
+    kinds = int(max(a.max() for a in tokens)) + 1
+    return tuple(jnp.asarray(_counted(a, kinds)) for a in tokens)
+
+
+def _counted(tokens: np.ndarray, kinds: int) -> np.ndarray:
+    """How often each token is in each example, (n, kinds)."""
+    out = np.zeros((len(tokens), kinds), np.float32)
+    np.add.at(out, (np.arange(len(tokens))[:, None], tokens), 1)
+    return out
 
 
 def _told(train, test, factor, key) -> tuple[float, float]:
@@ -120,6 +148,8 @@ def judge(found: Told | str) -> Finding:
 
 def align(subject, finding) -> Action | None:
     """Test inputs with the means and spreads that training inputs have, where that brings back most of what is lost."""
+    if not _real(subject):
+        return None
     what = "loss" if subject.classes is None else "error"
     quantity = f"test {what}"
     now, aligned = QUANTITIES[quantity](subject), _aligned(subject, key=None)

@@ -48,6 +48,8 @@ ELSEWHERE = (
 )
 EXPLAINS = {
     _law.NAME: (
+        # of other inputs some classes may be taken for others
+        _named.RENAMED,
         *ELSEWHERE,
         "inputs at another scale",
         "accuracy under attack",
@@ -143,11 +145,12 @@ def answer(findings) -> str:
     leak, random = found.get(_copies.NAME), found.get(_shuffled.NAME)
     if leak is not None and leak.mark == "problem":
         return because("Cannot tell", leak.sentence, "Give test data that training has not seen.")
-    if (named := first(findings, (_named.RENAMED,), "problem")) is not None:
+    law, named = found.get(_law.NAME), first(findings, (_named.RENAMED,), "problem")
+    if named is not None and (law is None or law.mark != "problem"):
         return because("Cannot tell", named.sentence)
     if random is not None and random.mark == "problem":
         return because("No", random.sentence)
-    if (other := first(findings, (_named.UNKNOWN, _law.NAME), "problem")) is not None:
+    if (other := first(findings, (_law.NAME, _named.UNKNOWN), "problem")) is not None:
         return because("No", other.sentence)
     if (gap := first(findings, GAPS, "problem")) is not None:
         return because("No", gap.sentence)

@@ -67,6 +67,9 @@ def _under_attack(subject, budget, key, words: bool = False):
         return
     if not words:
         yield _input_scale.judge(_input_scale.measure(subject, victim))
+    if (why := _attackable.in_several_units(victim)) is not None:
+        yield Finding("accuracy under attack", "not applicable", why)
+        return
     if (why := _attackable.no_better_than_a_guess(subject, victim)) is not None:
         yield Finding("accuracy under attack", "not applicable", why)
         return

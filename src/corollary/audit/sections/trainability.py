@@ -200,10 +200,15 @@ def findings(subject, budget, key):
     except ValueError as error:
         measured, missing = None, f"The layers of this network could not be measured: {error}"
     first = None if measured is None else measured.first
-    yield _inputs.judge_scale(_inputs.measure_scale(data), first, start, total)
+    scale = _inputs.measure_scale(data)
+    uneven = scale is not None and scale.widest >= _inputs.COLUMN_LOOK
+    felt = _inputs.measure_felt(subject.at(start.params), data[0]) if uneven else None
+    yield _inputs.judge_scale(scale, first, start, total, felt)
     if (targets := _targets.measure(subject)) is not None:
         yield _targets.judge(targets)
-    if (sizes := _inputs.measure_sizes(subject)) is not None:
+    # where the network brings its columns to one scale, examples as they come are of no size that it sees
+    own = felt is not None and felt < _inputs.COLUMN_LOOK
+    if not own and (sizes := _inputs.measure_sizes(subject)) is not None:
         yield _inputs.judge_largest(sizes)
     if measured is None:
         yield Finding("signals of the layers", "not applicable", missing)
