@@ -88,8 +88,8 @@ class Watch:
         self._rng, self._key = np.random.default_rng(0), jax.random.key(0)
         self._examples = count(subject.train)
         fixed = {s: count(subject.data(s)) for s in subject.splits}
-        # of the training data half as many: they only say whether its loss still falls
-        most = {"train": _looks.HELD // 2, "test": _looks.HELD}
+        # of the training data few: they only say whether its loss still falls, which no test waits for
+        most = {"train": _looks.SEEN, "test": _looks.HELD}
         self._fixed = {s: _looks.drawn(self._rng, n, most[s]) for s, n in fixed.items()}
         batches = subject.batch_size if subject.batch_size and subject.batch_size < subject.count() else None
         self._alarms = Alarms(batches)
