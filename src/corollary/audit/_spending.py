@@ -50,29 +50,33 @@ class Working:
 class Afterwards:
     """What a look costs the steps after it: least squares of the time up to the next look on one, and on the steps.
 
-    Two unknowns, solved by hand: this runs at every look, where NumPy would take longer than some of them.
+    The time of many steps varies more than that of one: weights are one over their number, without which a few long
+    stretches would hide what a look costs. Two unknowns, solved by hand: this runs at every look, where NumPy would
+    take longer than some of them.
     """
 
     def __init__(self):
-        self._looks = self._both = self._steps = 0.0  # sums of squares and products
+        self._looks = self._both = self._steps = 0.0  # weighted sums of squares and products
         self._look_seconds = self._step_seconds = 0.0
         self._weight = self._square = 0.0  # of what the fit left over
         self._seen = 0
 
     def saw(self, looked: bool, steps: int, seconds: float) -> None:
         """So many steps took so long, after a look or not."""
+        if steps < 1:
+            return
         noise = 0.0
         if self._seen >= FEWEST:
             look, step = self._solved
             expected = look * looked + step * steps
             seconds = min(seconds, OTHERS * expected)
-            noise, self._weight = (seconds - expected) ** 2, FADES * self._weight + 1
+            noise, self._weight = (seconds - expected) ** 2 / steps, FADES * self._weight + 1
         self._square = FADES * self._square + noise
-        self._looks = FADES * self._looks + looked
-        self._both = FADES * self._both + looked * steps
-        self._steps = FADES * self._steps + steps**2
-        self._look_seconds = FADES * self._look_seconds + looked * seconds
-        self._step_seconds = FADES * self._step_seconds + steps * seconds
+        self._looks = FADES * self._looks + looked / steps
+        self._both = FADES * self._both + looked
+        self._steps = FADES * self._steps + steps
+        self._look_seconds = FADES * self._look_seconds + looked * seconds / steps
+        self._step_seconds = FADES * self._step_seconds + seconds
         self._seen += 1
 
     @property
