@@ -19,9 +19,9 @@ from collections.abc import Callable, Collection
 LONGEST = 1000
 #: in seconds
 WALL: Callable[[], float] = time.perf_counter
-# looks before the training, for the time they take: at least, and at most while they take so many seconds together;
-# how many looks of the training that counts for
-TRIES, MOST_TRIES, TRYING, COUNTS = 3, 12, 0.1, 8
+# looks before the training, for the time they take: so many, or until they took so many seconds together; how many
+# looks of the training that counts for
+TRIES, TRYING, COUNTS = 12, 0.1, 8
 # what may be spent at most, in shares, and with urgent looks; of so many seconds the share is there from the start
 MOST, URGENT, ADVANCE = 1.03, 1.15, 0.2
 # of every part at least so much is left to it
@@ -145,7 +145,7 @@ class Spending:
     def expect(self, kind: str, look: Callable) -> None:
         """Try a look to see what it takes, at its best: other work on the machine makes some of the tries longer."""
         took: list[float] = []
-        while len(took) < TRIES or (len(took) < MOST_TRIES and sum(took) < TRYING):
+        while len(took) < TRIES and sum(took) < TRYING:
             began = self.now()
             look()
             took.append(self.now() - began)
