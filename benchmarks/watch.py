@@ -301,7 +301,7 @@ def share_kept(share, pairs, steps=600):
     alternately("mnist_cnn", steps, pairs, lambda: watch(subject, share, report="watch.html"), run, same)
 
 
-def share_torch(share, pairs, steps=600, batch=128):
+def share_torch(share, pairs, steps=200, batch=128):
     """The same for a loop in PyTorch."""
     import torch
 
