@@ -188,27 +188,24 @@ def mean_loss(network, x, y):
 
 def overfitting(seed, share):
     x, y = (a[5000:] for a in digits()[1])
-    looks, best, start, seen = 0, np.inf, None, None
+    looked, seen = [], None  # the network at each look at held-out data
 
     def each(step, network, watching):
-        nonlocal looks, best, start, seen
-        if seen is None and watching.taken["held"] > looks:
-            looks = watching.taken["held"]
-            value = float(mean_loss(network, x, y))
-            best = min(best, value)
-            start = looks if start is None and value > 1.1 * best else start
+        nonlocal seen
+        if watching.taken["held"] > len(looked):
+            looked.append(network)
         if seen is None and any(a.name == "overfitting" for a in watching.alarms):
-            seen = looks
+            seen = len(looked)
 
     watching, _, _, chosen = training(seed, share=share, disease="overfitting", examples=400, steps=1500, each=each)
+    # after the training: what is computed between its steps would be taken for what a look costs the step after it
+    values = np.array([float(mean_loss(network, x, y)) for network in looked])
+    risen = np.flatnonzero(values > 1.1 * np.minimum.accumulate(values)) + 1
+    start = int(risen[0]) if len(risen) else None
     others = [a.name for a in watching.alarms if a.name != "overfitting"]
-    good = seen is not None and start is not None and seen <= start + 2 and not others
-    early = seen is not None and start is None
-    return (
-        good or early,
-        f"{chosen['kind']}: began at look {start}, seen at {seen} of {looks}; others {others}",
-        watching,
-    )
+    good = seen is not None and (start is None or seen <= start + 2) and not others
+    said = f"{chosen['kind']}: began at look {start}, seen at {seen} of {len(looked)}; others {others}"
+    return good, said, watching
 
 
 RUNS = {
@@ -245,7 +242,7 @@ def many(name, first, runs, share, processes):
                     print(f"  {len(found)} of {runs}, {time.perf_counter() - began:.0f} s", flush=True)
     else:
         found = [one(each) for each in work]
-    bad = [f"    seed {i}: {said}" for i, (good, said, _, _) in enumerate(found) if not good]
+    bad = [f"    seed {i}: {said}" for i, (good, said, _, _) in enumerate(found, first) if not good]
     k = runs - len(bad)
     low, high = exact(runs - k, runs) if name == "healthy" else exact(k, runs)
     word = "warned" if name == "healthy" else "named in time"
@@ -256,8 +253,33 @@ def many(name, first, runs, share, processes):
     print("\n".join(bad[:12]), flush=True)
 
 
-def share_kept(share):
-    """A loop with and without, one after the other, in CPU time and on the wall, and their last bits."""
+def alternately(name, steps, pairs, prepared, run, same):
+    """Trainings without and with a watch in turn, in either order: what one takes beside the other, and their bits."""
+    run(None)  # compiled and warm
+    seconds, bits, spent = np.zeros((pairs, 2, 2)), True, []
+    for i in range(pairs):
+        ends, watching = {}, prepared()
+        for watched in (i % 2, 1 - i % 2):
+            wall, cpu = time.perf_counter(), time.process_time()
+            ends[watched] = run(watching if watched else None)
+            seconds[i, watched] = time.process_time() - cpu, time.perf_counter() - wall
+        bits = bits and same(ends[0], ends[1])
+        spent.append(100 * watching.share_spent)
+        cpu, wall = 100 * (seconds[i, 1] / seconds[i, 0] - 1)
+        said = [a.sentence for a in watching.alarms] or ""
+        print(
+            f"  by its own clock {spent[-1]:.2f} %; CPU time {cpu:+.1f} %, wall {wall:+.1f} %; {watching!r} {said}",
+            flush=True,
+        )
+    more = 100 * (seconds[:, 1] / seconds[:, 0] - 1)
+    cpu, wall = (f"{a:+.2f} ± {b:.2f} %" for a, b in zip(more.mean(0), more.std(0) / (pairs - 1) ** 0.5, strict=True))
+    each, all_of_it = 1e3 * seconds[:, 0, 0].mean() / steps, seconds[:, 0, 1].mean()
+    print(f"{name}: {each:.0f} ms CPU a step; same bits {bits}; by its own clock {np.mean(spent):.2f} %;", end=" ")
+    print(f"CPU time {cpu}, wall {wall} of {all_of_it:.1f} s (means of {pairs} pairs, standard errors)", flush=True)
+
+
+def share_kept(share, pairs, steps=600):
+    """`nets.fit` with and without, in CPU time and on the wall, and their last bits."""
     from corollary.nets.convolutional import ConvolutionalNetwork, Stage
 
     (x, y), (new, answers) = mnist("train"), mnist("test")
@@ -265,31 +287,21 @@ def share_kept(share):
     stages = (Stage(16, 5, padding=2, pool=2), Stage(32, 5, padding=2, pool=2))
     network = ConvolutionalNetwork((1, 28, 28), outputs=10, key=jax.random.key(0), stages=stages, hidden=(128,))
     test = jnp.asarray(new[:1000])[:, None] / 255, jnp.asarray(answers[:1000])
-    began = time.perf_counter()
-    watching = watch(Subject(network, "cross_entropy", (x, y), test, batch_size=100), share, report="watch.html")
-    print(f"prepared in {time.perf_counter() - began:.1f} s", flush=True)
+    subject = Subject(network, "cross_entropy", (x, y), test, batch_size=100)
+    rate = optax.adamw(optax.cosine_onecycle_schedule(steps, 3e-3), weight_decay=1e-4)
 
-    def run(steps, watched):
+    def run(watched):
         options = dict(steps=steps, batch_size=100, key=jax.random.key(1), progress=False)
-        wall, cpu = time.perf_counter(), time.process_time()
-        rate = optax.adamw(optax.cosine_onecycle_schedule(600, 3e-3), weight_decay=1e-4)
-        trained = nets.fit(network, "cross_entropy", (x, y), rate, watch=watched, **options)
-        return trained, time.perf_counter() - wall, time.process_time() - cpu
+        return nets.fit(network, "cross_entropy", (x, y), rate, watch=watched, **options)
 
-    run(100, None)
-    plain, wall, cpu = run(600, None)
-    watched, wall2, cpu2 = run(600, watching)
-    leaves = [jax.tree.leaves(eqx.filter(t.network, eqx.is_array)) for t in (plain, watched)]
-    same = all(np.array_equal(a, b) for a, b in zip(*leaves, strict=True))
-    print(f"mnist_cnn: {1e3 * cpu / 600:.0f} ms CPU a step; same bits {same}; {watching!r}")
-    print(
-        f"  by its own clock {100 * watching.share_spent:.2f} %; CPU time {100 * (cpu2 / cpu - 1):+.2f} %, wall ",
-        end="",
-    )
-    print(f"{100 * (wall2 / wall - 1):+.2f} % of {wall:.1f} s; {[a.sentence for a in watching.alarms]}", flush=True)
+    def same(plain, watched):
+        leaves = [jax.tree.leaves(eqx.filter(t.network, eqx.is_array)) for t in (plain, watched)]
+        return all(np.array_equal(a, b) for a, b in zip(*leaves, strict=True))
+
+    alternately("mnist_cnn", steps, pairs, lambda: watch(subject, share, report="watch.html"), run, same)
 
 
-def share_torch(share, steps=600, batch=128):
+def share_torch(share, pairs, steps=200, batch=128):
     """The same for a loop in PyTorch."""
     import torch
 
@@ -298,6 +310,7 @@ def share_torch(share, steps=600, batch=128):
     (x, y), (new, answers) = mnist("train"), mnist("test")
     x, y = torch.tensor(np.asarray(x[:20000], np.float32)[:, None] / 255), torch.tensor(np.asarray(y[:20000], int))
     test = np.asarray(new[:1000], np.float32)[:, None] / 255, np.asarray(answers[:1000])
+    data = (x[:4000].numpy(), y[:4000].numpy()), test
 
     def module():
         torch.manual_seed(0)
@@ -307,12 +320,13 @@ def share_torch(share, steps=600, batch=128):
             *layers, torch.nn.Flatten(), torch.nn.Linear(1568, 128), torch.nn.ReLU(), torch.nn.Linear(128, 10)
         )
 
-    def run(watching_of):
-        model = module()
-        watching = watching_of(model)
+    def prepared():
+        return Watch(module(), "cross_entropy", *data, share, batch_size=batch, report="watch.html")
+
+    def run(watching):
+        model = module() if watching is None else watching.module
         optimiser = torch.optim.Adam(model.parameters(), 1e-3)
         torch.manual_seed(1)
-        wall, cpu = time.perf_counter(), time.process_time()
         for step in range(steps):
             rows = torch.randint(0, len(x), (batch,))
             loss = torch.nn.functional.cross_entropy(model(x[rows]), y[rows])
@@ -321,21 +335,12 @@ def share_torch(share, steps=600, batch=128):
             optimiser.step()
             if watching is not None:
                 watching(step, loss)
-        return model, watching, time.perf_counter() - wall, time.process_time() - cpu
+        return model
 
-    data = (x[:4000].numpy(), y[:4000].numpy()), test
-    run(lambda model: None)
-    plain, _, wall, cpu = run(lambda model: None)
-    watched, watching, wall2, cpu2 = run(
-        lambda model: Watch(model, "cross_entropy", *data, share, batch_size=batch, report="watch.html")
-    )
-    same = all(torch.equal(a, b) for a, b in zip(plain.parameters(), watched.parameters(), strict=True))
-    print(f"PyTorch: {1e3 * cpu / steps:.0f} ms CPU a step; same bits {same}; {watching!r}")
-    print(
-        f"  by its own clock {100 * watching.share_spent:.2f} %; CPU time {100 * (cpu2 / cpu - 1):+.2f} %, wall ",
-        end="",
-    )
-    print(f"{100 * (wall2 / wall - 1):+.2f} % of {wall:.1f} s; {[a.sentence for a in watching.alarms]}", flush=True)
+    def same(plain, watched):
+        return all(torch.equal(a, b) for a, b in zip(plain.parameters(), watched.parameters(), strict=True))
+
+    alternately("PyTorch", steps, pairs, prepared, run, same)
 
 
 def memory(steps=100_000):
@@ -362,14 +367,15 @@ if __name__ == "__main__":
     names = [*RUNS, "share", "memory"]
     parser.add_argument("what", nargs="*", default=["step", "batch", "units", "overfitting", "share", "memory"])
     parser.add_argument("--runs", type=int, default=10)
+    parser.add_argument("--pairs", type=int, default=4, help="trainings without and with a watch, for the share")
     parser.add_argument("--first", type=int, default=0, help="the first seed")
     parser.add_argument("--share", type=float, default=0.05)
     parser.add_argument("--processes", type=int, default=1)
     args = parser.parse_args()
     for name in args.what:
         if name == "share":
-            share_kept(args.share)
-            share_torch(args.share)
+            share_kept(args.share, args.pairs)
+            share_torch(args.share, args.pairs)
         elif name == "memory":
             memory()
         elif name in names:

@@ -295,6 +295,92 @@ def test_a_compiled_loop_is_stopped_as_often_as_the_share_pays(clock):
     assert 0.04 < clock.time / plain - 1 < 0.06
 
 
+def test_what_a_stop_costs_stands_out_of_steps_of_uneven_speed():
+    """Long stretches vary by more than a stop costs; short ones show it."""
+    found = []
+    for seed in range(20):
+        after, rng, speed = _spending.Afterwards(), np.random.default_rng(seed), 1.0
+        for i in range(200):
+            steps = (1, 8)[i % 2] if i < 16 else int(rng.integers(1, 6))
+            speed = 0.9 * speed + 0.1 + rng.normal(0, 0.03)
+            after.saw(True, steps, 1.6 + 20 * steps * speed)
+        found.append(after.seconds)
+    assert 1.1 < np.mean(found) < 1.8
+    assert np.std(found) < 0.5
+    assert _spending.Afterwards().seconds == 0
+
+
+def test_a_visit_without_steps_says_nothing():
+    after = _spending.Afterwards()
+    after.saw(True, 0, 5.0)
+    assert after._seen == 0
+
+
+def test_without_room_nothing_is_due(clock):
+    """Where the share is spent, what its own part could pay for does not hold up every step."""
+    spending = _spending.Spending(0.05, {"a": 1.0}, {"a": 1}, clock)
+    spending.arrive(0)
+    clock.time += 100.0  # a look that was held up
+    spending.leave()
+    assert spending._paid["a"] + spending.expected("a") / 0.05 < 10
+    for step in range(1, 1000):
+        clock.time += 1.0
+        assert spending.nothing_due(step), step
+    clock.time += 1000.0
+    assert not spending.nothing_due(1001)
+
+
+def test_urgent_looks_come_earlier_but_not_without_room(clock):
+    def first(urgent):
+        clock.time = 0.0
+        spending = _spending.Spending(0.05, {"a": 1.0}, {"a": 50}, clock)
+        spending.arrive(0)
+        spending.spend("a", 0, lambda: setattr(clock, "time", clock.time + 1.0))
+        spending.leave(urgent=urgent)
+        for step in range(1, 100):
+            clock.time += 1.0
+            if not spending.nothing_due(step):
+                spending.arrive(step)
+                assert spending.urgently("a") if urgent else spending.due("a", step)
+                return step
+        return None
+
+    assert 10 < first({"a"}) < 25 < 50 <= first(())
+
+
+def test_a_kind_rests_between_two_looks(clock):
+    spending = _spending.Spending(0.5, {"a": 1.0}, {"a": 1}, clock, {"a": 7.0})
+    seen = []
+    for step in range(50):
+        clock.time += 1.0
+        spending.arrive(step)
+        if spending.due("a", step):
+            spending.spend("a", step, lambda step=step: seen.append(step))
+        spending.leave()
+    assert np.diff(seen).tolist() == [7] * (len(seen) - 1)
+
+
+def test_a_try_that_was_held_up_does_not_count(clock):
+    spending = _spending.Spending(0.5, {"a": 1.0, "b": 1.0}, {"a": 1, "b": 1}, clock)
+    for kind, seconds in (("a", iter([0.02, 0.02, 0.03, 0.001] + 99 * [0.01])), ("b", iter([5.0]))):
+        spending.expect(kind, lambda seconds=seconds: setattr(clock, "time", clock.time + next(seconds)))
+    assert spending.expected("a") == pytest.approx(0.001)
+    assert spending.expected("b") == pytest.approx(5.0)  # what takes long is not tried again and again
+
+
+def test_where_the_share_is_spent_only_losses_are_read(made, clock):
+    visits, arrive = [], made._time.arrive
+    made(0, NETWORK, 0.5)
+    clock.time += 10.0
+    made._time._watching = 1.0  # twice the share
+    made._time.arrive = lambda step: visits.append(step) or arrive(step)
+    for step in range(1, 2000):
+        clock.time += 1e-3
+        made(step, NETWORK, 0.5 + 0.1 * RNG.random())
+    assert len(visits) <= 2000 // 16 + 1
+    assert made.taken["losses"] >= 1984
+
+
 def test_a_course_keeps_means_of_equally_many_in_bounded_room():
     course = Thinned(8)
     for step in range(100):

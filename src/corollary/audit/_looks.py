@@ -16,9 +16,10 @@ from corollary import landscape
 from corollary.audit._data import count
 from corollary.network.parts import matched
 
-# examples for the loss on fresh batches, for held-out data, for units, and for gradients one by one
+# examples for the loss on fresh batches, for held-out data, for training data beside them, for units, and for gradients
+# one by one
 # (no power of two for the largest: where examples are as many as units, XLA's products on CPUs can be ten times slower)
-FRESH, HELD, UNITS, GRADIENTS = 64, 400, 128, 128
+FRESH, HELD, SEEN, UNITS, GRADIENTS = 64, 500, 100, 128, 128
 # parameters of which the size of a step is estimated
 SAMPLED = 1 << 13
 # numbers that the gradients of the examples may be

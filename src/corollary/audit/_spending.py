@@ -11,17 +11,17 @@ Where all is computed on the CPU, time in which other programs had it is nobody'
 escape it, or meet all of it at once, so that by the clock on the wall their number would be a matter of luck.
 """
 
+import math
 import time
 from collections.abc import Callable, Collection
-
-import numpy as np
 
 # a stop of a compiled loop comes after at most so many steps
 LONGEST = 1000
 #: in seconds
 WALL: Callable[[], float] = time.perf_counter
-# looks before the training, for the time they take; how many looks of the training that counts for
-TRIES, COUNTS = 3, 8
+# looks before the training, for the time they take: so many, or until they took so many seconds together; how many
+# looks of the training that counts for
+TRIES, TRYING, COUNTS = 12, 0.1, 8
 # what may be spent at most, in shares, and with urgent looks; of so many seconds the share is there from the start
 MOST, URGENT, ADVANCE = 1.03, 1.15, 0.2
 # of every part at least so much is left to it
@@ -48,42 +48,62 @@ class Working:
 
 
 class Afterwards:
-    """What a look costs the steps after it: least squares of the time up to the next look on one, and on the steps."""
+    """What a look costs the steps after it: least squares of the time up to the next look on one, and on the steps.
+
+    The time of many steps varies more than that of one: weights are one over their number, without which a few long
+    stretches would hide what a look costs. Two unknowns, solved by hand: this runs at every look, where NumPy would
+    take longer than some of them.
+    """
 
     def __init__(self):
-        self._squares, self._products, self._noise, self._seen = np.zeros((2, 2)), np.zeros(2), np.zeros(2), 0
+        self._looks = self._both = self._steps = 0.0  # weighted sums of squares and products
+        self._look_seconds = self._step_seconds = 0.0
+        self._weight = self._square = 0.0  # of what the fit left over
+        self._seen = 0
 
     def saw(self, looked: bool, steps: int, seconds: float) -> None:
         """So many steps took so long, after a look or not."""
-        row = np.array([float(looked), float(steps)])
+        if steps < 1:
+            return
+        noise = 0.0
         if self._seen >= FEWEST:
-            expected = float(row @ self._solved)
+            look, step = self._solved
+            expected = look * looked + step * steps
             seconds = min(seconds, OTHERS * expected)
-            self._noise = FADES * self._noise + np.array([1.0, (seconds - expected) ** 2])
-        self._squares = FADES * self._squares + np.outer(row, row)
-        self._products = FADES * self._products + seconds * row
+            noise, self._weight = (seconds - expected) ** 2 / steps, FADES * self._weight + 1
+        self._square = FADES * self._square + noise
+        self._looks = FADES * self._looks + looked / steps
+        self._both = FADES * self._both + looked
+        self._steps = FADES * self._steps + steps
+        self._look_seconds = FADES * self._look_seconds + looked * seconds / steps
+        self._step_seconds = FADES * self._step_seconds + seconds
         self._seen += 1
+
+    @property
+    def _determinant(self) -> float:
+        return self._looks * self._steps - self._both**2
 
     @property
     def told(self) -> bool:
         """Whether looks and steps can be told apart."""
-        (looks, both), (_, steps) = self._squares
-        return self._seen >= FEWEST and looks * steps - both**2 > TOLD * looks * steps
+        return self._seen >= FEWEST and self._determinant > TOLD * self._looks * self._steps
 
     @property
-    def _solved(self) -> np.ndarray:
+    def _solved(self) -> tuple[float, float]:
         """Seconds of a look and of a step."""
         if not self.told:
-            return np.array([0.0, self._products[1] / self._squares[1, 1]])
-        return np.maximum(np.linalg.solve(self._squares, self._products), 0.0)
+            return 0.0, self._step_seconds / self._steps if self._steps else 0.0
+        look = (self._steps * self._look_seconds - self._both * self._step_seconds) / self._determinant
+        step = (self._looks * self._step_seconds - self._both * self._look_seconds) / self._determinant
+        return max(look, 0.0), max(step, 0.0)
 
     @property
     def seconds(self) -> float:
         """Of a look, less half of its standard error: noise that is never negative is too large on average."""
-        if not self.told or not self._noise[0]:
+        if not self.told or not self._weight:
             return 0.0
-        error = np.sqrt(self._noise[1] / self._noise[0] * np.linalg.inv(self._squares)[0, 0])
-        return max(0.0, float(self._solved[0] - error / 2))
+        error = math.sqrt(self._square / self._weight * self._steps / self._determinant)
+        return max(0.0, self._solved[0] - error / 2)
 
     @property
     def trial(self) -> int:
@@ -92,12 +112,22 @@ class Afterwards:
 
 
 class Spending:
-    """`share` of the training time, divided among kinds of looks by `parts`; two are at least `apart` steps apart."""
+    """`share` of the training time, divided among kinds of looks by `parts`; two are at least `apart` steps apart.
 
-    def __init__(self, share: float, parts: dict[str, float], apart: dict[str, int], now: Callable[[], float]):
+    `rests` are seconds of training that lie between two looks of a kind at least.
+    """
+
+    def __init__(
+        self,
+        share: float,
+        parts: dict[str, float],
+        apart: dict[str, int],
+        now: Callable[[], float],
+        rests: dict[str, float] | None = None,
+    ):
         total = sum(parts.values())
         self.parts = {kind: share * part / total for kind, part in parts.items()}
-        self._share, self._apart = share, apart
+        self._share, self._apart, self._rests = share, apart, rests or {}
         self.used = dict.fromkeys(parts, 0.0)
         self.taken = dict.fromkeys(parts, 0)
         self._looks = dict.fromkeys(parts, 0)
@@ -107,14 +137,15 @@ class Spending:
         self.now = now
         self._began: float | None = None
         self._first_step, self._left = 0, 1.0
-        self._watching = self._entered = self._waited = self._earliest = 0.0
+        self._watching = self._entered = self._waited = 0.0
+        self._ahead: list[tuple[float, int]] = []  # of each kind, the training time and the step before it cannot come
         self._after, self._went, self._stop = Afterwards(), (0, 0.0), 0.0
         self._looked: str | None = None  # the first kind of this visit, which pays for what comes after it
 
     def expect(self, kind: str, look: Callable) -> None:
-        """Try a look to see what it takes, at its best."""
-        took = []
-        for _ in range(TRIES):
+        """Try a look to see what it takes, at its best: other work on the machine makes some of the tries longer."""
+        took: list[float] = []
+        while len(took) < TRIES and sum(took) < TRYING:
             began = self.now()
             look()
             took.append(self.now() - began)
@@ -131,8 +162,13 @@ class Spending:
         return (COUNTS * self._tried[kind] + self.used[kind]) / (COUNTS + self._looks[kind])
 
     def _when(self, kind: str) -> float:
-        """The training time at which the next look of this kind is paid for."""
-        return self._paid[kind] + self.expected(kind) / (self.parts[kind] * self._left)
+        """The training time at which the next look of this kind is paid for and has room."""
+        rest = max(self.expected(kind) / (self.parts[kind] * self._left), self._rests.get(kind, 0.0))
+        return max(self._paid[kind] + rest, self._room(kind))
+
+    def _first(self, kind: str) -> int:
+        """The step before which no look of this kind comes."""
+        return self._last[kind] + self._apart[kind] if kind in self._last else 0
 
     def _divide(self) -> None:
         """How much of every part is left beside what no part has paid, and what is spent beyond the share."""
@@ -149,7 +185,7 @@ class Spending:
             self._after.saw(self._looked is not None, step - before, self._entered - since)
         self._looked, self._went = None, (step, 0.0)
 
-    def leave(self, stopped: bool = False) -> None:
+    def leave(self, stopped: bool = False, urgent: Collection[str] = ()) -> None:
         """Until some look can be paid for nothing is to be done but to count; `stopped` says that a loop was."""
         left = self.now()
         self._watching += left - self._entered - self._waited
@@ -159,12 +195,16 @@ class Spending:
             self.used[self._looked] += after
             self._watching += after
         self._divide()
-        self._earliest = min(map(self._when, self.parts))
+        self._ahead = [
+            (self._room(k, URGENT), 0) if k in urgent else (self._when(k), self._first(k)) for k in self.parts
+        ]
 
-    @property
-    def nothing_due(self) -> bool:
+    def nothing_due(self, step: int) -> bool:
         """Whether it is too early for any look; cheap, because it is asked at every step."""
-        return self._began is not None and self.now() - self._began - self._watching < self._earliest
+        if self._began is None:
+            return False
+        training = self.now() - self._began - self._watching
+        return all(training < when or step < first for when, first in self._ahead)
 
     def wait(self, ready: Callable) -> None:
         """What the training has begun is its own time."""
@@ -199,18 +239,16 @@ class Spending:
     def share_spent(self) -> float:
         return self._watching / self.training if self.training > 0 else 0.0
 
-    def within(self, kind: str, most: float = MOST) -> bool:
-        """Whether so many shares have room for one such look, whoever pays for it."""
-        return self._room(kind, most) <= self.training
+    def urgently(self, kind: str) -> bool:
+        """Whether there is room for one such look at once, whoever pays for it."""
+        return kind in self.parts and self._room(kind, URGENT) <= self.training
 
     def _room(self, kind: str, most: float = MOST) -> float:
         """The training time at which there is room for one such look."""
         return ((self._watching + self.expected(kind)) / self._share - ADVANCE) / most
 
     def due(self, kind: str, step: int) -> bool:
-        if kind not in self.parts or step < self._last.get(kind, -(10**9)) + self._apart[kind]:
-            return False
-        return self._when(kind) <= self.training and self.within(kind)
+        return kind in self.parts and step >= self._first(kind) and self._when(kind) <= self.training
 
     def steps_until_due(self, step: int, urgent: Collection[str] = ()) -> int:
         """Steps until the next look can be paid for, as far as can be seen; the share alone holds up what is urgent."""
@@ -227,5 +265,4 @@ class Spending:
         """Steps, of so many seconds each, until a look of this kind can come."""
         if urgent:
             return (self._room(kind, URGENT) - self.training) / each
-        paid = (max(self._when(kind), self._room(kind)) - self.training) / each
-        return max(paid, self._last.get(kind, step) + self._apart[kind] - step)
+        return max((self._when(kind) - self.training) / each, self._first(kind) - step)

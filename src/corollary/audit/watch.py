@@ -32,14 +32,14 @@ from corollary.audit._data import count
 from corollary.audit._errors import SubjectError, sentences
 from corollary.audit._history import Thinned
 from corollary.audit._live import replaced
-from corollary.audit._spending import URGENT, Spending
+from corollary.audit._spending import Spending
 from corollary.audit.subject import Subject
 
 # what each kind of look may take of the share, and how many steps lie between two of them at least
 PARTS = {"losses": 0.1, "step": 0.3, "batch": 0.15, "held": 0.25, "units": 0.1, "everything": 0.05, "page": 0.05}
 APART = {"losses": 1, "step": 3, "batch": 8, "held": 20, "units": 20, "everything": 50, "page": 1}
-# seconds between two pages
-PAGE = 2.0
+# seconds of training between two pages
+RESTS = {"page": 2.0}
 # so many losses are read whatever it takes, and so many even if the device is not done with the last of them
 WAITING, MOST_WAITING = 16, 64
 
@@ -88,18 +88,17 @@ class Watch:
         self._rng, self._key = np.random.default_rng(0), jax.random.key(0)
         self._examples = count(subject.train)
         fixed = {s: count(subject.data(s)) for s in subject.splits}
-        # of the training data half as many: they only say whether its loss still falls
-        most = {"train": _looks.HELD // 2, "test": _looks.HELD}
+        # of the training data few: they only say whether its loss still falls, which no test waits for
+        most = {"train": _looks.SEEN, "test": _looks.HELD}
         self._fixed = {s: _looks.drawn(self._rng, n, most[s]) for s, n in fixed.items()}
         batches = subject.batch_size if subject.batch_size and subject.batch_size < subject.count() else None
         self._alarms = Alarms(batches)
         self._pending: list[tuple[int, Any]] = []
         self._pair: tuple[int, Any] | None = None
         self._full: tuple[int, Any] | None = None
-        self._written = -np.inf
         self.step = 0
         kinds = {k: p for k, p in PARTS.items() if not self._impossible(k, subject)}
-        self._time = Spending(share, kinds, {k: APART[k] for k in kinds}, self._clock())
+        self._time = Spending(share, kinds, {k: APART[k] for k in kinds}, self._clock(), RESTS)
         self._prepare()
         self.preparation = time.perf_counter() - began
 
@@ -162,9 +161,9 @@ class Watch:
     def _observe(self, step: int, read: Callable, stopped: bool = False) -> None:
         clock = self._time
         self.step = step
-        waits = self._pair is not None or self._full is not None or self._alarms.urgent
+        waits = self._pair is not None or self._full is not None
         # of a loop that was stopped anyway the losses are there
-        if not (waits or stopped) and clock.nothing_due and len(self._pending) < WAITING:
+        if not (waits or stopped) and len(self._pending) < WAITING and clock.nothing_due(step):
             return
         clock.arrive(step)
         found: list = []
@@ -178,7 +177,7 @@ class Watch:
 
         def due(kind):
             """In its turn, or because the losses ask for it, if the share has room."""
-            return clock.due(kind, step) or (kind in self._alarms.urgent and clock.within(kind, URGENT))
+            return clock.due(kind, step) or (kind in self._alarms.urgent and clock.urgently(kind))
 
         if clock.due("losses", step) or len(self._pending) >= WAITING:
             clock.spend("losses", step, self._read_losses)
@@ -191,11 +190,10 @@ class Watch:
         for kind, look in (("batch", self._batch), ("held", self._held), ("units", self._units)):
             if due(kind):
                 clock.spend(kind, step, lambda look=look: look(step, arrays()))
-        if self.report is not None and clock.now() - self._written > PAGE and clock.due("page", step):
-            self._written = clock.now()
+        if clock.due("page", step):
             clock.spend("page", step, lambda: replaced(self.report, self))
         said = self._alarms.unsaid()
-        clock.leave(stopped)
+        clock.leave(stopped, self._alarms.urgent)
         for alarm in said:
             warnings.warn(WatchWarning(alarm.sentence), stacklevel=3)
 
