@@ -148,6 +148,7 @@ EXPLAINS = {
     "saturated units": ("gradient by layer",),
     "gradient by layer": ("depth that can be reached", *SLOW),
     "confidence of the softmax": (
+        "calibration error",
         "gradient by layer",
         "largest stable step",
         "units dead after training",
