@@ -557,7 +557,7 @@ def test_a_temperature_that_mends_nothing_is_not_advised():
     assert finding.mark == "problem"
     assert finding.sentence.endswith("No number that all outputs are divided by mends that.")
     timid = _calibration.judge(found._replace(temperature=0.25, mended=0.02))
-    assert "Outputs multiplied by 4 are off by 0.02" in timid.sentence
+    assert "Outputs multiplied by 4 are off by 2 on" in timid.sentence
 
 
 def test_the_first_layer_behind_a_scaler_is_not_held_against_the_size_of_the_inputs():

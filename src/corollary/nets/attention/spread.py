@@ -19,6 +19,7 @@ from corollary._engine.program import Program, depends, evaluate, trace
 from corollary._show import shown
 from corollary._types import NetworkLike
 from corollary._validate import whole
+from corollary.network.apart import output_of
 from corollary.network.batches import arrange, examples, fold
 from corollary.network.parts import require_network
 
@@ -53,7 +54,9 @@ def attention_spread(network: NetworkLike, x: PyTree, *, batch_size: int = 16) -
     [1.0]
     """
     require_network(network)
-    parts = arrange(examples("x", x), whole("batch_size", batch_size))
+    x = examples("x", x)
+    output_of(network, x)  # a sentence where they do not fit
+    parts = arrange(x, whole("batch_size", batch_size))
     allowed = fold(_allowed, (network,), parts, partial(jax.tree.map, jnp.logical_or))
     if not allowed:
         return AttentionSpread(*np.zeros((3, 0)))
