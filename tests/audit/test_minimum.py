@@ -10,7 +10,7 @@ from made import made
 from corollary import Network, Subject
 from corollary.audit.finding import short
 from corollary.audit.run import BUDGETS
-from corollary.audit.sections import _blind, minimum
+from corollary.audit.sections import _blind, _class_margins, minimum
 
 
 def apply(params, x):
@@ -129,6 +129,9 @@ def test_margins_of_two_classes_and_of_many():
     # what is behind is not ahead by less than nothing
     assert f"true class behind by {short(-wrong.value)} at most, or ahead" in wrong.sentence
     assert f"true class ahead by {short(many.value)} or more" in many.sentence
+    # half of the letters of a text are a surprise to any reader
+    half = np.array([-1.0, -1.0, 1.0])
+    assert [_class_margins.judge(half, what).mark for what in ("examples", "places")] == ["look", "fine"]
 
 
 def test_no_step_is_judged_by_a_curvature_that_training_does_not_see():
