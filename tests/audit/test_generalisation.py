@@ -506,6 +506,15 @@ def test_labels_in_a_random_order_have_no_other_numbers():
     assert _named.judge(_named.measure(one)).mark == "fine"
 
 
+def test_what_has_learned_no_names_has_none_that_differ():
+    """Trained a little on labels all of which are wrong, a network shuns the right ones: others fit it better."""
+    x, y = blobs(0, TESTS)
+    found = _named.measure(subject(0, test=(x, (y + 1) % K)))
+    assert (found.learned, _named.judge(found).mark) == (True, "problem")
+    assert _named.judge(found._replace(learned=False)).mark == "fine"
+    assert not _named.measure(subject(0, params=lambda _: start(0))).learned
+
+
 def test_two_classes_whose_numbers_are_swapped():
     """With one output, and labels that are numbers of the squared loss."""
     x = np.random.default_rng(0).normal(size=(200, 2)).astype(np.float32)

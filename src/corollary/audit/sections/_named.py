@@ -11,6 +11,7 @@ from corollary.audit._sample import exact_interval
 from corollary.audit.action import Action, Effect, by_hand
 from corollary.audit.finding import Finding, Premise, short
 from corollary.audit.sections import _gap
+from corollary.audit.sections._inputs import LEARNED
 
 RENAMED, UNKNOWN = "numbers of the classes in the test data", "test classes that training never shows"
 # Other names are found by one half of the test data and believed by the other: right on so many more examples, beyond
@@ -34,7 +35,8 @@ class Names(NamedTuple):
     """What the names `to` (of class c of the test data) do on the half of the test data that did not choose them.
 
     `now` and `then` are the errors on it, `gained` and `lost` the examples that become right and wrong; `carried` says
-    that less than half of what training gained is lost with these names, and `at_home` that they are wrong in training.
+    that less than half of what training gained is lost with these names, `at_home` that they are wrong in training, and
+    `learned` that it has learned the names there are: one that has not has none to be told apart.
     """
 
     to: np.ndarray
@@ -45,6 +47,7 @@ class Names(NamedTuple):
     n: int
     at_home: bool
     carried: bool
+    learned: bool
 
 
 def measure(subject) -> Names | None:
@@ -73,13 +76,14 @@ def measure(subject) -> Names | None:
         len(kept),
         float(np.mean(answers == to[labels])) < right,
         wrong - (1 - right) < _gap.LOOK * (blind - (1 - right)),
+        _gap.learned(subject, LEARNED),
     )
 
 
 def judge(found: Names) -> Finding:
     net = (found.gained - found.lost) / found.n
     p = binomtest(found.gained, max(1, found.gained + found.lost), 0.5, "greater").pvalue
-    renamed = net > BETTER and p < CHANCE and found.at_home and found.carried
+    renamed = net > BETTER and p < CHANCE and found.at_home and found.carried and found.learned
     if renamed:
         others = np.flatnonzero(found.to != np.arange(len(found.to)))
         said = ", ".join(f"{c} is {found.to[c]}" for c in others[:SHOWN])
