@@ -507,7 +507,7 @@ def test_labels_in_a_random_order_have_no_other_numbers():
 
 
 def test_what_has_learned_no_names_has_none_that_differ():
-    """Trained a little on labels all of which are wrong, a network shuns the right ones: others fit it better."""
+    """Other numbers are believed of networks only that have learned the ones there are."""
     x, y = blobs(0, TESTS)
     found = _named.measure(subject(0, test=(x, (y + 1) % K)))
     assert (found.learned, _named.judge(found).mark) == (True, "problem")
