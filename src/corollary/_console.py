@@ -295,11 +295,21 @@ def _about(subject: dict) -> str:
 
 def audit_lines(findings: dict, path) -> None:
     """The subject, the answer of each section, and what to do."""
+    from corollary.audit._marked import FAIL_ON, items
+
     out = console()
     subject = findings["subject"]
     out.print(_about(subject))
     for section in findings["sections"]:
         out.print(f"{MARKS[section['mark']]}  [bold]{escape(section['title'])}[/]  {escape(section['answer'])}")
+    # what follows from a cause is in its report
+    marked = {item.name: item for item in items(findings) if item.mark in FAIL_ON["look"]}
+    if findings["causes"]:
+        out.print("[bold]What is wrong[/]")
+    for cause in findings["causes"]:
+        item = marked[cause["finding"]]
+        name = f" [dim]{escape(item.name)}[/]" if item.headline else ""
+        out.print(f"{MARKS[cause['mark']]}  {escape(item.title)}{name}")
     if findings["actions"]:
         out.print("[bold]What to do[/]")
     for i, action in enumerate(findings["actions"], 1):

@@ -106,6 +106,18 @@ def test_a_cause_has_the_mark_of_the_worst_that_follows_from_it(report):
     assert "look at this" not in first
 
 
+def test_a_headline_stands_first_and_the_name_beside_it(report):
+    wrong = finding("problem", headline="It is <off>")
+    said = replace(report, sections=(Section("Will it?", (wrong,), "No: it is."),), causes=(Cause(wrong, (wrong,)),))
+    page = html(said)
+    first, rest = page.split("<nav", 1)
+    assert "<b>It is &lt;off&gt;</b> <span class='small'>a number &amp; more</span>" in first
+    assert "From it follow: It is &lt;off&gt;." in first
+    assert "For “It is &lt;off&gt;”." in first
+    assert "<h3>It is &lt;off&gt;</h3> <span class='small'>a number &amp; more</span>" in rest
+    assert replace(said, actions=()).advice == "No action is known for: It is <off>."
+
+
 def test_what_only_a_person_can_do_is_not_said_to_have_been_tried(report):
     said = replace(report, trials=(running.tried(report.actions[0], None, None),))
     assert "a person must do it." in html(said)

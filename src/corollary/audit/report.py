@@ -71,12 +71,17 @@ def _cause(cause: Cause, known: dict[str, str], actions: Sequence[Action]) -> st
     treated = (cause.finding.name, *(f.name for f in cause.follows))
     what = next((action.what for name in treated for action in actions if action.treats == name), None)
     remedy = f"<div class='remedy'>To do: {escape(what)}.</div>" if what else ""
-    names = ", ".join(f.name for f in cause.follows)
-    follows = f"<div class='small'>From it follow: {escape(names)}.</div>" if names else ""
+    titles = "; ".join(f.title for f in cause.follows)
+    follows = f"<div class='small'>From it follow: {escape(titles)}.</div>" if titles else ""
     finding = cause.finding
     follows += _accepted(finding.name, known)
-    said = f"<b>{escape(finding.name)}</b>{remedy}<div>{escape(finding.sentence)}</div>"
+    said = f"<b>{escape(finding.title)}</b>{_name(finding)}{remedy}<div>{escape(finding.sentence)}</div>"
     return f"<li>{_mark(cause.mark)} {said}{follows}</li>"
+
+
+def _name(f: Finding) -> str:
+    """The name, which `--accept` takes, beside a headline."""
+    return f" <span class='small'>{escape(f.name)}</span>" if f.headline else ""
 
 
 def _accepted(name: str, known: dict[str, str]) -> str:
@@ -85,14 +90,16 @@ def _accepted(name: str, known: dict[str, str]) -> str:
 
 def _to_do(report) -> str:
     tried = {trial.action.what: trial for trial in report.trials}
-    items = "".join(_action(action, tried.get(action.what)) for action in report.actions)
+    titles = {f.name: f.title for f in report.findings}
+    items = "".join(_action(action, titles, tried.get(action.what)) for action in report.actions)
     body = f"<ol>{items}</ol>" if items else f"<p>{escape(report.advice)}</p>"
     return f"<div class='box'><h2>What to do</h2>{body}</div>"
 
 
-def _action(action: Action, trial) -> str:
+def _action(action: Action, titles: dict[str, str], trial) -> str:
     how = "a person must do it" if action.apply is by_hand else f"known {_how(action)}"
-    said = f"For “{action.treats}”. Expected: {action.effect.line}; {how}. {action.note}".strip()
+    treats = titles.get(action.treats, action.treats)
+    said = f"For “{treats}”. Expected: {action.effect.line}; {how}. {action.note}".strip()
     # that a person must do it has been said
     if trial is not None and (trial.measured is not None or action.apply is not by_hand):
         said += f" {trial.line}"
@@ -183,7 +190,7 @@ def _section(i: int, section: Section, known: dict[str, str]) -> str:
 def _finding(f: Finding, known: dict[str, str]) -> str:
     number = f"<span class='number'>{escape(f.number)}</span>" if f.value is not None else ""
     text = (
-        f"<div><header><h3>{escape(f.name)}</h3>{number}{_mark(f.mark)}</header><p>{escape(f.sentence)}</p>"
+        f"<div><header><h3>{escape(f.title)}</h3>{_name(f)}{number}{_mark(f.mark)}</header><p>{escape(f.sentence)}</p>"
         f"{_accepted(f.name, known)}{_why(f)}</div>"
     )
     if f.figure is None:

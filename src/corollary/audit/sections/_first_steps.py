@@ -122,6 +122,7 @@ def judge_step(subject, start, found: Step | str) -> Finding:
                 f"batch of {subject.batch_size or 'unknown size'}",
             ),
         ),
+        headline="The first steps overshoot" if mark == "look" else "The step is too long",
     )
 
 
@@ -188,6 +189,7 @@ def kernel(subject, start, outputs, losses, budget, key, sure: bool = False):
             theorem="A step of gradient descent moves every prediction by the tangent kernel.",
             claim="kernels.empirical.moves_predictions",
             premises=(start.premise, seen),
+            headline="Nothing can be learned from this start",
         )
         return
     yield _condition(start, values, rounding, seen, shared)
@@ -296,6 +298,7 @@ def _steps(subject, start, theta, residual, top, fell, seen, shared) -> Finding:
             "kernel changes on the way, or these labels are not learned.",
             float(left[-1]),
             exact=True,
+            headline="A million steps would not be enough",
             **facts,
         )
     i = int(np.argmax(left <= TENTH))
@@ -313,6 +316,7 @@ def _steps(subject, start, theta, residual, top, fell, seen, shared) -> Finding:
         value,
         (low, high),
         unit="steps",
+        headline="Training takes very many steps" if subject.steps is None else "The steps were too few, or too short",
         **facts,
     )
 
