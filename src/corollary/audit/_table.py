@@ -28,12 +28,13 @@ def require_room(path: str | PathLike, size: int, memory_limit: float | None = N
         )
 
 
-def chosen(path: PathLike, columns: dict, inputs=None, *, stacked: bool = False) -> tuple:
+def chosen(path: PathLike, columns: dict, inputs=None, *, stacked: bool = False, known=None) -> tuple:
     """`(x, y)`, or `(x, y, weights)`, of named arrays.
 
     `y` is the target, or `y0`, `y1`, ... side by side; `weights` those of the examples; `x` the input. Without `x` all
-    others are inputs by their names, or, in tables (`stacked`), the columns of one input. `inputs` maps the names of
-    inputs to names of arrays.
+    others are inputs by their names, or, in tables (`stacked`), the columns of one input: in their order, or in that of
+    the columns `known` from the training data, which then must be the same. `inputs` maps the names of inputs to names
+    of arrays.
     """
     several = sorted((name for name in columns if re.fullmatch(r"y\d+", name)), key=lambda name: int(name[1:]))
     if TARGET in columns:
@@ -44,8 +45,21 @@ def chosen(path: PathLike, columns: dict, inputs=None, *, stacked: bool = False)
         held = ", ".join(map(repr, columns)) or "nothing"
         raise SubjectError(f"{path} must hold the targets as y, and holds {held}.")
     taken = {TARGET, WEIGHTS, *(several if stacked and TARGET not in columns else ())}
-    x = _inputs(path, columns, inputs, [name for name in columns if name not in taken], stacked)
+    others = [name for name in columns if name not in taken]
+    if stacked and known is not None and inputs is None:
+        others = _in_order(path, others, [name for name in known if name not in taken])
+    x = _inputs(path, columns, inputs, others, stacked)
     return (x, y, columns[WEIGHTS]) if WEIGHTS in columns else (x, y)
+
+
+def _in_order(path, names, known):
+    """The names in the order of the training data; one sentence if they are others."""
+    for wanted, there, said in ((known, names, "has no column"), (names, known, "has the column")):
+        for name in wanted:
+            if name not in there:
+                which = "have" if wanted is known else "do not have"
+                raise SubjectError(f"{path} {said} {name!r}, which the training data {which}.")
+    return known
 
 
 def _inputs(path, columns, inputs, others, stacked):

@@ -14,7 +14,7 @@ from corollary.audit._asked import Asked, function_in, require
 from corollary.audit._errors import SubjectError, sentences
 from corollary.audit._kinds import Special
 from corollary.audit._table import SMALLER, require_room
-from corollary.audit.files import class_names, read_data
+from corollary.audit.files import class_names, column_names, read_data
 from corollary.audit.npy import has_arrays
 from corollary.audit.subject import Subject
 from corollary.network import LOSSES, Network
@@ -57,7 +57,8 @@ def load(
         require_room(file, os.path.getsize(file), memory_limit, SMALLER)
     # the classes of the test images have the numbers of the training images
     classes = class_names(train) if os.path.isdir(train) and not has_arrays(train) else None
-    options = {"inputs": inputs, "classes": classes, "memory_limit": memory_limit}
+    # and the columns of a test table their places
+    options = {"inputs": inputs, "classes": classes, "columns": column_names(train), "memory_limit": memory_limit}
     data = [None if path is None else read_data(path, **options) for path in (train, test)]
     example = jax.tree.map(lambda a: a[0], data[0][0])
     with sentences():
