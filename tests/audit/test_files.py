@@ -26,7 +26,7 @@ def test_arrays_by_name(tmp_path):
     assert list(x) == ["tokens"]
     np.savez(path, x=X, y=Y)
     same(read_data(path), X, Y)
-    with pytest.raises(SubjectError, match="has no 'ids' for the input 'tokens': it holds 'y'"):
+    with pytest.raises(SubjectError, match="has no 'ids' for the input 'tokens': it holds 'x', 'y'"):
         read_data(path, inputs={"tokens": "ids"})
 
 

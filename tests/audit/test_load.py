@@ -110,8 +110,10 @@ def test_which_array_feeds_which_input(files):
     np.savez("two.npz", left=X, right=X[:, :2], y=Y)
     subject = load("two.onnx", "two.npz", loss="cross_entropy", inputs={"a": "left", "b": "right"})
     np.testing.assert_allclose(subject.outputs(), X @ w + X[:, :2] @ v, rtol=1e-4, atol=1e-5)
-    with pytest.raises(SubjectError, match="has no 'middle' for the input 'a': it holds 'y'"):
+    with pytest.raises(SubjectError, match="has no 'middle' for the input 'a': it holds 'left', 'right', 'y'"):
         load("two.onnx", "two.npz", loss="cross_entropy", inputs={"a": "middle"})
+    with pytest.raises(SubjectError, match="'a', 'b', got 'left', 'right': give --input a=ARRAY --input b=ARRAY"):
+        load("two.onnx", "two.npz", loss="cross_entropy")
     with pytest.raises(SubjectError) as caught:
         load("two.onnx", "two.npz", loss="cross_entropy", inputs={"a": "left"})
     assert "\n" not in str(caught.value)

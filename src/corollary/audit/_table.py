@@ -15,6 +15,11 @@ MOST = 2**33
 FEWER, SMALLER = "give a part of the data, some thousand examples drawn at random", "give a smaller network"
 
 
+def numbered(name: str) -> str:
+    """What to do about words that are targets."""
+    return ": number the classes from 0" if re.fullmatch(r"y\d*", name) else ""
+
+
 def require_room(path: str | PathLike, size: int, memory_limit: float | None = None, instead: str = FEWER) -> None:
     """One sentence for what would fill the memory, or what of a limit (in bytes) is left to this process."""
     most, more = MOST, ""
@@ -52,6 +57,14 @@ def chosen(path: PathLike, columns: dict, inputs=None, *, stacked: bool = False,
     return (x, y, columns[WEIGHTS]) if WEIGHTS in columns else (x, y)
 
 
+def require_arrays(path, names, inputs) -> None:
+    """One sentence unless each input has its array."""
+    for name, array in inputs.items():
+        if array not in names:
+            held = ", ".join(map(repr, names)) or "nothing"
+            raise SubjectError(f"{path} has no {array!r} for the input {name!r}: it holds {held}.")
+
+
 def _in_order(path, names, known):
     """The names in the order of the training data; one sentence if they are others."""
     for wanted, there, said in ((known, names, "has no column"), (names, known, "has the column")):
@@ -64,10 +77,7 @@ def _in_order(path, names, known):
 
 def _inputs(path, columns, inputs, others, stacked):
     if inputs is not None:
-        for name, array in inputs.items():
-            if array not in columns:
-                held = ", ".join(map(repr, columns)) or "nothing"
-                raise SubjectError(f"{path} has no {array!r} for the input {name!r}: it holds {held}.")
+        require_arrays(path, columns, inputs)
         return {name: columns[array] for name, array in inputs.items()}
     if "x" in others:
         return columns["x"]

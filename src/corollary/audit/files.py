@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import math
 import os
-import re
 import warnings
 from collections.abc import Mapping, Sequence
 from os import PathLike
@@ -14,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from corollary.audit._errors import SubjectError
-from corollary.audit._table import chosen, require_room
+from corollary.audit._table import chosen, numbered, require_room
 from corollary.audit.npy import has_arrays, read_arrays
 from corollary.audit.npz import read_npz
 
@@ -124,8 +123,7 @@ def _first_wrong(path, names, delimiter) -> str | None:
                 if not cell.strip():
                     return f"{place} nothing in the column {name!r}: fill it in, or leave the line out"
                 if not _number(cell):
-                    numbered = ": number the classes from 0" if re.fullmatch(r"y\d*", name) else ""
-                    return f"{place} {cell!r:.50} in the column {name!r}{numbered}"
+                    return f"{place} {cell!r:.50} in the column {name!r}{numbered(name)}"
     return None
 
 
@@ -162,7 +160,7 @@ def _column(path, name, column) -> np.ndarray:
             raise SubjectError(f"{name} in {path} must hold lists of one length: pad them, and say so in a mask.")
         return _column(path, name, column.flatten()).reshape(len(column), -1)
     if not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind)):
-        raise SubjectError(f"{name} in {path} must hold numbers, got {kind}: number the classes from 0.")
+        raise SubjectError(f"{name} in {path} must hold numbers, got {kind}{numbered(name)}.")
     return np.asarray(column.to_numpy(zero_copy_only=False))
 
 

@@ -106,12 +106,21 @@ def _onnx(path, loss, example, output, parameters, memory_limit) -> Network:
     model, taken = _graph.load(path, lambda size: require_room(path, size, memory_limit, SMALLER)), None
     if loss in ("cross_entropy", "binary_cross_entropy") and output is None:
         taken = _graph.take_off_probabilities(model)
+    _require_inputs(path, [each.name for each in _graph.inputs_of(model)], example)
     network = Network.from_onnx(model, example, output=output, parameters=parameters)
     if taken is None:
         return network
     note = f"the last {taken} of the graph was taken off, because the loss applies it itself."
     options = {"batched": network.batched, "notes": (note, *network.notes), "recomputed": network.recomputed}
     return Network(network.apply, network.params, network.buffers, **options)
+
+
+def _require_inputs(path, names: Sequence[str], example) -> None:
+    """One sentence unless arrays that have names have those of the inputs of the graph."""
+    if isinstance(example, dict) and set(example) != set(names):
+        asked = " ".join(f"--input {name}=ARRAY" for name in names)
+        given = ", ".join(map(repr, example))
+        raise SubjectError(f"{path} has the inputs {', '.join(map(repr, names))}, got {given}: give {asked}.")
 
 
 def _made(path: Path, function: str) -> Subject | Special:
