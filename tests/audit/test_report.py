@@ -114,6 +114,8 @@ def test_a_headline_stands_first_and_the_name_beside_it(report):
     assert "<b>It is &lt;off&gt;</b> <span class='small'>a number &amp; more</span>" in first
     assert "From it follow: It is &lt;off&gt;." in first
     assert "For “It is &lt;off&gt;”." in first
+    many = html(replace(said, causes=(Cause(wrong, (wrong,) * 6),)))
+    assert f"From it follow: {'; '.join(['It is &lt;off&gt;'] * 4)}, and 2 more." in many
     assert "<h3>It is &lt;off&gt;</h3> <span class='small'>a number &amp; more</span>" in rest
     assert replace(said, actions=()).advice == "No action is known for: It is <off>."
 

@@ -18,6 +18,8 @@ WORDS = {"fine": "fine", "look": "look at this", "problem": "problem", "not appl
 SIGNS = {"fine": "✓", "look": "!", "problem": "✕", "not applicable": "–"}
 #: causes on the first screen; the others are folded
 CAUSES = 3
+#: what follows from a cause and is named beside it; the others stand in their sections
+FOLLOWS = 4
 #: curves along a training that are drawn
 CURVES = 6
 HOW = {"theorem": "by a theorem", "short run": "by short trainings", "population": "by networks of this kind"}
@@ -71,8 +73,9 @@ def _cause(cause: Cause, known: dict[str, str], actions: Sequence[Action]) -> st
     treated = (cause.finding.name, *(f.name for f in cause.follows))
     what = next((action.what for name in treated for action in actions if action.treats == name), None)
     remedy = f"<div class='remedy'>To do: {escape(what)}.</div>" if what else ""
-    titles = "; ".join(f.title for f in cause.follows)
-    follows = f"<div class='small'>From it follow: {escape(titles)}.</div>" if titles else ""
+    more = f", and {len(cause.follows) - FOLLOWS} more" if len(cause.follows) > FOLLOWS else ""
+    titles = "; ".join(f.title for f in cause.follows[:FOLLOWS])
+    follows = f"<div class='small'>From it follow: {escape(titles)}{more}.</div>" if titles else ""
     finding = cause.finding
     follows += _accepted(finding.name, known)
     said = f"<b>{escape(finding.title)}</b>{_name(finding)}{remedy}<div>{escape(finding.sentence)}</div>"

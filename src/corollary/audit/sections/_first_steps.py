@@ -130,7 +130,7 @@ def _of_step(eta, found: Step, full: bool):
     if eta is None:
         return "fine", "The step used in training was not given: learning_rate=."
     ratio = eta * found.sharpness / 2
-    given = f"The step given, {short(eta)}, is {short(ratio)} of that: "
+    given = f"The step given, {short(eta)}, is {short(ratio)} {'of' if ratio < 1 else 'times'} that: "
     if ratio > 1 and found.quadratic and full:
         return "problem", given + "the loss is a quadratic, so that it grows with every step without end."
     if ratio > 1 and found.went_well:
