@@ -308,7 +308,7 @@ def audit_lines(findings: dict, path) -> None:
         out.print("[bold]What is wrong[/]")
     for cause in findings["causes"]:
         item = marked[cause["finding"]]
-        name = f" [dim]{escape(item.name)}[/]" if item.headline else ""
+        name = f" [dim]({escape(item.name)})[/]" if item.headline else ""
         out.print(f"{MARKS[cause['mark']]}  {escape(item.title)}{name}")
     if findings["actions"]:
         out.print("[bold]What to do[/]")

@@ -169,7 +169,7 @@ def test_the_command_writes_all_forms_and_ends_with_1(called, tmp_path):
     assert (status, err.splitlines()[0]) == (1, "Failed by --fail-on problem:")
     assert err.splitlines()[1:] == failing(json.loads((tmp_path / "r.json").read_text()), "problem")
     assert "report in report.html" in out
-    assert "problem         All units* died dead units" in out
+    assert "problem         All units* died (dead units)" in out
     valid(json.loads((tmp_path / "r.json").read_text()))
     assert ElementTree.parse(tmp_path / "r.xml").getroot().tag == "testsuites"
     assert (tmp_path / "r.md").read_text(encoding="utf-8").startswith("## corollary audit of mine.onnx")

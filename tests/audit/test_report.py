@@ -102,7 +102,7 @@ def test_a_healthy_network_gets_nothing_to_do(report):
 def test_a_cause_has_the_mark_of_the_worst_that_follows_from_it(report):
     worse = Report(report.subject, (), "quick", 1.0, (Cause(finding("look"), (finding("problem"),)),))
     first = html(worse).split("What to do")[0]
-    assert "problem</span> <b>a number &amp; more</b>" in first
+    assert "problem</span><b class='headline'>a number &amp; more</b>" in first
     assert "look at this" not in first
 
 
@@ -111,11 +111,11 @@ def test_a_headline_stands_first_and_the_name_beside_it(report):
     said = replace(report, sections=(Section("Will it?", (wrong,), "No: it is."),), causes=(Cause(wrong, (wrong,)),))
     page = html(said)
     first, rest = page.split("<nav", 1)
-    assert "<b>It is &lt;off&gt;</b> <span class='small'>a number &amp; more</span>" in first
-    assert "From it follow: It is &lt;off&gt;." in first
+    assert "<span class='small'>a number &amp; more</span><b class='headline'>It is &lt;off&gt;</b>" in first
+    assert "From it follow: it is &lt;off&gt;." in first
     assert "For “It is &lt;off&gt;”." in first
     many = html(replace(said, causes=(Cause(wrong, (wrong,) * 6),)))
-    assert f"From it follow: {'; '.join(['It is &lt;off&gt;'] * 4)}, and 2 more." in many
+    assert f"From it follow: {'; '.join(['it is &lt;off&gt;'] * 4)}, and 2 more." in many
     assert "<h3>It is &lt;off&gt;</h3> <span class='small'>a number &amp; more</span>" in rest
     assert replace(said, actions=()).advice == "No action is known for: It is <off>."
 

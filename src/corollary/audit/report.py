@@ -58,14 +58,19 @@ def _wrong(report, known: dict[str, str]) -> str:
     """The causes, with what follows from each; what is accepted is folded."""
     named = [(cause.finding.name, _cause(cause, known, report.actions)) for cause in report.causes]
     stopped = [s for s in report.sections if s.failed is not None]
-    named += [(s.title, f"<li>{escape(s.title)} {escape(s.failed)}{_accepted(s.title, known)}</li>") for s in stopped]
+    named += [(s.title, _stopped(s, known)) for s in stopped]
     items, folded = ([item for name, item in named if (name in known) is side] for side in (False, True))
     nothing = "Nothing but what is accepted." if folded else "Nothing, in all that was looked at."
-    body = f"<ul>{''.join(items[:CAUSES])}</ul>" if items else f"<p>{nothing}</p>"
+    body = f"<ul class='causes'>{''.join(items[:CAUSES])}</ul>" if items else f"<p>{nothing}</p>"
     for said, rest in ((f"and {len(items) - CAUSES} more", items[CAUSES:]), (f"{len(folded)} accepted", folded)):
         if rest:
-            body += f"<details><summary>{said}</summary><ul>{''.join(rest)}</ul></details>"
+            body += f"<details><summary>{said}</summary><ul class='causes'>{''.join(rest)}</ul></details>"
     return f"<div class='box'><h2>What is wrong</h2>{body}</div>"
+
+
+def _stopped(section: Section, known: dict[str, str]) -> str:
+    said = f"<b class='headline'>{escape(section.title)}</b><div>{escape(section.failed)}</div>"
+    return f"<li>{_mark(section.mark)}{said}{_accepted(section.title, known)}</li>"
 
 
 def _cause(cause: Cause, known: dict[str, str], actions: Sequence[Action]) -> str:
@@ -74,12 +79,12 @@ def _cause(cause: Cause, known: dict[str, str], actions: Sequence[Action]) -> st
     what = next((action.what for name in treated for action in actions if action.treats == name), None)
     remedy = f"<div class='remedy'>To do: {escape(what)}.</div>" if what else ""
     more = f", and {len(cause.follows) - FOLLOWS} more" if len(cause.follows) > FOLLOWS else ""
-    titles = "; ".join(f.title for f in cause.follows[:FOLLOWS])
+    titles = "; ".join(f.title[:1].lower() + f.title[1:] for f in cause.follows[:FOLLOWS])
     follows = f"<div class='small'>From it follow: {escape(titles)}{more}.</div>" if titles else ""
     finding = cause.finding
     follows += _accepted(finding.name, known)
-    said = f"<b>{escape(finding.title)}</b>{_name(finding)}{remedy}<div>{escape(finding.sentence)}</div>"
-    return f"<li>{_mark(cause.mark)} {said}{follows}</li>"
+    said = f"<b class='headline'>{escape(finding.title)}</b>{remedy}<div>{escape(finding.sentence)}</div>"
+    return f"<li>{_mark(cause.mark)}{_name(finding)}{said}{follows}</li>"
 
 
 def _name(f: Finding) -> str:

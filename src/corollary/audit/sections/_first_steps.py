@@ -308,6 +308,9 @@ def _steps(subject, start, theta, residual, top, fell, seen, shared) -> Finding:
     more = "" if squared else " For another loss than the squared one this is an order of magnitude at best."
     if never > TENTH:
         more = f" (It cannot take away {short(100 * never)} % of the residual, whatever the number of steps.)" + more
+    headline = f"The steps were too few{', or too short' if given else ''}"
+    if subject.steps is None:
+        headline = "Training takes very many steps"
     return Finding(
         NAMES[2],
         mark,
@@ -316,7 +319,7 @@ def _steps(subject, start, theta, residual, top, fell, seen, shared) -> Finding:
         value,
         (low, high),
         unit="steps",
-        headline="Training takes very many steps" if subject.steps is None else "The steps were too few, or too short",
+        headline=headline,
         **facts,
     )
 
