@@ -100,7 +100,9 @@ def _to_do(report) -> str:
     tried = {trial.action.what: trial for trial in report.trials}
     titles = {f.name: f.title for f in report.findings}
     items = "".join(_action(action, titles, tried.get(action.what)) for action in report.actions)
-    body = f"<ol>{items}</ol>" if items else f"<p>{escape(report.advice)}</p>"
+    said, _, more = report.advice.partition(". ")
+    advice = f"<p>{escape(said)}.</p><p class='small'>{escape(more)}</p>" if more else f"<p>{escape(said)}</p>"
+    body = f"<ol>{items}</ol>" if items else advice
     return f"<div class='box'><h2>What to do</h2>{body}</div>"
 
 
