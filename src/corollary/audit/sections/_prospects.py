@@ -208,7 +208,7 @@ def judge(found: Prospects | str, start) -> Finding:
     )
     mark, headline = "fine", ""
     if elsewhere(found, start):
-        mark, headline = "problem", "This is not where such a training ends"
+        mark, headline = "problem", "Such a training should have ended elsewhere"
         text += (
             f"Yet its loss is {short(found.loss)}: this is not the end of the training that was described. Were all "
             "layers given to the optimiser, did the step fade away too early, are these the weights it ended with?"
