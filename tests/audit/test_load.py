@@ -91,6 +91,13 @@ def test_tables_and_images_say_what_their_classes_are(files, tmp_path):
         load("model.onnx", "train.csv")
 
 
+@pytest.mark.parametrize("x", [X[:0], X[0, 0]])
+def test_data_without_an_example(files, x):
+    np.savez("none.npz", x=x, y=Y[:0])
+    with pytest.raises(SubjectError, match="^none.npz must hold at least one example, got an input of shape"):
+        load("model.onnx", "none.npz", loss="cross_entropy")
+
+
 def test_which_array_feeds_which_input(files):
     from onnx import TensorProto, helper, numpy_helper
 

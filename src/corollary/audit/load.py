@@ -60,7 +60,7 @@ def load(
     # and the columns of a test table their places
     options = {"inputs": inputs, "classes": classes, "columns": column_names(train), "memory_limit": memory_limit}
     data = [None if path is None else read_data(path, **options) for path in (train, test)]
-    example = jax.tree.map(lambda a: a[0], data[0][0])
+    example = _first(train, data[0][0])
     with sentences():
         read = [_onnx(file, loss, example, output, parameters, memory_limit) for file in files]
         start = None if initial is None else read[1]
@@ -69,6 +69,14 @@ def load(
         numbered = ", ".join(f"{name} {i}" for i, name in enumerate(classes))
         subject.notes += (f"the classes are the folders, in the order of their names: {numbered}.",)
     return subject
+
+
+def _first(path, x):
+    """The first example of a file; one sentence if there is none."""
+    for a in jax.tree.leaves(x):
+        if a.ndim == 0 or len(a) == 0:
+            raise SubjectError(f"{path} must hold at least one example, got an input of shape {a.shape}.")
+    return jax.tree.map(lambda a: a[0], x)
 
 
 def load_other(path: str, subject: Subject, asked: Asked):
