@@ -117,6 +117,7 @@ def test_folders_of_images(tmp_path):
         ("a.csv", "a,y\n1,2\n\n,3\n", "line 4 has nothing in the column 'a': fill it in, or leave the line out.$"),
         ("a.csv", "a,y\nlots,2\n", "line 2 has 'lots' in the column 'a'.$"),
         ("a.csv", "a,b\n1,2\n", "must hold the targets as y, and holds 'a', 'b'"),
+        ("a.csv", "a,b,c,d,e,f,g,h\n1,2,3,4,5,6,7,8\n", "as y, and holds 'a', 'b', 'c', 'd', 'e', 'f' and 2 more.$"),
         ("a.csv", "y\n1\n", "must hold inputs beside the targets"),
         ("a.csv", "a,a,y\n1,2,3\n", "a name of its own for each of its 3 columns"),
         (

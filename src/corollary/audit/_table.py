@@ -11,6 +11,8 @@ from corollary.audit._errors import SubjectError
 TARGET, WEIGHTS = "y", "weights"
 # data beyond this (8 GiB) are not read: an audit looks at a part of them anyway
 MOST = 2**33
+# names of what a file holds that a sentence has room for
+SHOWN = 6
 # what to do about data, and about a network, that are larger
 FEWER, SMALLER = "give a part of the data, some thousand examples drawn at random", "give a smaller network"
 
@@ -47,8 +49,7 @@ def chosen(path: PathLike, columns: dict, inputs=None, *, stacked: bool = False,
     elif several and stacked:
         y = np.column_stack([columns[name] for name in several])
     else:
-        held = ", ".join(map(repr, columns)) or "nothing"
-        raise SubjectError(f"{path} must hold the targets as y, and holds {held}.")
+        raise SubjectError(f"{path} must hold the targets as y, and holds {held(columns)}.")
     taken = {TARGET, WEIGHTS, *(several if stacked and TARGET not in columns else ())}
     others = [name for name in columns if name not in taken]
     if stacked and known is not None and inputs is None:
@@ -57,12 +58,18 @@ def chosen(path: PathLike, columns: dict, inputs=None, *, stacked: bool = False,
     return (x, y, columns[WEIGHTS]) if WEIGHTS in columns else (x, y)
 
 
+def held(names) -> str:
+    """The first of the names of what a file holds, and how many more there are."""
+    first = [repr(name) for name in names]
+    more = f" and {len(first) - SHOWN} more" if len(first) > SHOWN else ""
+    return ", ".join(first[:SHOWN]) + more or "nothing"
+
+
 def require_arrays(path, names, inputs) -> None:
     """One sentence unless each input has its array."""
     for name, array in inputs.items():
         if array not in names:
-            held = ", ".join(map(repr, names)) or "nothing"
-            raise SubjectError(f"{path} has no {array!r} for the input {name!r}: it holds {held}.")
+            raise SubjectError(f"{path} has no {array!r} for the input {name!r}: it holds {held(names)}.")
 
 
 def _in_order(path, names, known):

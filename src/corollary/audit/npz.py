@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from corollary.audit._errors import SubjectError
-from corollary.audit._table import TARGET, WEIGHTS, chosen, numbered, require_arrays, require_room
+from corollary.audit._table import TARGET, WEIGHTS, chosen, held, numbered, require_arrays, require_room
 from corollary.audit.npy import mapped
 
 
@@ -42,9 +42,8 @@ def read_npz(
         names = list(loaded.files)
         missing = [name for name in ("x", TARGET) if name not in names and (name == TARGET or not _others(names))]
         if missing and inputs is None:
-            held = ", ".join(map(repr, names)) or "nothing"
             raise SubjectError(
-                f"{path} must hold the arrays x and y: it lacks {' and '.join(missing)} and holds {held}."
+                f"{path} must hold the arrays x and y: it lacks {' and '.join(missing)} and holds {held(names)}."
             )
         if inputs is not None:
             require_arrays(path, names, inputs)
