@@ -295,6 +295,7 @@ def _about(subject: dict) -> str:
 
 def audit_lines(findings: dict, path) -> None:
     """The subject, the answer of each section, and what to do."""
+    from corollary.audit._effects import effect_line
     from corollary.audit._marked import FAIL_ON, items
 
     out = console()
@@ -315,9 +316,8 @@ def audit_lines(findings: dict, path) -> None:
     for i, action in enumerate(findings["actions"], 1):
         effect = action["effect"]
         # JSON has numbers that are not finite by their names
-        now, then, low, high = map(float, (effect["now"], effect["then"], *effect["interval"]))
-        numbers = f"{now:.3g} → {then:.3g} [{low:.3g}, {high:.3g}]"
-        out.print(f" {i}. {escape(action['what'])}: {escape(effect['quantity'])} {escape(numbers)}")
+        now, then, *ends = map(float, (effect["now"], effect["then"], *effect["interval"]))
+        out.print(f" {i}. {escape(action['what'])}: {escape(effect_line(effect['quantity'], now, then, ends))}")
         for trial in findings["trials"]:
             if trial["what"] == action["what"]:
                 out.print(f"    {escape(trial['line'])}")

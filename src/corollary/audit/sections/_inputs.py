@@ -87,8 +87,8 @@ def judge_scale(found: Scale | None, first: float | None, start, total: int, fel
         return Finding(name, "not applicable", "The inputs are whole numbers, such as words: they have no scale.")
     size, widest = found.size, found.widest
     mark, headline, text = _verdict(size, widest, found.column)
-    # a network that scales its inputs itself is not hurt by their size
-    scaled = first is not None and 1 / LOOK <= first <= LOOK
+    # a network that scales its inputs itself is not hurt by their size; nothing makes up for inputs that are not there
+    scaled = size > 0 and first is not None and 1 / LOOK <= first <= LOOK
     if mark != "fine" and scaled:
         mark, text = "fine" if widest < COLUMN_LOOK else "look", f"{text} The first layer's own scale is unharmed."
     if widest >= COLUMN_LOOK and felt is not None and felt < COLUMN_LOOK:
@@ -96,7 +96,7 @@ def judge_scale(found: Scale | None, first: float | None, start, total: int, fel
         text = (
             f"Columns differ in size by up to {short(widest)} times, and the network brings them to one scale itself."
         )
-    if mark == "problem" and start.kind == "trained":
+    if mark == "problem" and start.kind == "trained" and size > 0:
         mark = "look"  # training may have made up for it
     partly = len(found.each) < total
     return Finding(
