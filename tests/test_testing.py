@@ -21,7 +21,7 @@ def test_what_is_wrong_fails_with_what_to_do(audited):
         testing.assert_healthy("a subject", budget="full")
     lines = str(failed.value).splitlines()
     assert lines[0] == "mine.onnx: 2 findings are marked problem."
-    assert lines[1].startswith("problem: dead units (Did it?) 12,300. They are dead")
+    assert lines[1].startswith("problem: All units* died (dead units; Did it?) 12,300. They are dead")
     assert lines[-1] == "to do: divide the step by 2: training loss 1 → 0.5 [0.4, ∞]"
     assert audited == [("a subject", {"budget": "full"})]
 

@@ -295,19 +295,29 @@ def _about(subject: dict) -> str:
 
 def audit_lines(findings: dict, path) -> None:
     """The subject, the answer of each section, and what to do."""
+    from corollary.audit._effects import effect_line
+    from corollary.audit._marked import FAIL_ON, items
+
     out = console()
     subject = findings["subject"]
     out.print(_about(subject))
     for section in findings["sections"]:
         out.print(f"{MARKS[section['mark']]}  [bold]{escape(section['title'])}[/]  {escape(section['answer'])}")
+    # what follows from a cause is in its report
+    marked = {item.name: item for item in items(findings) if item.mark in FAIL_ON["look"]}
+    if findings["causes"]:
+        out.print("[bold]What is wrong[/]")
+    for cause in findings["causes"]:
+        item = marked[cause["finding"]]
+        name = f" [dim]({escape(item.name)})[/]" if item.headline else ""
+        out.print(f"{MARKS[cause['mark']]}  {escape(item.title)}{name}")
     if findings["actions"]:
         out.print("[bold]What to do[/]")
     for i, action in enumerate(findings["actions"], 1):
         effect = action["effect"]
         # JSON has numbers that are not finite by their names
-        now, then, low, high = map(float, (effect["now"], effect["then"], *effect["interval"]))
-        numbers = f"{now:.3g} → {then:.3g} [{low:.3g}, {high:.3g}]"
-        out.print(f" {i}. {escape(action['what'])}: {escape(effect['quantity'])} {escape(numbers)}")
+        now, then, *ends = map(float, (effect["now"], effect["then"], *effect["interval"]))
+        out.print(f" {i}. {escape(action['what'])}: {escape(effect_line(effect['quantity'], now, then, ends))}")
         for trial in findings["trials"]:
             if trial["what"] == action["what"]:
                 out.print(f"    {escape(trial['line'])}")

@@ -47,7 +47,7 @@ def judged(report: Report, ignore: Mapping[str, str], fail_on: str) -> Report:
     if found:
         count = "1 finding is" if len(found) == 1 else f"{len(found)} findings are"
         lines = [f"{report.subject['name']}: {count} marked {' or '.join(FAIL_ON[fail_on])}."]
-        lines += [f"{i.mark}: {i.name} ({i.section}) {i.number}. {i.sentence}" for i in found]
+        lines += [f"{i.line} {i.number}. {i.sentence}" for i in found]
         lines += [f"to do: {action.what}: {action.effect.line}" for action in report.actions]
         raise AssertionError("\n".join(lines))
     return report

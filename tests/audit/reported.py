@@ -10,7 +10,7 @@ def reported(**fields) -> Report:
     premises = (Premise("it is so", None),)
     fine = Finding("sharpness", "fine", "It is <flat>.", 1.5, (1.0, float("inf")), theorem="A.", premises=premises)
     look = Finding("noise | scale", "look", "Look & see.", 2.0, exact=True, unit="examples")
-    problem = Finding("dead units", "problem", "They are dead\x1b.", 12345.6, exact=True)
+    problem = Finding("dead units", "problem", "They are dead\x1b.", 12345.6, exact=True, headline="All units* died")
     none = Finding("drift", "not applicable", "No start was given.")
     sections = (
         Section("Will it train?", (fine, look), "Yes: it will.", seconds=1.25),

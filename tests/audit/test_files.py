@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from corollary.audit import SubjectError, read_data
+from corollary.audit.files import column_names
 
 X, Y, W = np.arange(8.0).reshape(4, 2), np.arange(4), np.array([1.0, 2, 0, 1])
 
@@ -25,7 +26,7 @@ def test_arrays_by_name(tmp_path):
     assert list(x) == ["tokens"]
     np.savez(path, x=X, y=Y)
     same(read_data(path), X, Y)
-    with pytest.raises(SubjectError, match="has no 'ids' for the input 'tokens': it holds 'y'"):
+    with pytest.raises(SubjectError, match="has no 'ids' for the input 'tokens': it holds 'x', 'y'"):
         read_data(path, inputs={"tokens": "ids"})
 
 
@@ -37,6 +38,22 @@ def test_tables_of_text(tmp_path):
     same(read_data(path), X[:1], [[5, 6]])
 
 
+def test_columns_of_test_data_are_those_of_the_training_data(tmp_path):
+    train, test = tmp_path / "train.csv", tmp_path / "test.csv"
+    train.write_text("a,b,y\n0,1,0\n2,3,1\n", encoding="utf-8")
+    test.write_text("y;b;a\n0;1;0\n1;3;2\n", encoding="utf-8")
+    names = column_names(train)
+    assert names == ["a", "b", "y"]
+    same(read_data(test, columns=names), X[:2], Y[:2])
+    same(read_data(test), X[:2, ::-1], Y[:2])
+    for line, sentence in (("a,c,y", "has no column 'b', which the"), ("a,b,c,y", "has the column 'c', which the")):
+        test.write_text(f"{line}\n{','.join('1' * len(line.split(',')))}\n", encoding="utf-8")
+        with pytest.raises(SubjectError, match=sentence):
+            read_data(test, columns=names)
+    assert column_names(tmp_path / "none.csv") is None
+    assert column_names(tmp_path / "a.npz") is None
+
+
 def test_parquet(tmp_path):
     pa = pytest.importorskip("pyarrow")
     from pyarrow import parquet
@@ -44,6 +61,8 @@ def test_parquet(tmp_path):
     path = tmp_path / "a.parquet"
     parquet.write_table(pa.table({"a": X[:, 0], "b": X[:, 1], "y": Y}), path)
     same(read_data(path), X, Y)
+    same(read_data(path, columns=["b", "a", "y"]), X[:, ::-1], Y)
+    assert column_names(path) == ["a", "b", "y"]
     parquet.write_table(pa.table({"x": X.astype(int).tolist(), "y": Y}), path)
     x, y = read_data(path)
     same((x, y), X, Y)
@@ -91,14 +110,21 @@ def test_folders_of_images(tmp_path):
     [
         ("a.csv", None, "is not a file"),
         ("a.txt", "a", "data are an .npz, .csv or .parquet file or a folder"),
-        ("a.csv", "", "the first line of .* must name the columns"),
+        ("a.csv", "", "^the first line of .* must name the columns"),
         ("a.csv", "1,2\n3,4\n", "the first line of .* must name the columns"),
         ("a.csv", "a,y\n", "must hold at least one example"),
-        ("a.csv", "a,y\n1,cat\n", "must hold numbers below its first line: could not convert string 'cat'"),
+        ("a.csv", "a,y\n1,cat\n", "its first line: line 2 has 'cat' in the column 'y': number the classes from 0.$"),
+        ("a.csv", "a,y\n1,2\n\n,3\n", "line 4 has nothing in the column 'a': fill it in, or leave the line out.$"),
+        ("a.csv", "a,y\nlots,2\n", "line 2 has 'lots' in the column 'a'.$"),
         ("a.csv", "a,b\n1,2\n", "must hold the targets as y, and holds 'a', 'b'"),
+        ("a.csv", "a,b,c,d,e,f,g,h\n1,2,3,4,5,6,7,8\n", "as y, and holds 'a', 'b', 'c', 'd', 'e', 'f' and 2 more.$"),
         ("a.csv", "y\n1\n", "must hold inputs beside the targets"),
         ("a.csv", "a,a,y\n1,2,3\n", "a name of its own for each of its 3 columns"),
-        ("a.csv", "a,y\n1,2\n1,2,3\n", "must hold numbers below its first line: the number of columns changed"),
+        (
+            "a.csv",
+            "a,y\n1,2\n1,2,3\n",
+            "must hold numbers below its first line: line 3 has 3 columns, the first line 2.$",
+        ),
         ("folder", None, "must have a subfolder for each class"),
     ],
 )

@@ -91,6 +91,13 @@ def test_tables_and_images_say_what_their_classes_are(files, tmp_path):
         load("model.onnx", "train.csv")
 
 
+@pytest.mark.parametrize("x", [X[:0], X[0, 0]])
+def test_data_without_an_example(files, x):
+    np.savez("none.npz", x=x, y=Y[:0])
+    with pytest.raises(SubjectError, match="^none.npz must hold at least one example, got an input of shape"):
+        load("model.onnx", "none.npz", loss="cross_entropy")
+
+
 def test_which_array_feeds_which_input(files):
     from onnx import TensorProto, helper, numpy_helper
 
@@ -110,8 +117,10 @@ def test_which_array_feeds_which_input(files):
     np.savez("two.npz", left=X, right=X[:, :2], y=Y)
     subject = load("two.onnx", "two.npz", loss="cross_entropy", inputs={"a": "left", "b": "right"})
     np.testing.assert_allclose(subject.outputs(), X @ w + X[:, :2] @ v, rtol=1e-4, atol=1e-5)
-    with pytest.raises(SubjectError, match="has no 'middle' for the input 'a': it holds 'y'"):
+    with pytest.raises(SubjectError, match="has no 'middle' for the input 'a': it holds 'left', 'right', 'y'"):
         load("two.onnx", "two.npz", loss="cross_entropy", inputs={"a": "middle"})
+    with pytest.raises(SubjectError, match="'a', 'b', got 'left', 'right': give --input a=ARRAY --input b=ARRAY"):
+        load("two.onnx", "two.npz", loss="cross_entropy")
     with pytest.raises(SubjectError) as caught:
         load("two.onnx", "two.npz", loss="cross_entropy", inputs={"a": "left"})
     assert "\n" not in str(caught.value)

@@ -58,7 +58,10 @@ class Bomb:
             "x in .* holds pickled Python objects, which are not loaded",
         ),
         (lambda p: np.array([Bomb()], object).dump(p), "is not a readable NPZ file"),
-        (lambda p: np.savez(p, x=X, y=np.array(["a"])), "y in .* must hold numbers, got dtype <U1"),
+        (
+            lambda p: np.savez(p, x=X, y=np.array(["a"])),
+            "got dtype <U1: number the classes from 0",
+        ),
         (lambda p: np.save(p.open("wb"), X), "holds a single array"),
         (damaged, "x in .* is damaged"),
         (lambda p: (np.savez(p, x=X, y=Y), p.write_bytes(p.read_bytes()[:-60])), "is not a readable NPZ file"),

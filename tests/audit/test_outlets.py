@@ -62,7 +62,7 @@ def test_the_schema_describes_every_field(fields):
 
 
 def test_a_run_fails_on_what_was_asked_for(fields):
-    problems = ["problem: dead units (Did it?)", "problem: the section itself (Is it?)"]
+    problems = ["problem: All units* died (dead units; Did it?)", "problem: the section itself (Is it?)"]
     assert failing(fields, "problem") == problems
     assert failing(fields, "look") == ["look: noise | scale (Will it train?)", *problems]
     assert failing(fields | {"accepted": [KNOWN]}, "problem") == problems[1:]
@@ -78,7 +78,7 @@ def test_junit_counts_and_says_what_failed(fields):
     )
     assert [suite.get("name") for suite in root] == ["Will it train?", "Did it?", "Is it?"]
     case = next(case for case in root.iter("testcase") if case.get("name") == "dead units")
-    assert case.find("failure").get("message") == "12,300. They are dead\\x1b."
+    assert case.find("failure").get("message") == "All units* died. 12,300. They are dead\\x1b."
     strict = ElementTree.fromstring(junit(fields | {"accepted": [KNOWN]}, "look"))
     assert (strict.get("failures"), strict.get("errors"), strict.get("skipped")) == ("1", "1", "2")
     skipped = [
@@ -91,6 +91,7 @@ def test_markdown_shows_text_as_it_is(fields):
     text = markdown(fields | {"accepted": [KNOWN]}, "problem")
     assert "**❌ failed (`--fail-on problem`): 1**" in text
     assert r"**noise \| scale** (2 examples): Look &amp; see." in text
+    assert r"**All units\* died** (dead units, 12,300): " in text
     assert r"They are dead\\x1b. Accepted: the new start is coming (until 2999-01-01)." in text
     assert r"1. **divide the step by 2**: training loss 1 → 0.5 \[0.4, ∞\]" in text
     assert "✅ passed" in markdown(fields | {"sections": fields["sections"][:1]}, "problem")
@@ -107,6 +108,7 @@ def test_sarif_has_a_place_for_every_result(fields, tmp_path, monkeypatch):
         "corollary/dead-units",
         "corollary/is-it",
     ]
+    assert run["results"][1]["message"]["text"].startswith("All units* died (dead units, 12,300): They are")
     assert [r["level"] for r in run["results"]] == ["warning", "error", "error"]
     for i, result in enumerate(run["results"]):
         place = result["locations"][0]["physicalLocation"]
@@ -167,6 +169,7 @@ def test_the_command_writes_all_forms_and_ends_with_1(called, tmp_path):
     assert (status, err.splitlines()[0]) == (1, "Failed by --fail-on problem:")
     assert err.splitlines()[1:] == failing(json.loads((tmp_path / "r.json").read_text()), "problem")
     assert "report in report.html" in out
+    assert "problem         All units* died (dead units)" in out
     valid(json.loads((tmp_path / "r.json").read_text()))
     assert ElementTree.parse(tmp_path / "r.xml").getroot().tag == "testsuites"
     assert (tmp_path / "r.md").read_text(encoding="utf-8").startswith("## corollary audit of mine.onnx")

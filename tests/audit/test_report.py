@@ -102,8 +102,22 @@ def test_a_healthy_network_gets_nothing_to_do(report):
 def test_a_cause_has_the_mark_of_the_worst_that_follows_from_it(report):
     worse = Report(report.subject, (), "quick", 1.0, (Cause(finding("look"), (finding("problem"),)),))
     first = html(worse).split("What to do")[0]
-    assert "problem</span> <b>a number &amp; more</b>" in first
+    assert "problem</span><b class='headline'>a number &amp; more</b>" in first
     assert "look at this" not in first
+
+
+def test_a_headline_stands_first_and_the_name_beside_it(report):
+    wrong = finding("problem", headline="It is <off>")
+    said = replace(report, sections=(Section("Will it?", (wrong,), "No: it is."),), causes=(Cause(wrong, (wrong,)),))
+    page = html(said)
+    first, rest = page.split("<nav", 1)
+    assert "<span class='small'>a number &amp; more</span><b class='headline'>It is &lt;off&gt;</b>" in first
+    assert "From it follow: it is &lt;off&gt;." in first
+    assert "For “It is &lt;off&gt;”." in first
+    many = html(replace(said, causes=(Cause(wrong, (wrong,) * 6),)))
+    assert f"From it follow: {'; '.join(['it is &lt;off&gt;'] * 4)}, and 2 more." in many
+    assert "<h3>It is &lt;off&gt;</h3> <span class='small'>a number &amp; more</span>" in rest
+    assert replace(said, actions=()).advice == "No action is known for: It is <off>."
 
 
 def test_what_only_a_person_can_do_is_not_said_to_have_been_tried(report):

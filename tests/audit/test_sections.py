@@ -10,7 +10,7 @@ import pytest
 
 from corollary.audit import Finding, sections
 from corollary.audit._budget import OF_TEXT, SECTIONS
-from corollary.audit.finding import ANSWERS, causes
+from corollary.audit.finding import ANSWERS, MARKED, MARKS, causes
 
 FILES = sorted(Path(sections.__file__).parent.glob("*.py"))
 NAMES = [m.name for m in pkgutil.iter_modules(sections.__path__) if not m.name.startswith("_")]
@@ -80,6 +80,46 @@ STRINGS = {text for file in FILES for text in strings_of(ast.parse(file.read_tex
 
 def test_every_section_is_a_part_of_the_audit():
     assert {*SECTIONS, *OF_TEXT} <= set(NAMES)
+
+
+#: marks that nothing is wrong with, as they stand in the code
+UNMARKED = ("fine", "not applicable")
+
+
+def made_in(tree):
+    """For every `Finding(...)` of a file its line, its mark if that is written there, and what its headline is made of.
+
+    A headline may stand in a `dict(...)`, or be put into one, of the same function.
+    """
+    for function in (n for n in ast.walk(tree) if isinstance(n, ast.FunctionDef)):
+        calls = [n for n in ast.walk(function) if isinstance(n, ast.Call) and isinstance(n.func, ast.Name)]
+        given = {}
+        for node in ast.walk(function):
+            if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Subscript):
+                given |= {node.targets[0].value.id: node.value} if "headline" in ast.unparse(node.targets[0]) else {}
+            elif isinstance(node, ast.Assign) and isinstance(node.value, ast.Call):
+                inside = [k.value for k in node.value.keywords if k.arg == "headline"]
+                given |= dict.fromkeys([ast.unparse(t) for t in node.targets], *inside) if inside else {}
+        for call in calls:
+            if call.func.id == "Finding":
+                mark = call.args[1].value if isinstance(call.args[1], ast.Constant) else None
+                said = [k.value for k in call.keywords if k.arg == "headline"]
+                said += [given[ast.unparse(k.value)] for k in call.keywords if ast.unparse(k.value) in given]
+                yield call.lineno, mark, said
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
+def test_what_can_be_marked_has_a_headline(file):
+    tree = ast.parse(file.read_text(encoding="utf-8"))
+    without = [line for line, mark, said in made_in(tree) if mark not in UNMARKED and len(said) != 1]
+    assert not without, f"a finding made at {file.name}:{without} has no headline"
+
+
+def test_a_headline_is_for_what_is_marked():
+    marked = {mark: Finding("pull", mark, "It pulls.", 1.0, exact=True, headline="It pulls too much") for mark in MARKS}
+    assert {mark: f.headline for mark, f in marked.items() if f.headline} == dict.fromkeys(MARKED, "It pulls too much")
+    assert marked["look"].title == "It pulls too much"
+    assert marked["fine"].title == "pull"
 
 
 @pytest.mark.parametrize("name", NAMES)

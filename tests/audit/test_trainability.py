@@ -3,6 +3,7 @@
 import itertools
 import math
 from functools import partial
+from types import SimpleNamespace
 
 import jax
 import jax.numpy as jnp
@@ -622,3 +623,14 @@ def test_attention_block_by_block():
     assert _found(one, until=name)[name].figure is None
     x, _ = _data()
     assert name not in _layers(_subject(initial=None))
+
+
+def test_inputs_that_are_all_zero_are_a_problem_whatever_the_network_makes_of_them():
+    empty = _inputs.Scale(0.0, np.zeros(5), 1.0, 0)
+    for kind in ("given", "trained"):
+        found = _inputs.judge_scale(empty, 1.0, SimpleNamespace(kind=kind), 5)
+        assert (found.mark, found.headline) == ("problem", "All inputs are zero")
+    # the control: of small ones a first layer that scales them, or training, may have made the best
+    small = empty._replace(size=1e-9, each=np.full(5, 1e-9))
+    assert _inputs.judge_scale(small, 1.0, SimpleNamespace(kind="given"), 5).mark == "fine"
+    assert _inputs.judge_scale(small, None, SimpleNamespace(kind="trained"), 5).mark == "look"

@@ -2,6 +2,7 @@
 
 import importlib
 from functools import partial
+from types import SimpleNamespace
 
 import equinox as eqx
 import jax
@@ -13,6 +14,7 @@ from scipy.stats import binomtest
 from corollary import Network
 from corollary.generalization import bounds as with_certificate
 from corollary.generalization import norm_margin_bound, pac_bayes, quantise, spectral_margin_bound
+from corollary.generalization.bound import samples_to_reach
 from corollary.generalization.bounds import BOUNDS, LEVELS
 from corollary.network import BatchLoss
 
@@ -164,3 +166,14 @@ def test_as_many_examples_as_no_whole_number_of_32_bits_counts():
 def test_bad_input_is_one_sentence(dense, loss, data, options, sentence):
     with pytest.raises((ValueError, TypeError), match=sentence):
         bounds(dense, loss, data, key=KEY, **options)
+
+
+def test_a_certificate_far_from_its_prior_says_how_many_examples_it_needs():
+    with jax.enable_x64(False):
+        terms = dict(kl=jnp.float32(1e9), choices=0.0, delta=jnp.float32(0.03), delta_draws=jnp.float32(0.005))
+        certified = SimpleNamespace(fraction=0, errors=jnp.float32(12_000), draws=100, **terms)
+        at = BOUNDS[PAC_BAYES](SimpleNamespace(n=400, certified=certified))
+        assert float(at(400).value) == 1
+        n = samples_to_reach(at, 0.9)
+        assert n > 2**28
+        assert float(at(2**40).value) < 0.4

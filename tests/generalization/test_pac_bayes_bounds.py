@@ -73,6 +73,10 @@ def test_moments_that_are_known():
     values = np.exp([log_moment("kl", n) for n in (10, 100, 1000)])
     np.testing.assert_allclose(values, [4.660, 13.210, 40.303], rtol=2e-4)
     assert abs(log_moment("kl", 1) - np.log(2)) < 1e-14
+    # where the sum is no longer formed it goes on as it was: as the root of πn/2
+    both = np.array([log_moment("kl", n) for n in (2**20, 2**20 + 1)])
+    assert abs(np.diff(both)[0] - 0.5 * np.log1p(2.0**-20)) < 1e-7
+    assert abs(log_moment("kl", 2**52) - 0.5 * np.log(np.pi * 2**51)) < 1e-7
     # the moment generating function of a coin, whose mean is away from one half where it is largest
     m = np.linspace(0, 1, 100_001)
     coin = (0.9 * m + np.log1p(m * np.expm1(-0.9))).max()

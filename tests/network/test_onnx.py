@@ -210,9 +210,9 @@ REFUSED = {
         lambda path: mlp(),
         X[:, 1:],
         {},
-        r"example must have the shape \(4\) of one input of the graph, got \(3,\)",
+        r"example must have the shape \(4,\) of the input 'x' of the graph, got \(3,\)",
     ),
-    "other rank": (lambda path: mlp(), X[:, :, None], {}, r"must have the shape \(4\) of one input"),
+    "other rank": (lambda path: mlp(), X[:, :, None], {}, r"must have the shape \(4,\) of the input 'x'"),
     "wrong without a declared shape": (
         lambda path: mlp(shape=("n", "d")),
         X[:, 1:],

@@ -6,6 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from corollary._text import first_line
+from corollary._validate import real
 from corollary.audit._cost import Cost
 from corollary.audit._data import count, spelled
 from corollary.audit._errors import SubjectError
@@ -13,6 +14,12 @@ from corollary.audit._errors import SubjectError
 FEW = 8
 # at most so many numbers on the way from inputs to outputs, of which few are alive at a time, and examples in one batch
 NUMBERS, EXAMPLES = 2**29, 256
+
+
+def number(check, name: str, value, *limits) -> float:
+    """`value` as a Python number that passes a check; words and arrays get one sentence."""
+    real(name, value, "")
+    return float(check(name, value, *limits))
 
 
 def output_shape(apply, params, x) -> tuple:

@@ -59,7 +59,9 @@ def answer(asked: Asked, progress: Callable[[str], None]) -> tuple[str, ...]:
             steps, files = checkpoints(pattern)
             networks = [load_checkpoint(file, subject, asked) for file in files]
             course = audit_path(subject, networks, steps=steps, names=files, budget=budget, progress=progress)
-        report = replace(audit(subject, budget=budget, progress=progress, **said), course=course)
+        report = audit(subject, budget=budget, progress=progress, **said)
+        along = 0.0 if course is None else sum(each.seconds for each in course.reports)
+        report = replace(report, course=course, seconds=report.seconds + along)
         return "report", html(report, accepted), report.json()
     except UserError as error:
         return "refused", str(error)

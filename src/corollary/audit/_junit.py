@@ -36,7 +36,7 @@ def junit(fields: dict, fail_on: str | None) -> str:
 
 def _case(suite, item: Item, fail_on: str | None) -> None:
     case = ElementTree.SubElement(suite, "testcase", classname=_text(item.section), name=_text(item.name), time="0")
-    said = _text(f"{item.number}. {item.sentence}" if item.number else item.sentence)
+    said = _text(". ".join(filter(None, (item.headline, item.number, item.sentence))))
     if item.reason is not None and item.mark in ("look", "problem"):
         ElementTree.SubElement(case, "skipped", message=_text(f"accepted: {item.reason}"))
     elif item.fails(fail_on):

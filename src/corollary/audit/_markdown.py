@@ -25,9 +25,9 @@ def markdown(fields: dict, fail_on: str | None) -> str:
     if marked:
         lines += ["", "### What is marked", ""]
     for item in sorted(marked, key=lambda item: item.mark != "problem"):
-        number = f" ({_text(item.number)})" if item.number else ""
         known = f" Accepted: {_text(item.reason)}." if item.reason is not None else ""
-        lines.append(f"- {SIGNS[item.mark]} **{_text(item.name)}**{number}: {_text(item.sentence)}{known}")
+        title = f"**{_text(item.title)}** {_text(item.details)}".rstrip()
+        lines.append(f"- {SIGNS[item.mark]} {title}: {_text(item.sentence)}{known}")
     if fields.get("comparison") is not None:
         lines += _against(fields["comparison"])
     if fields.get("course") is not None:

@@ -21,6 +21,24 @@ class Item(NamedTuple):
     number: str = ""
     reason: str | None = None
     stopped: bool = False
+    headline: str = ""
+
+    @property
+    def title(self) -> str:
+        """The headline, or the name where there is none."""
+        return self.headline or self.name
+
+    @property
+    def details(self) -> str:
+        """The name where a headline stands before it, and the number; in parentheses, where there is one of them."""
+        said = ", ".join(filter(None, (self.name if self.headline else "", self.number)))
+        return f"({said})" if said else ""
+
+    @property
+    def line(self) -> str:
+        """The mark, what is wrong and where."""
+        place = f"{self.name}; {self.section}" if self.headline else self.section
+        return f"{self.mark}: {self.title} ({place})"
 
     def fails(self, fail_on: str | None) -> bool:
         """Whether it makes a run fail."""
@@ -33,7 +51,9 @@ def items(fields: dict) -> Iterator[Item]:
     for section in fields["sections"]:
         title = section["title"]
         for f in section["findings"]:
-            yield Item(title, f["name"], f["mark"], f["sentence"], _number(f), accepted.get(f["name"]))
+            # a report of an earlier version has no headlines
+            said = f["name"], f["mark"], f["sentence"], _number(f), accepted.get(f["name"])
+            yield Item(title, *said, headline=f.get("headline", ""))
         if section["failed"] is not None:
             # by its title: a section that stops is one thing to know
             yield Item(title, STOPPED, "problem", section["failed"], reason=accepted.get(title), stopped=True)
@@ -41,7 +61,7 @@ def items(fields: dict) -> Iterator[Item]:
 
 def failing(fields: dict, fail_on: str) -> list[str]:
     """A line for all that makes the run fail."""
-    found = [f"{i.mark}: {i.name} ({i.section})" for i in items(fields) if i.fails(fail_on)]
+    found = [item.line for item in items(fields) if item.fails(fail_on)]
     if fail_on == "worse":
         found += [f"worse: {entry['name']}. {entry['sentence']}" for entry in worse(fields)]
     return found

@@ -64,8 +64,8 @@ def _described(id: str, item: Item) -> dict:
 
 
 def _result(item: Item, rule: int, place: dict, network: str) -> dict:
-    number = f" ({item.number})" if item.number else ""
-    text = visible(f"{item.name}{number}: {item.sentence}")
+    title = f"{item.title} {item.details}".rstrip()
+    text = visible(f"{title}: {item.sentence}")
     # one finding of one subject is the same alert, whatever its numbers are today
     mark = sha256(f"{network} {_rule(item)}".encode(errors="backslashreplace")).hexdigest()[:32]
     out = {"ruleId": _rule(item), "ruleIndex": rule, "level": LEVELS[item.mark], "message": {"text": text}}

@@ -18,6 +18,8 @@ a { color: var(--link); }
 .first { display: grid; grid-template-columns: 1fr 1fr; gap: 14px; margin: 18px 0 14px; }
 .box, .card, .overview a { background: var(--card); border: 1px solid var(--line); border-radius: 8px; }
 .box { padding: 14px 18px; } .box ol, .box ul { margin: 8px 0 0; padding-left: 22px; } .box li { margin-bottom: 9px; }
+.causes > li { list-style: none; margin: 0 0 14px -22px; } .mark + .small { margin-left: 4px; }
+.headline { display: block; font-size: 18px; line-height: 1.35; margin: 2px 0; }
 .box h2 + p { margin: 8px 0 0; } .facts ~ .box, .facts ~ details { margin: 0 0 12px; }
 .small { color: var(--soft); font-size: 14px; } .remedy { display: none; font-weight: 600; }
 .facts { color: var(--soft); font-size: 14px; margin: 0 0 14px; } .facts b { color: var(--ink); font-weight: 600; }

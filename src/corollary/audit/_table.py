@@ -11,8 +11,15 @@ from corollary.audit._errors import SubjectError
 TARGET, WEIGHTS = "y", "weights"
 # data beyond this (8 GiB) are not read: an audit looks at a part of them anyway
 MOST = 2**33
+# names of what a file holds that a sentence has room for
+SHOWN = 6
 # what to do about data, and about a network, that are larger
 FEWER, SMALLER = "give a part of the data, some thousand examples drawn at random", "give a smaller network"
+
+
+def numbered(name: str) -> str:
+    """What to do about words that are targets."""
+    return ": number the classes from 0" if re.fullmatch(r"y\d*", name) else ""
 
 
 def require_room(path: str | PathLike, size: int, memory_limit: float | None = None, instead: str = FEWER) -> None:
@@ -28,12 +35,13 @@ def require_room(path: str | PathLike, size: int, memory_limit: float | None = N
         )
 
 
-def chosen(path: PathLike, columns: dict, inputs=None, *, stacked: bool = False) -> tuple:
+def chosen(path: PathLike, columns: dict, inputs=None, *, stacked: bool = False, known=None) -> tuple:
     """`(x, y)`, or `(x, y, weights)`, of named arrays.
 
     `y` is the target, or `y0`, `y1`, ... side by side; `weights` those of the examples; `x` the input. Without `x` all
-    others are inputs by their names, or, in tables (`stacked`), the columns of one input. `inputs` maps the names of
-    inputs to names of arrays.
+    others are inputs by their names, or, in tables (`stacked`), the columns of one input: in their order, or in that of
+    the columns `known` from the training data, which then must be the same. `inputs` maps the names of inputs to names
+    of arrays.
     """
     several = sorted((name for name in columns if re.fullmatch(r"y\d+", name)), key=lambda name: int(name[1:]))
     if TARGET in columns:
@@ -41,19 +49,42 @@ def chosen(path: PathLike, columns: dict, inputs=None, *, stacked: bool = False)
     elif several and stacked:
         y = np.column_stack([columns[name] for name in several])
     else:
-        held = ", ".join(map(repr, columns)) or "nothing"
-        raise SubjectError(f"{path} must hold the targets as y, and holds {held}.")
+        raise SubjectError(f"{path} must hold the targets as y, and holds {held(columns)}.")
     taken = {TARGET, WEIGHTS, *(several if stacked and TARGET not in columns else ())}
-    x = _inputs(path, columns, inputs, [name for name in columns if name not in taken], stacked)
+    others = [name for name in columns if name not in taken]
+    if stacked and known is not None and inputs is None:
+        others = _in_order(path, others, [name for name in known if name not in taken])
+    x = _inputs(path, columns, inputs, others, stacked)
     return (x, y, columns[WEIGHTS]) if WEIGHTS in columns else (x, y)
+
+
+def held(names) -> str:
+    """The first of the names of what a file holds, and how many more there are."""
+    first = [repr(name) for name in names]
+    more = f" and {len(first) - SHOWN} more" if len(first) > SHOWN else ""
+    return ", ".join(first[:SHOWN]) + more or "nothing"
+
+
+def require_arrays(path, names, inputs) -> None:
+    """One sentence unless each input has its array."""
+    for name, array in inputs.items():
+        if array not in names:
+            raise SubjectError(f"{path} has no {array!r} for the input {name!r}: it holds {held(names)}.")
+
+
+def _in_order(path, names, known):
+    """The names in the order of the training data; one sentence if they are others."""
+    for wanted, there, said in ((known, names, "has no column"), (names, known, "has the column")):
+        for name in wanted:
+            if name not in there:
+                which = "have" if wanted is known else "do not have"
+                raise SubjectError(f"{path} {said} {name!r}, which the training data {which}.")
+    return known
 
 
 def _inputs(path, columns, inputs, others, stacked):
     if inputs is not None:
-        for name, array in inputs.items():
-            if array not in columns:
-                held = ", ".join(map(repr, columns)) or "nothing"
-                raise SubjectError(f"{path} has no {array!r} for the input {name!r}: it holds {held}.")
+        require_arrays(path, columns, inputs)
         return {name: columns[array] for name, array in inputs.items()}
     if "x" in others:
         return columns["x"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import math
 import os
 import warnings
@@ -12,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from corollary.audit._errors import SubjectError
-from corollary.audit._table import chosen, require_room
+from corollary.audit._table import chosen, numbered, require_room
 from corollary.audit.npy import has_arrays, read_arrays
 from corollary.audit.npz import read_npz
 
@@ -25,6 +26,7 @@ def read_data(
     *,
     inputs: Mapping[str, str] | None = None,
     classes: Sequence[str] | None = None,
+    columns: Sequence[str] | None = None,
     memory_limit: float | None = None,
 ) -> tuple:
     """`(x, y)` or `(x, y, weights)` from an NPZ, CSV or Parquet file, a folder of arrays or images; else one sentence.
@@ -32,8 +34,9 @@ def read_data(
     Arrays or columns are called `y` (or `y0`, `y1`, ... in tables), `weights` and `x`; in a table without `x` all other
     columns are the input. `inputs` says which array feeds which input of a network with several. A folder has a
     subfolder for each class with PNG images of one size: `x` is (n, channels, height, width) from 0 to 1, and classes
-    are numbered in the order of their names, or of `classes`. A folder of arrays has `x.npy`, `y.npy` and so on, which
-    stay on disk. What would take more than about half of `memory_limit` (bytes) is not read.
+    are numbered in the order of their names, or of `classes`. Columns of tables stand in their order, or in that of
+    `columns`, which then must be the same but for targets and weights. A folder of arrays has `x.npy`, `y.npy` and so
+    on, which stay on disk. What would take more than about half of `memory_limit` (bytes) is not read.
     """
     path = Path(path)
     if os.path.isdir(path):
@@ -50,7 +53,24 @@ def read_data(
             "data are an .npz, .csv or .parquet file or a folder: of .npy files, or with a subfolder of PNG images per "
             f"class, got {path}."
         )
-    return readers[path.suffix.lower()](path, inputs, memory_limit=memory_limit)
+    given = {} if path.suffix.lower() == ".npz" else {"known": columns}
+    return readers[path.suffix.lower()](path, inputs, memory_limit=memory_limit, **given)
+
+
+def column_names(path: str | PathLike) -> list[str] | None:
+    """The names of the columns of a table; None for other files, and where they cannot be read."""
+    kind = Path(path).suffix.lower()
+    try:
+        if kind == ".csv":
+            with open(path, encoding="utf-8-sig") as file:
+                return _header(path, file)[0]
+        if kind == ".parquet":
+            from pyarrow import parquet
+
+            return list(parquet.read_schema(path).names)
+    except (OSError, ValueError, ImportError):  # said where the data are read
+        return None
+    return None
 
 
 def class_names(path: str | PathLike) -> list[str]:
@@ -58,31 +78,56 @@ def class_names(path: str | PathLike) -> list[str]:
     return sorted(p.name for p in Path(path).iterdir() if p.is_dir() and not p.name.startswith("."))
 
 
-def _csv(path, inputs, memory_limit):
+def _csv(path, inputs, memory_limit, known=None):
     require_room(path, 4 * path.stat().st_size, memory_limit)  # two characters may be a number of eight bytes
     try:
         with open(path, encoding="utf-8-sig") as file:
-            line = file.readline().strip()
-            delimiter = next((d for d in ",;\t" if d in line), ",")
-            names = [name.strip().strip('"') for name in line.split(delimiter)]
-            if not line or any(map(_number, names)):
-                raise SubjectError(f"the first line of {path} must name the columns, one of them y for the targets.")
+            names, delimiter, line = _header(path, file)
             with warnings.catch_warnings():  # a file without rows is said below
                 warnings.simplefilter("ignore")
                 rows = np.loadtxt(file, delimiter=delimiter, ndmin=2, quotechar='"', comments=None)
+    except SubjectError:
+        raise
     except UnicodeDecodeError:
         raise SubjectError(f"{path} is not a text file in UTF-8.") from None
     except ValueError as error:
-        text = str(error).splitlines()[0].rstrip(".;")
+        text = _first_wrong(path, names, delimiter) or str(error).splitlines()[0].rstrip(".;")
         raise SubjectError(f"{path} must hold numbers below its first line: {text}.") from None
     if rows.size == 0:
         raise SubjectError(f"{path} must hold at least one example below its first line.")
     if rows.shape[1] != len(names) or len(set(names)) < len(names):
         raise SubjectError(f"{path} must have a name of its own for each of its {rows.shape[1]} columns, got {line}.")
-    return chosen(path, dict(zip(names, rows.T, strict=True)), inputs, stacked=True)
+    return chosen(path, dict(zip(names, rows.T, strict=True)), inputs, stacked=True, known=known)
 
 
-def _parquet(path, inputs, memory_limit):
+def _header(path, file) -> tuple[list[str], str, str]:
+    """The names of the columns, what stands between them, and the line."""
+    line = file.readline().strip()
+    delimiter = next((d for d in ",;\t" if d in line), ",")
+    names = [name.strip().strip('"') for name in line.split(delimiter)]
+    if not line or any(map(_number, names)):
+        raise SubjectError(f"the first line of {path} must name the columns, one of them y for the targets.")
+    return names, delimiter, line
+
+
+def _first_wrong(path, names, delimiter) -> str | None:
+    """What is wrong in the first line that has no number in each column, as its reader would look for it."""
+    with open(path, encoding="utf-8-sig", newline="") as file:
+        rows = csv.reader(file, delimiter=delimiter)
+        next(rows)
+        for row in filter(None, rows):
+            place = f"line {rows.line_num} has"
+            if len(row) != len(names):
+                return f"{place} {len(row)} columns, the first line {len(names)}"
+            for name, cell in zip(names, row, strict=True):
+                if not cell.strip():
+                    return f"{place} nothing in the column {name!r}: fill it in, or leave the line out"
+                if not _number(cell):
+                    return f"{place} {cell!r:.50} in the column {name!r}{numbered(name)}"
+    return None
+
+
+def _parquet(path, inputs, memory_limit, known=None):
     try:
         import pyarrow as pa
         from pyarrow import parquet
@@ -99,7 +144,7 @@ def _parquet(path, inputs, memory_limit):
     except (pa.ArrowException, OSError):
         raise SubjectError(f"{path} is not a readable Parquet file: write it again.") from None
     columns = {name: _column(path, name, table.column(name).combine_chunks()) for name in table.column_names}
-    return chosen(path, columns, inputs, stacked=True)
+    return chosen(path, columns, inputs, stacked=True, known=known)
 
 
 def _column(path, name, column) -> np.ndarray:
@@ -115,7 +160,7 @@ def _column(path, name, column) -> np.ndarray:
             raise SubjectError(f"{name} in {path} must hold lists of one length: pad them, and say so in a mask.")
         return _column(path, name, column.flatten()).reshape(len(column), -1)
     if not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind)):
-        raise SubjectError(f"{name} in {path} must hold numbers, got {kind}: number the classes from 0.")
+        raise SubjectError(f"{name} in {path} must hold numbers, got {kind}{numbered(name)}.")
     return np.asarray(column.to_numpy(zero_copy_only=False))
 
 

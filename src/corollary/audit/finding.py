@@ -9,6 +9,8 @@ from corollary.evidence import Figure
 
 #: From good to bad. `not applicable` says why in its sentence, and does not make a section worse.
 MARKS = ("not applicable", "fine", "look", "problem")
+#: The marks of what is wrong, or may be.
+MARKED = MARKS[2:]
 #: What the answer of a section begins with.
 ANSWERS = ("Yes", "No", "Partly", "Cannot tell")
 
@@ -29,6 +31,9 @@ class Finding:
     `value` has an `interval` (at 95 %, or a bound where `certain` says so) or is `exact`. `sentence` says what
     follows, no more strongly than the `premises` allow; `theorem` is the statement it rests on and `claim` the id of
     the claim that measures that statement. A finding without a value says in its sentence why there is none.
+
+    `headline` says in a few words what is wrong, for people; `name` says what was measured and stays the same. A
+    finding that is not marked has none, whatever it is made with.
     """
 
     name: str
@@ -42,14 +47,22 @@ class Finding:
     claim: str | None = None
     premises: tuple[Premise, ...] = ()
     figure: Figure | None = None
+    headline: str = ""
 
     def __post_init__(self):
+        if self.mark not in MARKED:
+            object.__setattr__(self, "headline", "")
         if self.mark not in MARKS:
             raise ValueError(f"mark must be one of {', '.join(MARKS)}, got {self.mark!r}.")
         if self.value is None and self.mark != "not applicable":
             raise ValueError(f"the finding {self.name!r} has no value: it must say that it is not applicable.")
         if self.value is not None and not self.exact and self.interval is None:
             raise ValueError(f"the finding {self.name!r} must have an interval or say that it is exact.")
+
+    @property
+    def title(self) -> str:
+        """The headline, or the name where there is none."""
+        return self.headline or self.name
 
     @property
     def number(self) -> str:
@@ -81,7 +94,7 @@ def causes(findings: Sequence[Finding], explains: Mapping[str, Sequence[str]]) -
     `explains` has the names of findings that follow from one, at one remove. Where several causes explain a finding it
     stands under the first of them; of findings that explain each other in a circle the worst is the cause.
     """
-    marked = {f.name: f for f in findings if f.mark in ("look", "problem")}
+    marked = {f.name: f for f in findings if f.mark in MARKED}
     reached = {name: _reached(name, marked, explains) for name in marked}
     # what reaches a cause is reached by it: they explain each other
     first = [n for n in marked if all(other in reached[n] for other in marked if n in reached[other])]

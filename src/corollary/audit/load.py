@@ -14,7 +14,7 @@ from corollary.audit._asked import Asked, function_in, require
 from corollary.audit._errors import SubjectError, sentences
 from corollary.audit._kinds import Special
 from corollary.audit._table import SMALLER, require_room
-from corollary.audit.files import class_names, read_data
+from corollary.audit.files import class_names, column_names, read_data
 from corollary.audit.npy import has_arrays
 from corollary.audit.subject import Subject
 from corollary.network import LOSSES, Network
@@ -57,9 +57,10 @@ def load(
         require_room(file, os.path.getsize(file), memory_limit, SMALLER)
     # the classes of the test images have the numbers of the training images
     classes = class_names(train) if os.path.isdir(train) and not has_arrays(train) else None
-    options = {"inputs": inputs, "classes": classes, "memory_limit": memory_limit}
+    # and the columns of a test table their places
+    options = {"inputs": inputs, "classes": classes, "columns": column_names(train), "memory_limit": memory_limit}
     data = [None if path is None else read_data(path, **options) for path in (train, test)]
-    example = jax.tree.map(lambda a: a[0], data[0][0])
+    example = _first(train, data[0][0])
     with sentences():
         read = [_onnx(file, loss, example, output, parameters, memory_limit) for file in files]
         start = None if initial is None else read[1]
@@ -68,6 +69,14 @@ def load(
         numbered = ", ".join(f"{name} {i}" for i, name in enumerate(classes))
         subject.notes += (f"the classes are the folders, in the order of their names: {numbered}.",)
     return subject
+
+
+def _first(path, x):
+    """The first example of a file; one sentence if there is none."""
+    for a in jax.tree.leaves(x):
+        if a.ndim == 0 or len(a) == 0:
+            raise SubjectError(f"{path} must hold at least one example, got an input of shape {a.shape}.")
+    return jax.tree.map(lambda a: a[0], x)
 
 
 def load_other(path: str, subject: Subject, asked: Asked):
@@ -105,12 +114,21 @@ def _onnx(path, loss, example, output, parameters, memory_limit) -> Network:
     model, taken = _graph.load(path, lambda size: require_room(path, size, memory_limit, SMALLER)), None
     if loss in ("cross_entropy", "binary_cross_entropy") and output is None:
         taken = _graph.take_off_probabilities(model)
+    _require_inputs(path, [each.name for each in _graph.inputs_of(model)], example)
     network = Network.from_onnx(model, example, output=output, parameters=parameters)
     if taken is None:
         return network
     note = f"the last {taken} of the graph was taken off, because the loss applies it itself."
     options = {"batched": network.batched, "notes": (note, *network.notes), "recomputed": network.recomputed}
     return Network(network.apply, network.params, network.buffers, **options)
+
+
+def _require_inputs(path, names: Sequence[str], example) -> None:
+    """One sentence unless arrays that have names have those of the inputs of the graph."""
+    if isinstance(example, dict) and set(example) != set(names):
+        asked = " ".join(f"--input {name}=ARRAY" for name in names)
+        given = ", ".join(map(repr, example))
+        raise SubjectError(f"{path} has the inputs {', '.join(map(repr, names))}, got {given}: give {asked}.")
 
 
 def _made(path: Path, function: str) -> Subject | Special:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from corollary.audit._errors import SubjectError
-from corollary.audit._table import chosen
+from corollary.audit._table import chosen, numbered
 
 #: Arrays of an NPZ file beyond this (64 MiB) are read row by row, if they were not compressed.
 LARGE = 2**26
@@ -69,14 +69,14 @@ def read_arrays(path: str | PathLike, inputs: Mapping[str, str] | None = None) -
 
 
 def _joined(name: str, files):
-    arrays = [_opened(file) for _, file in files]
+    arrays = [_opened(name, file) for _, file in files]
     kinds = {(a.shape[1:], a.dtype) for a in arrays}
     if len(kinds) > 1 or any(a.ndim == 0 for a in arrays):
         raise SubjectError(f"the files of {name} in {files[0][1].parent} must hold arrays of one shape and type.")
     return arrays[0] if len(arrays) == 1 else Shards(arrays)
 
 
-def _opened(file: Path) -> np.ndarray:
+def _opened(name: str, file: Path) -> np.ndarray:
     try:
         array = np.load(file, mmap_mode="r", allow_pickle=False)
     except MemoryError:
@@ -84,7 +84,7 @@ def _opened(file: Path) -> np.ndarray:
     except Exception:  # of NumPy and the system, each with its own
         raise SubjectError(f"{file} is not a readable NPY file of numbers: write it with numpy.save.") from None
     if array.dtype.kind not in "fiub":
-        raise SubjectError(f"{file} must hold numbers, got dtype {array.dtype}.")
+        raise SubjectError(f"{file} must hold numbers, got dtype {array.dtype}{numbered(name)}.")
     return array
 
 

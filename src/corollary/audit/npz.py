@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from corollary.audit._errors import SubjectError
-from corollary.audit._table import TARGET, WEIGHTS, chosen, require_room
+from corollary.audit._table import TARGET, WEIGHTS, chosen, held, numbered, require_arrays, require_room
 from corollary.audit.npy import mapped
 
 
@@ -42,10 +42,11 @@ def read_npz(
         names = list(loaded.files)
         missing = [name for name in ("x", TARGET) if name not in names and (name == TARGET or not _others(names))]
         if missing and inputs is None:
-            held = ", ".join(map(repr, names)) or "nothing"
             raise SubjectError(
-                f"{path} must hold the arrays x and y: it lacks {' and '.join(missing)} and holds {held}."
+                f"{path} must hold the arrays x and y: it lacks {' and '.join(missing)} and holds {held(names)}."
             )
+        if inputs is not None:
+            require_arrays(path, names, inputs)
         wanted = [name for name in _wanted(names, inputs) if name in names]
         sizes = {name: _bytes(path, loaded, name) for name in wanted}
         lying = {name: _lying(path, loaded, name) for name in wanted}
@@ -79,7 +80,7 @@ def _bytes(path, loaded, name) -> int:
             f"{name} in {path} holds pickled Python objects, which are not loaded: save an array of numbers."
         )
     if dtype.kind not in "fiub":
-        raise SubjectError(f"{name} in {path} must hold numbers, got dtype {dtype}.")
+        raise SubjectError(f"{name} in {path} must hold numbers, got dtype {dtype}{numbered(name)}.")
     return int(np.prod(shape, dtype=object)) * dtype.itemsize
 
 

@@ -16,6 +16,7 @@ import numpy as np
 
 from corollary._types import NetworkLike, Scalar
 from corollary._validate import positive, whole
+from corollary.audit._checks import number
 from corollary.audit._cost import cost
 from corollary.audit._errors import SubjectError, sentences
 from corollary.audit._facts import raised, said_of_halves
@@ -63,7 +64,8 @@ class QSubject(Special):
             self.network = raised(parts.join())
             self.params = raised(parts.params)
             self.beta = float(discount(beta))
-            self.learning_rate = None if learning_rate is None else float(positive("learning_rate", learning_rate))
+            step = learning_rate
+            self.learning_rate = None if step is None else number(positive, "learning_rate", step)
             self.target_every = whole("target_every", target_every)
             self._look_at_values()
             self.cost = cost(self.network, self.transitions.observation)

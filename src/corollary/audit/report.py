@@ -18,6 +18,8 @@ WORDS = {"fine": "fine", "look": "look at this", "problem": "problem", "not appl
 SIGNS = {"fine": "✓", "look": "!", "problem": "✕", "not applicable": "–"}
 #: causes on the first screen; the others are folded
 CAUSES = 3
+#: what follows from a cause and is named beside it; the others stand in their sections
+FOLLOWS = 4
 #: curves along a training that are drawn
 CURVES = 6
 HOW = {"theorem": "by a theorem", "short run": "by short trainings", "population": "by networks of this kind"}
@@ -56,14 +58,19 @@ def _wrong(report, known: dict[str, str]) -> str:
     """The causes, with what follows from each; what is accepted is folded."""
     named = [(cause.finding.name, _cause(cause, known, report.actions)) for cause in report.causes]
     stopped = [s for s in report.sections if s.failed is not None]
-    named += [(s.title, f"<li>{escape(s.title)} {escape(s.failed)}{_accepted(s.title, known)}</li>") for s in stopped]
+    named += [(s.title, _stopped(s, known)) for s in stopped]
     items, folded = ([item for name, item in named if (name in known) is side] for side in (False, True))
     nothing = "Nothing but what is accepted." if folded else "Nothing, in all that was looked at."
-    body = f"<ul>{''.join(items[:CAUSES])}</ul>" if items else f"<p>{nothing}</p>"
+    body = f"<ul class='causes'>{''.join(items[:CAUSES])}</ul>" if items else f"<p>{nothing}</p>"
     for said, rest in ((f"and {len(items) - CAUSES} more", items[CAUSES:]), (f"{len(folded)} accepted", folded)):
         if rest:
-            body += f"<details><summary>{said}</summary><ul>{''.join(rest)}</ul></details>"
+            body += f"<details><summary>{said}</summary><ul class='causes'>{''.join(rest)}</ul></details>"
     return f"<div class='box'><h2>What is wrong</h2>{body}</div>"
+
+
+def _stopped(section: Section, known: dict[str, str]) -> str:
+    said = f"<b class='headline'>{escape(section.title)}</b><div>{escape(section.failed)}</div>"
+    return f"<li>{_mark(section.mark)}{said}{_accepted(section.title, known)}</li>"
 
 
 def _cause(cause: Cause, known: dict[str, str], actions: Sequence[Action]) -> str:
@@ -71,12 +78,18 @@ def _cause(cause: Cause, known: dict[str, str], actions: Sequence[Action]) -> st
     treated = (cause.finding.name, *(f.name for f in cause.follows))
     what = next((action.what for name in treated for action in actions if action.treats == name), None)
     remedy = f"<div class='remedy'>To do: {escape(what)}.</div>" if what else ""
-    names = ", ".join(f.name for f in cause.follows)
-    follows = f"<div class='small'>From it follow: {escape(names)}.</div>" if names else ""
+    more = f", and {len(cause.follows) - FOLLOWS} more" if len(cause.follows) > FOLLOWS else ""
+    titles = "; ".join(f.title[:1].lower() + f.title[1:] for f in cause.follows[:FOLLOWS])
+    follows = f"<div class='small'>From it follow: {escape(titles)}{more}.</div>" if titles else ""
     finding = cause.finding
     follows += _accepted(finding.name, known)
-    said = f"<b>{escape(finding.name)}</b>{remedy}<div>{escape(finding.sentence)}</div>"
-    return f"<li>{_mark(cause.mark)} {said}{follows}</li>"
+    said = f"<b class='headline'>{escape(finding.title)}</b>{remedy}<div>{escape(finding.sentence)}</div>"
+    return f"<li>{_mark(cause.mark)}{_name(finding)}{said}{follows}</li>"
+
+
+def _name(f: Finding) -> str:
+    """The name, which `--accept` takes, beside a headline."""
+    return f" <span class='small'>{escape(f.name)}</span>" if f.headline else ""
 
 
 def _accepted(name: str, known: dict[str, str]) -> str:
@@ -85,14 +98,18 @@ def _accepted(name: str, known: dict[str, str]) -> str:
 
 def _to_do(report) -> str:
     tried = {trial.action.what: trial for trial in report.trials}
-    items = "".join(_action(action, tried.get(action.what)) for action in report.actions)
-    body = f"<ol>{items}</ol>" if items else f"<p>{escape(report.advice)}</p>"
+    titles = {f.name: f.title for f in report.findings}
+    items = "".join(_action(action, titles, tried.get(action.what)) for action in report.actions)
+    said, _, more = report.advice.partition(". ")
+    advice = f"<p>{escape(said)}.</p><p class='small'>{escape(more)}</p>" if more else f"<p>{escape(said)}</p>"
+    body = f"<ol>{items}</ol>" if items else advice
     return f"<div class='box'><h2>What to do</h2>{body}</div>"
 
 
-def _action(action: Action, trial) -> str:
+def _action(action: Action, titles: dict[str, str], trial) -> str:
     how = "a person must do it" if action.apply is by_hand else f"known {_how(action)}"
-    said = f"For “{action.treats}”. Expected: {action.effect.line}; {how}. {action.note}".strip()
+    treats = titles.get(action.treats, action.treats)
+    said = f"For “{treats}”. Expected: {action.effect.line}; {how}. {action.note}".strip()
     # that a person must do it has been said
     if trial is not None and (trial.measured is not None or action.apply is not by_hand):
         said += f" {trial.line}"
@@ -183,7 +200,7 @@ def _section(i: int, section: Section, known: dict[str, str]) -> str:
 def _finding(f: Finding, known: dict[str, str]) -> str:
     number = f"<span class='number'>{escape(f.number)}</span>" if f.value is not None else ""
     text = (
-        f"<div><header><h3>{escape(f.name)}</h3>{number}{_mark(f.mark)}</header><p>{escape(f.sentence)}</p>"
+        f"<div><header><h3>{escape(f.title)}</h3>{_name(f)}{number}{_mark(f.mark)}</header><p>{escape(f.sentence)}</p>"
         f"{_accepted(f.name, known)}{_why(f)}</div>"
     )
     if f.figure is None:

@@ -87,7 +87,7 @@ class Report:
         if self.actions:
             return "One thing to do." if len(self.actions) == 1 else f"{len(self.actions)} things to do."
         if self.causes:
-            return f"No action is known for: {', '.join(cause.finding.name for cause in self.causes)}."
+            return f"No action is known for: {'; '.join(cause.finding.title for cause in self.causes)}."
         looked = ", ".join(f"{s.title} {sum(f.value is not None for f in s.findings)}" for s in self.sections)
         return f"Nothing to do. How many numbers were measured for each question: {looked}."
 

@@ -127,10 +127,11 @@ class Subject:
             if initial is not None:
                 start = raised(split(initial, trainable, name="initial").params)
                 self.initial_params = matched("initial", start, self.params)
-            self.learning_rate = None if learning_rate is None else float(positive("learning_rate", learning_rate))
+            step, decay = learning_rate, weight_decay
+            self.learning_rate = None if step is None else _checks.number(positive, "learning_rate", step)
             self.batch_size = None if batch_size is None else whole("batch_size", batch_size)
             self.steps = None if steps is None else whole("steps", steps)
-            self.weight_decay = None if weight_decay is None else float(within("weight_decay", weight_decay, 0))
+            self.weight_decay = None if decay is None else _checks.number(within, "weight_decay", decay, 0)
             self.optimiser = checked_optimiser(optimiser)
             if self.batch_size is not None and self.batch_size > self.count():
                 self.notes += (

@@ -177,7 +177,7 @@ def _certified(looked: Looked):
 
     def at(n):
         n = max(1, round(n * kept / looked.n))
-        errors = found.errors if n == kept else risk * n * found.draws
+        errors = found.errors if n == kept else risk * (float(n) * found.draws)
         return bound(errors, n, found.draws, found.kl, found.choices, found.delta, found.delta_draws)
 
     return at

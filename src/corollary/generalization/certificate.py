@@ -128,7 +128,7 @@ def price(network) -> float:
 
 def bound(errors, n: int, draws: int, kl, choices, delta, delta_draws) -> Bound:
     """The bound that follows from so many `errors` in `draws` predictions for each of `n` examples."""
-    trials = n * draws
+    trials = float(n) * draws  # whole numbers end at 2^31
     risk = errors / trials
     # independent trials of different probabilities are no further from their mean than those of one
     above = kl_inverse(risk, jnp.log(1 / delta_draws) / trials)
@@ -138,7 +138,7 @@ def bound(errors, n: int, draws: int, kl, choices, delta, delta_draws) -> Bound:
         "all posteriors at once": log_moment("kl", n),
         "confidence": -jnp.log(delta),
     }
-    made = spent(above, lambda nats: kl_inverse(above, nats / n), delta, budget, PREMISES)
+    made = spent(above, lambda nats: kl_inverse(above, nats / float(n)), delta, budget, PREMISES)
     terms = {"training error": risk, "finitely many draws": above - risk}
     terms |= {name: term for name, term in made.terms.items() if name not in terms}
     return Bound(made.value, delta + delta_draws, terms, PREMISES)

@@ -157,8 +157,9 @@ def _axis(declared, example) -> int | None:
         )
     if fits(shape) and (not shape or None not in shape[:1]):
         return None
-    wanted = ", ".join(str(n or "any") for n in shape[1:])
-    raise OnnxError(f"example must have the shape ({wanted}) of one input of the graph, got {example.shape}.")
+    wanted = ", ".join(str(n or "any") for n in shape[1:]) + ("," if len(shape) == 2 else "")
+    name, got = declared.name, example.shape
+    raise OnnxError(f"example must have the shape ({wanted}) of the input {name!r} of the graph, got {got}.")
 
 
 class _Read(dict):

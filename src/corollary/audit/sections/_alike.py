@@ -76,4 +76,6 @@ def judge_alike(numbers: Alike | None) -> Finding:
         )
     seen = Premise(f"told apart by correlations below {COPY}", True, f"{numbers.columns} columns that vary")
     mark = "look" if n else "fine"
-    return Finding(SAME, mark, text, float(n), exact=True, unit="columns", premises=(seen,), **facts)
+    headline = "Two columns say the same" if n == 1 else f"{n} columns repeat others"
+    given = dict(exact=True, unit="columns", premises=(seen,), headline=headline)
+    return Finding(SAME, mark, text, float(n), **given, **facts)

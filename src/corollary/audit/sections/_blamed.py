@@ -182,7 +182,9 @@ def judge_believed(numbers: Blamed | str) -> Finding:
         )
         text += f"rank correlation of {short(value)}. "
         figure = picture("influence against retraining", _scatter(predicted, numbers))
+    headline = "Retraining does not bear influence out"
     if left is not None and left > LOOK:
+        headline = "Too far from a minimum for influence to be believed"
         mark, rest = "look", "more than" if left > 1 else f"{short(100 * left)} % of what"
         end = "Influence is unreliable here: this network was stopped far from a minimum, and a Newton step would "
         end += f"still take off {rest} training has taken off the loss. Train it further first."
@@ -196,7 +198,7 @@ def judge_believed(numbers: Blamed | str) -> Finding:
         end += f"still take off {short(100 * left)} % of what training has taken off the loss."
     else:
         mark, end = "fine", "Influence says which examples to look at, not by how much they matter."
-    given = dict(unit=unit, premises=premises, figure=figure)
+    given = dict(unit=unit, premises=premises, figure=figure, headline=headline)
     return Finding(BELIEVED, mark, text + end, value, ends, exact=ends is None, **given, **facts)
 
 

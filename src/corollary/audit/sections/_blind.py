@@ -49,4 +49,5 @@ def judge(loss: float, blind: float | None) -> Finding:
             "that it ended with."
         )
     seen = Premise("at the weights of the network as it is given", True)
-    return Finding(NAME, mark, said + end, loss / blind, unit="of a blind guess", premises=(seen,), **facts)
+    given = dict(unit="of a blind guess", premises=(seen,), headline="It is worse than a blind guess")
+    return Finding(NAME, mark, said + end, loss / blind, **given, **facts)

@@ -121,6 +121,7 @@ def judge(found: Calibration) -> Finding:
         "probability that is given and the true one.",
         claim="foundations.entropy.gibbs_and_pinsker",
         premises=(Premise("the test data played no part in training, nor in any choice", None),),
+        headline=f"It is {'too sure' if found.confidence > found.right else 'not sure enough'} of its answers",
     )
 
 

@@ -121,7 +121,8 @@ def layer_norms(subject, network, key, affordable: bool) -> Finding:
     figure = (
         picture("norms of the layers", chart.properties(width=280, height=alt.Step(16))) if len(found) <= 30 else None
     )
-    return Finding(name, mark, text, ratio, (ratio, most), figure=figure, **facts)
+    headline = "One layer is far larger than the others"
+    return Finding(name, mark, text, ratio, (ratio, most), figure=figure, headline=headline, **facts)
 
 
 def _at_unit(sizes: np.ndarray, unit: float) -> np.ndarray:

@@ -67,6 +67,7 @@ def no_prior() -> Finding:
         0.0,
         exact=True,
         premises=(Premise("initial was fixed before the data were seen", False, "it is the trained network"),),
+        headline="The start that was given is the trained network",
         **CERTIFICATE,
     )
 

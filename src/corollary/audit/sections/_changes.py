@@ -90,5 +90,5 @@ def judge(found: Changes) -> Finding:
         NAME, mark, text, 100 * lost[worst], (100 * low, 100 * high), unit="% of right answers lost to the worst",
         premises=(Premise("sizes as in the data", True, "spread of the inputs, of their means and of their lengths"),),
         figure=picture("accuracy after a change of the inputs", chart.properties(width=280, height=alt.Step(18))),
-        **FACTS,
+        headline=f"It does not bear {found.names[worst]}", **FACTS,
     )  # fmt: skip

@@ -56,6 +56,7 @@ def judge(margins: np.ndarray, what: str) -> Finding:
         theorem="An example is classified rightly when its margin is positive, and its loss falls with the margin.",
         claim="foundations.likelihood.logistic_loss_of_the_margin",
         figure=picture("margins of the training examples", chart.properties(width=320, height=180)),
+        headline="Most training examples are on the wrong side",
     )
 
 

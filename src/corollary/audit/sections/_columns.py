@@ -75,6 +75,7 @@ def judge(found: Columns, total: int) -> Finding:
         "the targets of two examples with equal inputs differ by twice that on average.",
         claim="generalization.bias_variance.decomposition",
         premises=(Premise("measured on all training data", n == total, f"{n:,} of {total:,} examples"),),
+        headline=f"Column {best} alone gives the target away",
     )
 
 

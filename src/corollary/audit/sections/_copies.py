@@ -85,6 +85,7 @@ def judge(shared: Shared, training: int, testing: int) -> Finding:
         None if total == testing else (100 * low, 100 * high),
         exact=total == testing,
         unit="% of test examples",
+        headline="Test examples are in the training data",
         theorem="The error on examples that a function was chosen by is no estimate of its error on new ones; that on "
         "others is, with a binomial law.",
         claim="generalization.bound.learned_is_not_fixed",

@@ -61,4 +61,5 @@ def judge(found: Pull) -> Finding:
         "the loss alone would learn, and after t steps of size η what the loss does not hold up is (1 − ηλ)ᵗ.",
         claim="optimization.quadratics.dynamics",
         premises=(Premise("training got somewhere", found.somewhere),),
+        headline="The weight decay outweighs the data",
     )

@@ -89,7 +89,8 @@ def judge_doubts(numbers: Doubts | str) -> Finding:
         text += "own label, no more than is usual."
     value = float(numbers.losses[0]) if numbers.surprising is None else float(numbers.surprising)
     unit = "loss if left out" if numbers.surprising is None else "examples"
-    return Finding(LABELS, mark, text, value, exact=True, unit=unit, **facts)
+    headline = f"{len(named)} labels are most likely wrong"
+    return Finding(LABELS, mark, text, value, exact=True, unit=unit, headline=headline, **facts)
 
 
 class Torn(NamedTuple):
@@ -135,6 +136,7 @@ def judge_torn(found: Torn) -> Finding:
         share,
         exact=True,
         unit="% errors at least",
+        headline="Equal inputs have different labels",
         theorem="Of all functions of the input the one that gives the commonest label of each has the least error.",
         claim="foundations.bayes.vote_at_one_half",
     )
@@ -185,4 +187,5 @@ def judge_copied(found: Copied | None, blamed: Blamed | str) -> Finding:
         text += f" Without that training example its copy's loss is predicted to grow by {grown}."
     text += " A test should know nothing of the training: take the copies out of the training data."
     seen = Premise("training examples do not repeat each other", True)
-    return Finding(COPIED, "look", text, float(n), exact=True, unit="test examples", premises=(seen,), **facts)
+    given = dict(unit="test examples", premises=(seen,), headline="Test examples are training examples")
+    return Finding(COPIED, "look", text, float(n), exact=True, **given, **facts)

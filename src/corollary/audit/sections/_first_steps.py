@@ -122,6 +122,7 @@ def judge_step(subject, start, found: Step | str) -> Finding:
                 f"batch of {subject.batch_size or 'unknown size'}",
             ),
         ),
+        headline="The first steps overshoot" if mark == "look" else "The step is too long",
     )
 
 
@@ -129,7 +130,7 @@ def _of_step(eta, found: Step, full: bool):
     if eta is None:
         return "fine", "The step used in training was not given: learning_rate=."
     ratio = eta * found.sharpness / 2
-    given = f"The step given, {short(eta)}, is {short(ratio)} of that: "
+    given = f"The step given, {short(eta)}, is {short(ratio)} {'of' if ratio < 1 else 'times'} that: "
     if ratio > 1 and found.quadratic and full:
         return "problem", given + "the loss is a quadratic, so that it grows with every step without end."
     if ratio > 1 and found.went_well:
@@ -188,6 +189,7 @@ def kernel(subject, start, outputs, losses, budget, key, sure: bool = False):
             theorem="A step of gradient descent moves every prediction by the tangent kernel.",
             claim="kernels.empirical.moves_predictions",
             premises=(start.premise, seen),
+            headline="Nothing can be learned from this start",
         )
         return
     yield _condition(start, values, rounding, seen, shared)
@@ -296,6 +298,7 @@ def _steps(subject, start, theta, residual, top, fell, seen, shared) -> Finding:
             "kernel changes on the way, or these labels are not learned.",
             float(left[-1]),
             exact=True,
+            headline="A million steps would not be enough",
             **facts,
         )
     i = int(np.argmax(left <= TENTH))
@@ -305,6 +308,9 @@ def _steps(subject, start, theta, residual, top, fell, seen, shared) -> Finding:
     more = "" if squared else " For another loss than the squared one this is an order of magnitude at best."
     if never > TENTH:
         more = f" (It cannot take away {short(100 * never)} % of the residual, whatever the number of steps.)" + more
+    headline = f"The steps were too few{', or too short' if given else ''}"
+    if subject.steps is None:
+        headline = "Training takes very many steps"
     return Finding(
         NAMES[2],
         mark,
@@ -313,6 +319,7 @@ def _steps(subject, start, theta, residual, top, fell, seen, shared) -> Finding:
         value,
         (low, high),
         unit="steps",
+        headline=headline,
         **facts,
     )
 

@@ -139,7 +139,9 @@ def gap(found: Errors | None) -> Finding:
     unseen = Premise("the test data played no part in training, nor in any choice", None)
     alike = Premise("training and test data follow one law, examples independently", None)
     gaps = low - found.train, high - found.train
-    return Finding(name, mark, f"{said}. {end}", found.test - found.train, gaps, premises=(unseen, alike), **FACTS)
+    headline = f"It {'does not generalise' if mark == 'problem' else 'generalises poorly'} to the test data"
+    given = dict(premises=(unseen, alike), headline=headline)
+    return Finding(name, mark, f"{said}. {end}", found.test - found.train, gaps, **given, **FACTS)
 
 
 def _verdict(found: Errors) -> tuple[str, str]:

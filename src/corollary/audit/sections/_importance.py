@@ -122,7 +122,8 @@ def judge_importance(numbers: Importances | str, alike: tuple[str, float] | None
         size = "larger" if numbers.likelihood else "smaller"
         text = f"On {split} data the {numbers.metric} is hardly {size} than with the inputs of other examples: no "
         text += "input says anything."
-        return Finding(IMPORTANT, "look", text, 0.0, exact=True, unit="% of all inputs", **FACTS)
+        given = dict(unit="% of all inputs", headline="No input says anything")
+        return Finding(IMPORTANT, "look", text, 0.0, exact=True, **given, **FACTS)
     share, ends = worth.shapley[best] / total, worth.shapley_ends[:, best] / total
     text = (
         f"On {split} data all inputs together {RAISE[numbers.likelihood]} the {numbers.metric} by {short(total)}, "
@@ -147,7 +148,8 @@ def judge_importance(numbers: Importances | str, alike: tuple[str, float] | None
     )
     figure = picture("importance of the inputs", _chart(numbers, worth, order[:SHOWN]))
     mark = "look" if alone else "fine"
-    given = dict(unit="% of all inputs", premises=premises, figure=figure)
+    headline = "One input decides almost alone"
+    given = dict(unit="% of all inputs", premises=premises, figure=figure, headline=headline)
     return Finding(IMPORTANT, mark, text, 100 * share, (100 * ends[0], 100 * ends[1]), **given, **FACTS)
 
 
@@ -202,7 +204,7 @@ def judge_shortcut(numbers: Importances | str) -> Finding:
     else:
         mark = "fine"
         text += "No input alone counts in training and not in test."
-    given = dict(unit="% of its cost in training", **facts)
+    given = dict(unit="% of its cost in training", headline="It takes a shortcut that fails in test", **facts)
     return Finding(SHORTCUT, mark, text, float(kept), (float(ends[0]), float(ends[1])), **given)
 
 

@@ -106,10 +106,11 @@ def judge(found: Scales) -> Finding:
         text += f"At {len(found.factors)} other scales, from 1/255 to 255, it is right on {gained}: "
         text += "the inputs are at its own." if net <= 0 else "that does not show another scale to be its own."
     error = 1.96 * np.sqrt(max(found.gains[best] + found.losses[best] - found.n * net**2, 0)) / found.n
+    headline = "The inputs are not at the network's scale" if better else "Training and test inputs differ in size"
     alike = Premise("training and test inputs of one size", off <= LOOK, f"ratio {short(found.ratio)}")
     return Finding(
         NAME, mark, text, 100 * net, (100 * (net - error), 100 * (net + error)), unit="% more right at the best other",
-        premises=(alike,), **FACTS,
+        premises=(alike,), headline=headline, **FACTS,
     )  # fmt: skip
 
 

@@ -86,9 +86,9 @@ def judge_scale(found: Scale | None, first: float | None, start, total: int, fel
     if found is None:
         return Finding(name, "not applicable", "The inputs are whole numbers, such as words: they have no scale.")
     size, widest = found.size, found.widest
-    mark, text = _verdict(size, widest, found.column)
-    # a network that scales its inputs itself is not hurt by their size
-    scaled = first is not None and 1 / LOOK <= first <= LOOK
+    mark, headline, text = _verdict(size, widest, found.column)
+    # a network that scales its inputs itself is not hurt by their size; nothing makes up for inputs that are not there
+    scaled = size > 0 and first is not None and 1 / LOOK <= first <= LOOK
     if mark != "fine" and scaled:
         mark, text = "fine" if widest < COLUMN_LOOK else "look", f"{text} The first layer's own scale is unharmed."
     if widest >= COLUMN_LOOK and felt is not None and felt < COLUMN_LOOK:
@@ -96,7 +96,7 @@ def judge_scale(found: Scale | None, first: float | None, start, total: int, fel
         text = (
             f"Columns differ in size by up to {short(widest)} times, and the network brings them to one scale itself."
         )
-    if mark == "problem" and start.kind == "trained":
+    if mark == "problem" and start.kind == "trained" and size > 0:
         mark = "look"  # training may have made up for it
     partly = len(found.each) < total
     return Finding(
@@ -110,24 +110,27 @@ def judge_scale(found: Scale | None, first: float | None, start, total: int, fel
             Premise("inputs of mean square near 1", 1 / LOOK <= size <= LOOK, short(size)),
             Premise("columns of about the same size", widest < COLUMN_LOOK, f"largest over median {short(widest)}"),
         ),
+        headline=headline,
         **SCORING,
     )
 
 
 def _verdict(size, widest, column):
     if size == 0:
-        return "problem", "All inputs are zero: the network sees nothing."
+        return "problem", "All inputs are zero", "All inputs are zero: the network sees nothing."
     if widest >= COLUMN_LOOK:
         mark = "problem" if widest >= COLUMN_PROBLEM else "look"
         text = f"Column {column} is {short(widest)} times as large as the median one and drowns the others: "
-        return mark, text + "bring the columns to one scale."
+        return mark, "One column drowns the others", text + "bring the columns to one scale."
     if size > LOOK:
         mark = "problem" if size > PROBLEM else "look"
-        return mark, "That is large: usual initialisations presume about 1, and the stable step shrinks with it."
+        text = "That is large: usual initialisations presume about 1, and the stable step shrinks with it."
+        return mark, "The inputs are too large", text
     if size < 1 / LOOK:
         mark = "problem" if size < TINY else "look"
-        return mark, "That is small: usual initialisations presume about 1, and the first layer's gradient shrinks."
-    return "fine", "That is near enough to 1, which usual initialisations presume."
+        text = "That is small: usual initialisations presume about 1, and the first layer's gradient shrinks."
+        return mark, "The inputs are too small", text
+    return "fine", "", "That is near enough to 1, which usual initialisations presume."
 
 
 class Sizes(NamedTuple):
@@ -191,7 +194,11 @@ def judge_largest(found: Sizes) -> Finding:
         text = f"The largest training example is {short(most)} times as large as the median one: none drowns the rest."
     mark = "problem" if most > ROW_PROBLEM and len(large) else "look" if len(large) else "fine"
     even = Premise("examples of about one size", not len(large), f"largest over median {short(most)}")
-    return Finding(LARGEST, mark, text, most, exact=True, unit="times the median one", premises=(even,), **SCORING)
+    headline = "Some examples are far larger than the rest"
+    if code is not None:
+        headline = f"{short(code[0])} seems to stand for missing values"
+    given = dict(unit="times the median one", premises=(even,), headline=headline)
+    return Finding(LARGEST, mark, text, most, exact=True, **given, **SCORING)
 
 
 def broken_start(losses, start) -> Finding | None:
@@ -211,6 +218,7 @@ def broken_start(losses, start) -> Finding | None:
         "weights, layer by layer.",
         claim="landscape.propagation.linear_layers",
         premises=(start.premise,),
+        headline="The loss is not a finite number",
     )
 
 
@@ -268,4 +276,5 @@ def judge_confidence(found: Confidence, start) -> Finding:
         "probability is near 0 or 1, outputs have to move far before it changes.",
         claim="nets.activations_vanishing.saturation",
         premises=(start.premise,),
+        headline="The outputs are too large at the start" if early else "It is very sure of wrong answers",
     )

@@ -143,7 +143,8 @@ def judge(found: Told | str) -> Finding:
         if found.lost is None:
             text = text.replace("Some of what it learned is lost on them.", "What that costs is not known.")
     alike = Premise("equally many of either part, on halves that the classifier has not seen", True)
-    return Finding(NAME, mark, text, 100 * found.accuracy, (100 * low, 100 * high), premises=(alike,), **FACTS)
+    given = dict(premises=(alike,), headline="Test inputs are of another kind than training inputs")
+    return Finding(NAME, mark, text, 100 * found.accuracy, (100 * low, 100 * high), **given, **FACTS)
 
 
 def align(subject, finding) -> Action | None:

@@ -148,7 +148,8 @@ def judge_maps(subject, numbers: Maps | str, found: Explained) -> Finding:
     draw = _images if is_image(subject.train[0]) else _bars
     figure = picture("attributions of the worst mistakes and of usual examples", draw(subject, numbers, found, players))
     baseline = Premise("measured from the mean training input", True, f"up to {numbers.nodes} nodes")
-    given = dict(exact=True, unit="% missing", premises=(baseline,), figure=figure)
+    headline = "The attributions do not add up"
+    given = dict(exact=True, unit="% missing", premises=(baseline,), figure=figure, headline=headline)
     return Finding(MAPS, "fine" if adds_up else "look", text, 100 * numbers.gap, **given, **facts)
 
 
@@ -175,7 +176,8 @@ def judge_mixed(numbers: Maps | str) -> Finding:
     else:
         mark = "fine"
         text += "these say something about what was learned."
-    return Finding(MIXED, mark, text, mean, (mean - reach, mean + reach), unit="rank correlation", **facts)
+    given = dict(unit="rank correlation", headline="Attributions say nothing about what was learned")
+    return Finding(MIXED, mark, text, mean, (mean - reach, mean + reach), **given, **facts)
 
 
 def _by_player(values, players: Players) -> np.ndarray:

@@ -97,7 +97,8 @@ def judge(found: Names) -> Finding:
         text = "No other numbers of the classes make it right on many more test examples: both parts number them alike."
     sure = Premise("the names are judged by examples that did not choose them", True, f"{found.n} test examples")
     mark = "problem" if renamed else "fine"
-    return Finding(RENAMED, mark, text, 100 * net, unit="% more right", premises=(sure,), **FACTS)
+    given = dict(premises=(sure,), headline="The test data number their classes differently")
+    return Finding(RENAMED, mark, text, 100 * net, unit="% more right", **given, **FACTS)
 
 
 def rename(subject, finding) -> Action | None:
@@ -164,7 +165,8 @@ def judge_unknown(found: Unknown) -> Finding:
     )
     text += "So few of a class may miss training by chance." if mark == "fine" else "What it is never shown it cannot "
     text += "" if mark == "fine" else "name: find out where their training examples are."
-    return Finding(UNKNOWN, mark, text, share, unit="% of test examples", **FACTS)
+    headline = "The test data have classes that training never shows"
+    return Finding(UNKNOWN, mark, text, share, unit="% of test examples", headline=headline, **FACTS)
 
 
 def show_them(subject, finding) -> Action | None:

@@ -84,7 +84,8 @@ def judge_perplexity(paid: Paid, split: str) -> Finding:
     )
     within = tuple(float(np.exp(np.clip(end, -700, 700))) for end in ends)
     given = dict(value=float(np.exp(loss)), interval=within, unit="tokens", premises=premises, **ENTROPY)
-    return Finding(PERPLEXITY, mark, f"{said}: {end}.", **given)
+    headline = f"Counting {'single' if mark == 'problem' else 'pairs of'} tokens would do better"
+    return Finding(PERPLEXITY, mark, f"{said}: {end}.", headline=headline, **given)
 
 
 class Unseen(NamedTuple):
@@ -153,6 +154,7 @@ def judge_unseen(found: Unseen | str) -> Finding:
     )
     low = found.interval[0] if whole.holds else 0.0  # what was not looked at may have them
     mark = "problem" if low > COSTS_MUCH else "look" if low > COSTS else "fine"
+    facts["headline"] = "The test text has tokens that training never showed"
     return Finding(UNSEEN, mark, said, 100 * found.share, tuple(100 * end for end in found.interval), **facts)
 
 

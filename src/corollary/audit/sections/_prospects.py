@@ -206,9 +206,9 @@ def judge(found: Prospects | str, start) -> Finding:
         f"of a blind guess's, with a probability of {short(100 * p)} %: of {found.alike} random recipes of which about "
         f"the same was said, {found.came_true} got there ({short(100 * found.came_true / found.alike)} %). "
     )
-    mark = "fine"
+    mark, headline = "fine", ""
     if elsewhere(found, start):
-        mark = "problem"
+        mark, headline = "problem", "Such a training should have ended elsewhere"
         text += (
             f"Yet its loss is {short(found.loss)}: this is not the end of the training that was described. Were all "
             "layers given to the optimiser, did the step fade away too early, are these the weights it ended with?"
@@ -219,11 +219,13 @@ def judge(found: Prospects | str, start) -> Finding:
         text += "Yet training has got somewhere."
     else:
         mark = "problem" if p < PROBLEM else "look"
-        text += "It will hardly train." if mark == "problem" else "It will probably not train."
+        headline = "It will hardly train" if mark == "problem" else "It will probably not train"
+        text += f"{headline}."
     premises = (
         start.premise,
         Premise(
             "plain gradient descent, as these recipes were trained", True, f"batches of {found.batch}, theirs of 32"
         ),
     )
-    return Finding(NAME, mark, text, p, (min(low, p), max(high, p)), premises=premises, **facts)
+    given = dict(premises=premises, headline=headline)
+    return Finding(NAME, mark, text, p, (min(low, p), max(high, p)), **given, **facts)

@@ -68,7 +68,7 @@ def judge_targets(aim: Aim) -> Finding:
             "Every target is the token that stands at its own place in the input: there is nothing to be predicted. "
             "Targets of a language model are the tokens moved by one: x[:, :-1] and x[:, 1:] of one text."
         )
-        return Finding(TARGETS, "problem", text, **given)
+        return Finding(TARGETS, "problem", text, headline="The targets are the inputs themselves", **given)
     kind = "this is a language model" if aim.next_token else "each token has a label of its own"
     text = f"Of {aim.places:,} targets {short(100 * aim.following)} % are the next token: {kind}."
     return Finding(TARGETS, "fine", text, **given)
@@ -117,7 +117,7 @@ def judge_ahead(found: Ratio, aim: Aim) -> Finding:
     facts = CAUSAL | {"premises": _seen(found)}
     if found.below == 0:
         text = "No output moves with any token: the network does not read."
-        return Finding(AHEAD, "problem", text, 0.0, exact=True, **facts)
+        return Finding(AHEAD, "problem", text, 0.0, exact=True, headline="It does not read its tokens", **facts)
     said = (
         f"When later tokens change, the outputs before them move by {short(100 * found.value)} % of what the others do"
     )
@@ -131,7 +131,8 @@ def judge_ahead(found: Ratio, aim: Aim) -> Finding:
     end = (
         "it sees the future, in which the answers stand. In use there is none, and what it has learned from it is lost"
     )
-    return Finding(AHEAD, "problem" if found.interval[0] > PROBLEM else "look", f"{said}: {end}.", **given)
+    mark = "problem" if found.interval[0] > PROBLEM else "look"
+    return Finding(AHEAD, mark, f"{said}: {end}.", headline="It sees the future", **given)
 
 
 def measure_order(subject, budget, key) -> Ratio | str:
@@ -155,7 +156,7 @@ def judge_order(found: Ratio | str, aim: Aim) -> Finding:
     if found.below <= ROUNDING:
         text = "Other tokens before the last change nothing: it reads the last token alone"
         mark, end = ("look", ", and can know no more than pairs of tokens.") if aim.next_token else ("fine", ".")
-        return Finding(ORDER, mark, text + end, 0.0, exact=True, **facts)
+        return Finding(ORDER, mark, text + end, 0.0, exact=True, headline="It reads the last token alone", **facts)
     said = (
         f"Another order of the tokens before the last moves its output by {short(100 * found.value)} % of what other "
     )
@@ -164,7 +165,8 @@ def judge_order(found: Ratio | str, aim: Aim) -> Finding:
     if found.interval[1] >= ORDERED:
         return Finding(ORDER, "fine", f"{said}: order matters.", **given)
     end = "order is nothing to it, as in attention without positions: it reads a bag of tokens"
-    return Finding(ORDER, "problem" if aim.next_token else "look", f"{said}: {end}.", **given)
+    mark = "problem" if aim.next_token else "look"
+    return Finding(ORDER, mark, f"{said}: {end}.", headline="The order of the tokens is nothing to it", **given)
 
 
 def _seen(found: Ratio) -> tuple[Premise, ...]:

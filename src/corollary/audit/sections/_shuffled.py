@@ -92,6 +92,7 @@ def judge(subject, losses, fits, fitted, steps, n, predicted: bool = False) -> F
             Premise("trained as the network was", None, f"Adam, step {STEP}, batches of at most {BATCH}"),
             Premise("measured on all training data", n == subject.count(), f"{n:,} of {subject.count():,} examples"),
         ),
+        headline="The labels look random",
         **FACTS,
     )
 

@@ -191,6 +191,7 @@ def _signal(m: Measured, p: _Profile) -> Finding:
         claim="landscape.initialisation.he_scaling",
         premises=(*_random(m), m.seen),
         figure=_chart(m),
+        headline=f"The signal {'vanishes' if p.whole < 1 else 'explodes'} on its way",
         **_number(p),
     )
 
@@ -212,6 +213,7 @@ def _gradient(m: Measured, p: _Profile) -> Finding:
         "the mean squared slope of the units); where this is not near 1 they vanish or explode with depth.",
         claim="landscape.initialisation.backward_recursion",
         premises=(*_random(m), m.seen),
+        headline=f"The gradient {'vanishes' if p.whole < 1 else 'explodes'} on its way back",
         **_number(p),
     )
 
@@ -255,6 +257,7 @@ def _reach(m: Measured, forward: _Profile, backward: _Profile | None) -> Finding
         "Xavier's variance, and stand still where signals vanish.",
         claim="landscape.propagation.trainability",
         premises=(m.start.premise, Premise("the factor is the same in further layers", None, "extrapolated")),
+        headline="It is too deep to train from here" if near == "problem" else "It is nearly too deep to train",
         **number,
     )
 

@@ -90,6 +90,7 @@ def judge(found: Statistics, total: int) -> Finding:
             Premise("measured on all training data", n == total, f"{n:,} of {total:,} examples"),
             Premise("batches as large as the data", size == total, f"batches of {size}, whose chance is taken out"),
         ),
+        headline="The stored batch statistics are stale",
     )
 
 

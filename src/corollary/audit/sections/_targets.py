@@ -56,6 +56,7 @@ def judge(found: Targets) -> Finding:
         "large make the first residuals and steps so much larger, and the step that is stable no longer.",
         claim="linear.scoring.conditioning",
         premises=(near,),
+        headline="The targets are too large",
     )
 
 

@@ -59,8 +59,9 @@ def judge_hidden(found: Attacked) -> Finding:
         end = "There is no slope to follow, and no question finds another class: around its data it is constant."
     asked = f"{found.asked} of {len(found.right)} examples"
     quotients = Premise("asked by difference quotients, at random and on the straight way", found.asked > 0, asked)
-    value, ends = 100 * share, (100 * low, 100 * high)
-    return Finding(HIDES, mark, said + end, value, ends, unit="% of examples", premises=(quotients,), **BLIND)
+    headline = "Gradients lead attacks astray" if found.hidden else "It is constant around its data"
+    given = dict(unit="% of examples", premises=(quotients,), headline=headline)
+    return Finding(HIDES, mark, said + end, 100 * share, (100 * low, 100 * high), **given, **BLIND)
 
 
 def judge_attack(victim: Attackable, found: Attacked, copy: Copy | None) -> Finding:
@@ -105,6 +106,7 @@ def judge_attack(victim: Attackable, found: Attacked, copy: Copy | None) -> Find
             Premise("inputs of one scale, in the box of the data", None, box),
         ),
         figure=picture("accuracy against the size of the perturbation", _chart(found, copy)),
+        headline=f"{'Tiny' if mark == 'problem' else 'Small'} changes turn its answers",
         **FACTS,
     )
 
@@ -140,7 +142,8 @@ def judge_random(found: Attacked) -> Finding:
         text += "Neither does much."
     low, high = (1 - min(max(end, 0.0), 1.0) for end in ends)
     kept = 100 * (1 - value), (100 * high, 100 * low)
-    return Finding(RANDOM, mark, text, *kept, unit="% of right answers", **NOISE)
+    headline = "Random noise turns its answers"
+    return Finding(RANDOM, mark, text, *kept, unit="% of right answers", headline=headline, **NOISE)
 
 
 def _share(which) -> tuple[float, tuple[float, float]]:

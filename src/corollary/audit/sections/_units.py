@@ -29,6 +29,7 @@ LOST = {
         one="gives zero on every example",
         what="give zero on every example, and get no gradient",
         none="No layer is short of live units.",
+        headline="{share} of the units of a layer are dead",
         theorem="A rectified unit whose pre-activations are negative on all data never moves again.",
         claim="nets.activations.dead_units",
     ),
@@ -37,6 +38,7 @@ LOST = {
         one="is flat (slope below 0.01) on nearly all examples",
         what="are flat (slope below 0.01) on nearly all examples, and hardly learn",
         none="No layer is blocked by them.",
+        headline="Most units of a layer are saturated",
         theorem="The slope of a sigmoid vanishes exponentially in its input, and large weights saturate the units.",
         claim="landscape.initialisation.deterministic_weights",
     ),
@@ -74,6 +76,7 @@ def _lost(m: Measured, kind: str, look: float, problem: float) -> Finding:
         theorem=words["theorem"],
         claim=words["claim"],
         premises=(m.start.premise, m.seen),
+        headline=words["headline"].format(share=f"{short(100 * share)} %"),
     )
 
 
@@ -97,6 +100,7 @@ def _died(m: Measured) -> Finding | None:
         theorem=LOST["dead"]["theorem"],
         claim=LOST["dead"]["claim"],
         premises=(m.seen,),
+        headline=f"{short(100 * share)} % of the units of a layer are dead after training",
     )
 
 
@@ -150,6 +154,7 @@ def _rank(m: Measured) -> Finding:
         theorem="What has passed through r directions has rank at most r, whatever linear map follows.",
         claim="nets.mlp_linear_networks.bottleneck",
         premises=(m.start.premise, m.seen),
+        headline="To a layer all examples look alike" if bad is None else "A layer collapses to one direction",
     )
 
 

@@ -70,4 +70,5 @@ def judge(found: Unmoved) -> Finding:
     )
     sloped = Premise("the loss has a slope along them at the start", True)
     mark = "look" if found.learned or found.share < MUCH else "problem"
-    return Finding(NAME, mark, text, 100 * found.share, premises=(sloped,), **FACTS)
+    headline = f"Training never moved {found.names[0] if len(found.names) == 1 else f'{len(found.names)} arrays'}"
+    return Finding(NAME, mark, text, 100 * found.share, premises=(sloped,), headline=headline, **FACTS)

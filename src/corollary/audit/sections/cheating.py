@@ -73,6 +73,7 @@ def judge_support(ours, theirs, chance: float) -> Finding:
             Premise("samples are drawn independently", None),
             Premise("alike is what is as near", True, f"distance {short(float(ours.tolerance))}"),
         ),
+        headline="It makes too few different examples",
     )
 
 
@@ -98,6 +99,7 @@ def judge_copies(copying) -> Finding:
         claim="generative.memorising.recitation",
         premises=(Premise("near is a quarter of the usual distance of a test example", True),),
         figure=picture("distances to the nearest training example", _distances(copying)),
+        headline="It recites what it was trained on",
     )
 
 
@@ -127,6 +129,7 @@ def judge_modes(modes, *, labelled: bool) -> Finding:
         claim="generative.memorising.mode_collapse",
         premises=(Premise("modes are known", True if labelled else None, f"{len(ours)} {kind[1]}"),),
         figure=picture("share of each mode", _modes(ours, theirs, kind[0])),
+        headline=f"It leaves out {len(missing)} of {len(ours)} {kind[1]}, or nearly",
     )
 
 
@@ -149,6 +152,7 @@ def judge_apart(told, used: int) -> Finding:
         "variation is 2a - 1 at least.",
         claim="foundations.divergences_moments.integral_metrics",
         premises=(Premise("test examples are of the law that was to be learned", None),),
+        headline="Its samples are not like the test data",
     )
 
 
@@ -184,6 +188,7 @@ def judge_integral(normaliser) -> Finding:
         "determinant; it integrates to one.",
         claim="generative.flows.change_of_variables",
         premises=(Premise("its samples are of the density that it states", None),),
+        headline=f"Its likelihoods look {'better' if value > 0 else 'worse'} than they are",
     )
 
 
@@ -211,6 +216,7 @@ def judge_held_out(held_out) -> Finding:
         "on those that were fitted it is not.",
         claim="generative.likelihood.likelihood_is_relative_entropy",
         premises=(Premise("training and test examples are of one law", None),),
+        headline="It has learned its examples by heart",
     )
 
 

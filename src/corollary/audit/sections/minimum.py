@@ -239,6 +239,7 @@ def judge_slope(found: Slope | None, batch: int | None, seen) -> Finding:
         theorem="At a minimum the gradient vanishes; a point is ε-stationary if its norm is at most ε.",
         claim="landscape.conditions.second_order_conditions",
         premises=(seen,),
+        headline="More training would still lower the loss",
     )
 
 
@@ -287,7 +288,8 @@ def _sharpness(subject, largest, bounds, seen):
     else:
         mark, text = "fine", "The step is well within what this point can bear."
     sentence = f"The largest curvature is {short(largest)}, {short(ratio)} of 2/η = {short(2 / eta)}. {text}"
-    return Finding("sharpness against 2/η", mark, sentence, largest, premises=premises, **facts)
+    headline = "The step is too long for this point" if mark == "problem" else "The step is as long as it may be"
+    return Finding("sharpness against 2/η", mark, sentence, largest, premises=premises, headline=headline, **facts)
 
 
 class Least(NamedTuple):
@@ -350,6 +352,7 @@ def judge_least(found: Least, seen) -> Finding:
         claim="landscape.escape.finds_second_order_point",
         premises=(seen, Premise("Lanczos has converged", found.converged, f"{found.products} products")),
         figure=picture("loss along the direction of least curvature", chart.properties(width=320, height=180)),
+        headline="It ended on a saddle or a slope",
     )
 
 

@@ -103,6 +103,7 @@ def judge_scale(noise, batch: int | None, seen) -> Finding:
         text = (
             f"The noise scale is {reach}; the batch of {batch} is within the range where both noise and signal count."
         )
+    facts["headline"] = f"The batch is {'too small for its noise' if batch < low else 'larger than it need be'}"
     return Finding("noise scale", mark, text, scale, (low, high), unit="examples", **facts)
 
 

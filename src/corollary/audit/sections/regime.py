@@ -169,9 +169,9 @@ def _regime(subject, found, seen):
         sentence = f"Between lazy and feature-learning: {text}. The start explains only part of this network."
     falls = Premise("the loss fell in training", fell, f"from {short(before)} to {short(after)} on these examples")
     wide = Premise("as wide, and scaled, as the theorem asks", None, f"{subject.size:,} parameters")
-    return Finding(
-        name, mark, sentence, error, bounds, whole(bounds), theorem=WIDE, claim=claim, premises=(falls, wide, seen)
-    )
+    headline = "It learned no features of its own" if fell else "The loss hardly fell in training"
+    facts = dict(theorem=WIDE, claim=claim, premises=(falls, wide, seen), headline=headline)
+    return Finding(name, mark, sentence, error, bounds, whole(bounds), **facts)
 
 
 def _constant_outputs(subject):
@@ -199,7 +199,8 @@ def _constant_outputs(subject):
             f"The most frequent answer is given to {short(100 * share)} % of the training {what}; the most frequent "
             f"class has {short(100 * most)} % of them. {text}"
         )
-        return Finding("most frequent answer", mark, sentence, float(share), **facts)
+        headline = f"It gives {'one answer to everything' if share == 1 else 'nearly everything one answer'}"
+        return Finding("most frequent answer", mark, sentence, float(share), headline=headline, **facts)
     goals = aims(subject, "train")
     out = np.asarray(subject.outputs("train"))
     out = out.reshape(len(out), -1).astype(np.result_type(out.dtype, np.float32))
@@ -213,7 +214,8 @@ def _constant_outputs(subject):
     than = "their own size" if goals is None else "the targets' standard deviation"
     end = {"problem": "This network is all but a constant.", "look": "It hardly tells its inputs apart.", "fine": ""}
     sentence = f"Over the training examples the outputs vary by {short(spread)} of {than}. {end[mark]}".strip()
-    return Finding(name, mark, sentence, spread, **facts)
+    headline = "It is all but a constant" if mark == "problem" else "It hardly tells its inputs apart"
+    return Finding(name, mark, sentence, spread, headline=headline, **facts)
 
 
 def _constant_kernel(found, n, seen):
@@ -224,7 +226,8 @@ def _constant_kernel(found, n, seen):
         return Finding(name, "not applicable", "There is only one training example.", theorem=theorem, claim=claim)
     if not np.isfinite(value):
         sentence = "The tangent kernel is zero: no parameter changes any output, and no training can go on from here."
-        return Finding(name, "problem", sentence, 0.0, exact=True, theorem=theorem, claim=claim, premises=(seen,))
+        facts = dict(theorem=theorem, claim=claim, premises=(seen,), headline="No training can go on from here")
+        return Finding(name, "problem", sentence, 0.0, exact=True, **facts)
     if value < CONSTANT:
         mark, text = "problem", "a step of training moves all outputs alike, and cannot come to tell inputs apart"
     elif value < NEARLY:
@@ -235,7 +238,9 @@ def _constant_kernel(found, n, seen):
     else:
         mark, text = "fine", "a step of training can move the output at one input and leave that at another"
     sentence = f"{short(100 * value)} % of the tangent kernel differs between inputs: {text}."
-    return Finding(name, mark, sentence, value, bounds, whole(bounds), theorem=theorem, claim=claim, premises=(seen,))
+    headline = f"Training can {'not' if mark == 'problem' else 'hardly'} tell inputs apart from here"
+    facts = dict(theorem=theorem, claim=claim, premises=(seen,), headline=headline)
+    return Finding(name, mark, sentence, value, bounds, whole(bounds), **facts)
 
 
 def _moves(subject):
@@ -262,7 +267,8 @@ def _distance(subject):
     sentence = f"The parameters moved by {short(value)} times the norm they started with."
     if value == 0:
         sentence = "The parameters are those that training is said to have started from: nothing was trained."
-    return Finding(name, "fine" if value else "look", sentence, value, exact=True, theorem=theorem, claim=claim)
+    facts = dict(theorem=theorem, claim=claim, headline="Nothing was trained")
+    return Finding(name, "fine" if value else "look", sentence, value, exact=True, **facts)
 
 
 def _drift(found, seen):

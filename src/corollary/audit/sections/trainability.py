@@ -14,7 +14,7 @@ from corollary.audit import _plan
 from corollary.audit._answer import because, by_name
 from corollary.audit._answer import first as first_marked
 from corollary.audit._sample import some
-from corollary.audit.action import advise
+from corollary.audit.action import Action, Effect, advise, by_hand
 from corollary.audit.finding import Finding, short
 from corollary.audit.sections import (
     _attention,
@@ -125,7 +125,7 @@ EXPLAINS = {
     _decayed.NAME: (*SLOW, *NOWHERE, "rank of the layers", "units dead after training", "calibration error"),
     # the same change of all columns is none of the large and too much for the small, and what drowns them all examples
     # have in common
-    "scale of the inputs": ("dead units", "noise, shift, scale and missing inputs", *LARGE),
+    "scale of the inputs": ("dead units", "rank of the layers", "noise, shift, scale and missing inputs", *LARGE),
     "dead units": (
         "units dead after training",
         "signal by layer",
@@ -261,6 +261,7 @@ def _unknown(step):
 
 def actions(subject, findings):
     if not knows_start(subject):
+        yield from advise(subject, findings, EXPLAINS, {"scale of the inputs": _empty})
         return
     longest = by_name(findings).get(STEP)
     remedies = {
@@ -305,7 +306,18 @@ def _other_step(subject, finding):
     return retraining(subject, times(factor, "the step"), finding.name, partial(step_times, factor=factor))
 
 
+def _empty(subject, finding):
+    """Of inputs that are all zero a person must find out why; what others would do is not known."""
+    if finding.value:
+        return None
+    now = subject.mean_loss()
+    effect = Effect("training loss", now, now, (min(0.0, now), now))
+    return Action("find out why all inputs are zero", finding.name, effect, "theorem", by_hand)
+
+
 def _scaled(subject, finding):
+    if not finding.value:
+        return _empty(subject, finding)
     return retraining(subject, "standardise the inputs", finding.name, standardised)
 
 

@@ -81,6 +81,7 @@ def judge_zero(m: Measured, seen: str) -> Finding:
         f"{m.zero} of the values {seen} ({short(share)} %) have no gradient: whatever is learned, they stay as they "
         "are. That is so for a state that is encoded as zero in a network without biases.",
         float(m.zero),
+        headline="Some values can never be learned",
         **facts,
     )
 
@@ -101,6 +102,7 @@ def judge_tied(m: Measured) -> Finding:
         f"Of {m.pairs} different pairs of a state and an action {m.tied} share the direction of their gradient with "
         "another one: what one of them learns moves the other in a fixed proportion.",
         float(m.tied),
+        headline="Some values are tied to each other",
         **facts,
     )
 
@@ -115,11 +117,13 @@ def judge_discount(m: Measured, beta: float, every: int) -> Finding:
         near = (1 - beta) / (1 - critical) if critical < 1 else np.inf
         mark = "look" if near < NEAR and every == 1 else "fine"
         said = f"From the discount {critical:.4g} on the update is unstable; {short(beta)} lies below it."
-        return Finding(DISCOUNT, mark, said, value, **facts)
+        headline = "The discount is near to where learning breaks"
+        return Finding(DISCOUNT, mark, said, value, headline=headline, **facts)
     said = f"From the discount {critical:.4g} on the update is unstable, and it is {short(beta)}"
     if every > 1 and m.growth <= NEVER:
         return Finding(DISCOUNT, "fine", f"{said}: it is the target network that makes it stable.", value, **facts)
-    return Finding(DISCOUNT, _mark(m.growth), f"{said}: the error grows by itself.", value, **facts)
+    headline = "The discount is too large"
+    return Finding(DISCOUNT, _mark(m.growth), f"{said}: the error grows by itself.", value, headline=headline, **facts)
 
 
 def _mark(growth: float) -> str:
@@ -136,13 +140,14 @@ def judge_step(m: Measured, given: float | None, every: int) -> Finding:
     }
     if m.limit == 0:
         said = "No step is stable: what moves along with the target grows at every step."
-        return Finding(STEP, _mark(m.growth), said, 0.0, **facts)
+        return Finding(STEP, _mark(m.growth), said, 0.0, headline="No step is stable", **facts)
     towards = "" if every == 1 else "towards a target that waits "
     said = f"Steps {towards}below {short(m.limit)} are stable"
     if given is None:
         return Finding(STEP, "fine", f"{said}; no learning_rate= was given to compare.", m.limit, **facts)
     if given >= m.limit:
-        return Finding(STEP, "problem", f"{said}, and they are {short(given)}.", m.limit, **facts)
+        text = f"{said}, and they are {short(given)}."
+        return Finding(STEP, "problem", text, m.limit, headline="The step is too long", **facts)
     return Finding(STEP, "fine", f"{said}; they are {short(given)}.", m.limit, **facts)
 
 
@@ -153,9 +158,8 @@ def judge_growth(m: Measured, subject, seen: str) -> Finding:
     value = m.growth if np.isfinite(m.growth) else float(np.sign(m.growth)) / _td_updates.LEAST
     if m.growth > NEVER:
         grown = short(np.log(10) / m.growth)
-        return Finding(
-            GROWTH, _mark(m.growth), f"The error {seen} grows tenfold in {grown} steps{step}.", value, **facts
-        )
+        text = f"The error {seen} grows tenfold in {grown} steps{step}."
+        return Finding(GROWTH, _mark(m.growth), text, value, headline="The error grows as it learns", **facts)
     if m.growth > -NEVER:
         return Finding(GROWTH, "fine", f"No error {seen} grows or shrinks{step} in a billion steps.", value, **facts)
     return Finding(
@@ -207,7 +211,8 @@ def judge_frozen(m: Measured, every: int) -> Finding:
     said = (
         f"A target that waits until it is fitted multiplies the error by {short(radius)} each time: it does not help."
     )
-    return Finding(FROZEN, "look" if every > 1 or m.growth > NEVER else "fine", said, radius, **facts)
+    mark = "look" if every > 1 or m.growth > NEVER else "fine"
+    return Finding(FROZEN, mark, said, radius, headline="A target that waits does not help", **facts)
 
 
 def judge_run(m: Measured) -> Finding:
@@ -221,7 +226,7 @@ def judge_run(m: Measured) -> Finding:
     said += f"; the linear update promised {short(m.promised)}."
     # on its way down an error of several parts may rise a little
     mark = "problem" if m.run > FACTOR else "look" if m.run > 1 and m.growth > NEVER else "fine"
-    return Finding(RUN, mark, said, m.run, exact=True, **facts)
+    return Finding(RUN, mark, said, m.run, exact=True, headline="The error grew over a run", **facts)
 
 
 def judge_bias(m: Measured) -> Finding:
@@ -238,7 +243,7 @@ def judge_bias(m: Measured) -> Finding:
     said += ": at first it makes that error larger"
     if m.growth <= NEVER:
         return Finding(BIAS, "fine", f"{said}, and in the end not.", m.cosine, **facts)
-    return Finding(BIAS, "look", f"{said}.", m.cosine, **facts)
+    return Finding(BIAS, "look", f"{said}.", m.cosine, headline="Its updates go uphill at first", **facts)
 
 
 def answer(findings) -> str:
