@@ -32,7 +32,7 @@ FEWEST = 32
 # what is left when so many training examples are taken away teaches nothing
 MOST = 0.9
 # rows whose neighbours are sought, rows that are sought among, columns, neighbours, numbers that are compared at once
-ROWS, AMONG, COLUMNS, NEIGHBOURS, NUMBERS = 1024, 2**16, 256, 32, 2**24
+ROWS, AMONG, COLUMNS, NEIGHBOURS, NUMBERS, DISTANCES = 1024, 2**16, 256, 32, 2**24, 2**30
 
 
 class Dealt(NamedTuple):
@@ -110,9 +110,10 @@ def keep_together(subject, finding) -> Action | None:
     """Training without the copies of test examples: what is left of the test error is an honest one."""
     one_class = subject.classes is not None and np.asarray(subject.labels("test")).ndim == 1
     quantity = "test error" if one_class else "test loss"
-    gone = len(measure(subject).owned)
-    # too little would be left to learn from
-    if gone > MOST * count(subject.train):
+    found = measure(subject)
+    gone = len(found.owned)
+    # too little would be left to learn from, or the copies of those that were not looked at would be
+    if gone > MOST * count(subject.train) or len(found.rows) < count(subject.test):
         return None
     effect = promised(_without(subject), quantity, QUANTITIES[quantity](subject), key=jax.random.key(0))
     what = f"keep an example and its copies in one part: train without the {gone} copies of test examples"
@@ -186,22 +187,20 @@ def _repeated(subject):
 
 def _apart(train, test, copied) -> bool:
     """Whether the training rows that differ from these test rows differ in several numbers."""
-    ours, theirs = (
-        np.concatenate([np.asarray(a).reshape(count(x), -1) for a in jax.tree.leaves(x)], 1) for x in (train, test)
-    )
     rng = np.random.default_rng(0)
-    low, high = ours.min(0), ours.max(0)
-    several = ((ours != low) & (ours != high)).any(0)
+    most = max(2, NUMBERS // sum(a[0].size for a in jax.tree.leaves(train)))
+    chosen = np.sort(rng.permutation(count(train))[:most]), rng.permutation(copied)[: 2 * FEWEST]
+    ours, theirs = (
+        np.concatenate([np.asarray(a[rows]).reshape(len(rows), -1) for a in jax.tree.leaves(x)], 1)
+        for x, rows in zip((train, test), chosen, strict=True)
+    )
+    several = ((ours != ours.min(0)) & (ours != ours.max(0))).any(0)
     if several.sum() < APART:
         return False
-    ours, theirs = ours[:, several], theirs[:, several]
-    most = max(1, NUMBERS // ours.shape[1])
-    if len(ours) > most:
-        ours = ours[rng.permutation(len(ours))[:most]]
     found = []
-    for row in rng.permutation(copied)[: 2 * FEWEST]:
-        changed = (ours != theirs[row]).sum(1)
-        found.append(changed[changed > 0].min(initial=ours.shape[1]))
+    for row in theirs[:, several]:
+        changed = (ours[:, several] != row).sum(1)
+        found.append(changed[changed > 0].min(initial=int(several.sum())))
     return float(np.mean(np.array(found) >= APART)) >= TYPICAL
 
 
@@ -223,8 +222,9 @@ def _varied(subject):
     ours, theirs = (a[:, measured] / spread for a in (ours, theirs))
     labels = [_labels(subject, s) for s in ("train", "test")]
     rng = np.random.default_rng(0)
-    seen = np.sort(rng.permutation(len(ours))[:ROWS])
-    rows = np.sort(rng.permutation(len(theirs))[:ROWS])
+    # as many rows as have their neighbours sought in seconds
+    most = min(ROWS, max(2 * FEWEST, DISTANCES // ours.size))
+    seen, rows = (np.sort(rng.permutation(len(a))[:most]) for a in (ours, theirs))
     within = np.array([len(g) > 0 for g in _groups(ours[seen], labels[0][seen], ours, labels[0], seen)])
     if not _grouped(within):
         return None

@@ -42,9 +42,8 @@ def measure(subject) -> Fixed | None:
     places = [] if masks is None else np.flatnonzero(np.concatenate([m.reshape(-1) for m in masks]))
     if not len(places):
         return None
-    back = put_back(subject, key=None)
     counted = subject.classes is not None and np.asarray(subject.labels("test")).ndim == 1
-    now, then = (_each(s, counted) for s in (subject, back))
+    now, then = (_each(subject, out, counted) for out in (subject.outputs("test"), subject.outputs(_back(subject))))
     if counted:
         won, lost = int(np.sum(now > then)), int(np.sum(then > now))
         chance = float(binomtest(won, max(1, won + lost), 0.5, "greater").pvalue)
@@ -94,7 +93,7 @@ def put_back_action(subject, finding) -> Action | None:
     low, high = (
         exact_interval(round(then * subject.count("test")), subject.count("test"))
         if found.counted
-        else interval(_each(back, False))
+        else interval(_each(back, back.outputs("test"), False))
     )
     few = ", ".join(map(str, found.places[:SHOWN])) + (" and more" if len(found.places) > SHOWN else "")
     what = f"put column{'s' if len(found.places) > 1 else ''} {few} of the test inputs to the value that training has"
@@ -104,14 +103,16 @@ def put_back_action(subject, finding) -> Action | None:
 
 def put_back(subject, *, key):
     """The subject with what never changes in training at its value there in the test data too."""
-    x, y = subject.test
-    leaves, form = jax.tree.flatten(x)
+    return subject.replaced(test=(_back(subject), subject.test[1]))
+
+
+def _back(subject):
+    leaves, form = jax.tree.flatten(subject.test[0])
     known = jax.tree.leaves(subject.train[0])
-    moved = [
+    return form.unflatten(
         jnp.where(jnp.asarray(m), k[0], a).astype(a.dtype)
         for a, k, m in zip(leaves, known, _fixed(subject), strict=True)
-    ]
-    return subject.replaced(test=(form.unflatten(moved), y))
+    )
 
 
 def _fixed(subject):
@@ -126,7 +127,7 @@ def _fixed(subject):
     return out
 
 
-def _each(subject, counted: bool) -> np.ndarray:
+def _each(subject, outputs, counted: bool) -> np.ndarray:
     if counted:
-        return (np.asarray(subject.predict("test")) != np.asarray(subject.labels("test"))).astype(float)
-    return np.asarray(jax.vmap(subject.loss.function)(subject.outputs("test"), subject.test[1]), float)
+        return (np.asarray(subject.decide(outputs)) != np.asarray(subject.labels("test"))).astype(float)
+    return np.asarray(jax.vmap(subject.loss.function)(outputs, subject.test[1]), float)

@@ -59,8 +59,8 @@ def measure(subject) -> Units | None:
         return None
     factor = factor / spread
     shift = t[chosen].mean(0) - factor * f[chosen].mean(0)
-    now, then = (_losses(s)[kept] for s in (subject, _moved(subject, factor, shift)))
-    sizes = tuple((float(np.mean(a)), float(np.std(a))) for a in (subject.targets("train"), y))
+    now, then = (_losses(subject, t)[kept] for t in (subject.test[1], _targets(subject, factor, shift)))
+    sizes = tuple(_size(np.asarray(a, float)) for a in (subject.targets("train"), y))
     ends = interval(then)
     return Units(
         factor, shift, float(now.mean()), float(then.mean()), (max(0.0, ends[0]), ends[1]), subject.mean_loss("train"),
@@ -92,6 +92,12 @@ def judge(found: Units) -> Finding:
     return Finding(NAME, "problem" if other else "fine", text, found.now - found.then, premises=(sure,), **FACTS)
 
 
+def _size(y) -> tuple[float, float]:
+    """Mean and spread; a mean that is nothing but rounding is 0."""
+    mean, spread = float(y.mean()), float(y.std())
+    return (0.0 if abs(mean) < float(jnp.finfo(jnp.float32).eps) * spread else mean), spread
+
+
 def _line(factor: float, shift: float) -> str:
     sign = "plus" if shift > 0 else "less"
     return f"about {short(factor)} times those of training {sign} {short(abs(shift))}"
@@ -110,16 +116,17 @@ def bring_back(subject, finding) -> Action | None:
 
 def _back(subject, *, key):
     found = measure(subject)
-    return _moved(subject, found.factor, found.shift)
+    return subject.replaced(test=(subject.test[0], _targets(subject, found.factor, found.shift)))
 
 
-def _moved(subject, factor, shift):
-    x, target = subject.test
+def _targets(subject, factor, shift):
+    """The test targets brought back, with their weights if there are any."""
+    target = subject.test[1]
     y, rest = (target[0], target[1:]) if subject.weighted else (target, ())
     shape = np.asarray(y).shape
     new = jnp.asarray((np.asarray(y, float).reshape(len(y), -1) - shift) / factor, y.dtype).reshape(shape)
-    return subject.replaced(test=(x, (new, *rest) if subject.weighted else new))
+    return (new, *rest) if subject.weighted else new
 
 
-def _losses(subject) -> np.ndarray:
-    return np.asarray(jax.vmap(subject.loss.function)(subject.outputs("test"), subject.test[1]), float)
+def _losses(subject, target) -> np.ndarray:
+    return np.asarray(jax.vmap(subject.loss.function)(subject.outputs("test"), target), float)

@@ -100,6 +100,7 @@ LARGE = (
     "confidence of the softmax",
     "rank of the layers",
     "largest stable step",
+    "sharpness against 2/η",
     "units dead after training",
     "largest norm of a layer against the others",
     *SLOW,
