@@ -15,6 +15,7 @@ from corollary.audit.sections import (
     _expected,
     _fixed,
     _inputs,
+    _labelled,
     _outlying,
     _reach,
     _slope,
@@ -219,6 +220,30 @@ def test_a_network_that_saw_the_classes_in_another_proportion():
     assert "class 2" in finding.sentence
     # a network that knows nothing has other troubles
     assert _expected.judge(_expected.measure(classifier(train, scale=0.0, bias=leaning))).mark == "fine"
+
+
+def test_a_class_that_training_labels_in_another_way():
+    """Half of class 2 is called 1 in training: a network that learned this is half and half about it."""
+    rng = np.random.default_rng(0)
+    centres = 6.0 * np.eye(3, D)
+    y, y_test = rng.integers(0, 3, 900), rng.integers(0, 3, 300)
+    x, x_test = ((centres[a] + rng.normal(size=(len(a), D))).astype(np.float32) for a in (y, y_test))
+    given = np.where((y == 2) & (rng.random(900) < 0.5), 1, y)
+
+    def subject(params, labels, of_test):
+        return made(linear, params, "cross_entropy", (x, labels), of_test)
+
+    right = {"w": jnp.asarray(centres.T, jnp.float32), "b": jnp.zeros(3)}
+    # along the axis of class 2 both are as likely
+    torn = {"w": right["w"].at[2, 1].set(right["w"][2, 2]), "b": jnp.zeros(3)}
+    found = _labelled.measure(subject(torn, given, (x_test, y_test)))
+    finding = _labelled.judge(found)
+    assert finding.mark == "look"
+    assert "class 2" in finding.sentence
+    assert _labelled.judge(_labelled.measure(subject(right, y, (x_test, y_test)))).mark == "fine"
+    # a class that test data have more seldom, and a network that sees it
+    few = (y_test != 2) | (rng.random(300) < 0.1)
+    assert _labelled.judge(_labelled.measure(subject(right, y, (x_test[few], y_test[few])))).mark == "fine"
 
 
 def test_a_rare_class_need_not_be_the_likeliest_anywhere():

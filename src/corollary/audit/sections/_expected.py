@@ -32,15 +32,19 @@ def measure(subject) -> Expected | None:
         return None
     labels = np.asarray(subject.labels("train"), int)
     weights = np.asarray(subject.train[1][1], float) if subject.weighted else np.ones(len(labels))
-    out = subject.outputs("train")
-    if subject.class_axis is None:
-        yes = np.asarray(jax.nn.sigmoid(out), float).reshape(-1)
-        sure = np.stack([1 - yes, yes], 1)
-    else:
-        sure = np.asarray(jax.nn.softmax(out, -1), float)
+    sure = probabilities(subject, "train")
     shares = np.bincount(labels, weights=weights, minlength=sure.shape[1]) / weights.sum()
     learned = subject.mean_loss() < (1 - GAINED) * blind_guess(subject)
     return Expected(shares, (weights[:, None] * sure).sum(0) / weights.sum(), learned)
+
+
+def probabilities(subject, split: str) -> np.ndarray:
+    """The probability of each class for each example."""
+    out = subject.outputs(split)
+    if subject.class_axis is None:
+        yes = np.asarray(jax.nn.sigmoid(out), float).reshape(-1)
+        return np.stack([1 - yes, yes], 1)
+    return np.asarray(jax.nn.softmax(out, -1), float)
 
 
 def judge(found: Expected) -> Finding:

@@ -1,9 +1,10 @@
 """Will it generalise? The measured gap, whether the test data are new, every bound, and what the network could fit.
 
 The findings are made in `_gap` (errors), `_copies`, `_dealt` and `_columns` (leaks), `_law`, `_fixed`, `_named`,
-`_tags` and `_test_units` (inputs, classes, labels and targets of another kind), `_certificates` (bounds), `_capacity`
-(margins, norms, numbers of parameters), `_threshold` (rank of the tangent features), `_calibration` (probabilities),
-`_left_out` (one example at a time), `_curve` (twice the data, what is learned by heart), `_shuffled` (random labels).
+`_tags`, `_labelled` and `_test_units` (inputs, classes, labels and targets of another kind), `_certificates` (bounds),
+`_capacity` (margins, norms, numbers of parameters), `_threshold` (rank of the tangent features), `_calibration`
+(probabilities), `_left_out` (one example at a time), `_curve` (twice the data, what is learned by heart) and
+`_shuffled` (random labels).
 """
 
 from typing import Any
@@ -29,6 +30,7 @@ from corollary.audit.sections import (
     _first_steps,
     _fixed,
     _gap,
+    _labelled,
     _law,
     _left_out,
     _named,
@@ -45,6 +47,7 @@ TITLE = "Will it generalise?"
 GAPS = tuple(_gap.GAP.values())
 # inputs of another kind, or classes that mean something else, are all that is wrong on the test data
 ELSEWHERE = (
+    _labelled.NAME,
     *GAPS,
     _calibration.NAME,
     "input that counts in training and not in test",
@@ -63,6 +66,7 @@ EXPLAINS = {
     ),
     _named.RENAMED: (*ELSEWHERE, "labels most likely wrong"),
     _named.UNKNOWN: ELSEWHERE,
+    _labelled.NAME: (*GAPS, _calibration.NAME, "labels most likely wrong"),
     _tags.NAME: (*ELSEWHERE, "labels most likely wrong"),
     _test_units.NAME: (*ELSEWHERE, "labels most likely wrong"),
     _fixed.NAME: (
@@ -136,6 +140,8 @@ def findings(subject, budget, key):
             yield _named.judge_unknown(unknown)
         if (tags := _tags.measure(subject)) is not None:
             yield _tags.judge(tags)
+        if (labelled := _labelled.measure(subject)) is not None:
+            yield _labelled.judge(labelled)
         if (units := _test_units.measure(subject)) is not None:
             yield _test_units.judge(units)
         if (fixed := _fixed.measure(subject)) is not None:
@@ -194,7 +200,7 @@ def answer(findings) -> str:
     if (gap := first(findings, GAPS, "problem")) is not None:
         return because("No", gap.sentence)
     # an error that carries over does not make probabilities right
-    for names in ((_named.UNKNOWN, _law.NAME), GAPS, (_columns.NAME,), (_calibration.NAME,)):
+    for names in ((_named.UNKNOWN, _law.NAME), GAPS, (_columns.NAME,), (_labelled.NAME,), (_calibration.NAME,)):
         for mark in ("problem", "look"):
             if (doubt := first(findings, names, mark)) is not None:
                 return because("Partly", doubt.sentence)
@@ -219,6 +225,7 @@ def actions(subject, findings):
         _named.RENAMED: _named.rename,
         _named.UNKNOWN: _named.show_them,
         _tags.NAME: _tags.read_so,
+        _labelled.NAME: _labelled.compare_labels,
         _test_units.NAME: _test_units.bring_back,
         _fixed.NAME: _fixed.put_back_action,
         _columns.NAME: _columns.drop,
