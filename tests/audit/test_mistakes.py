@@ -11,7 +11,6 @@ from corollary.audit.sections import (
     _blind,
     _copies,
     _dealt,
-    _doubtful,
     _expected,
     _fixed,
     _inputs,
@@ -280,13 +279,6 @@ def test_what_is_left_is_noise_where_training_has_come_to_rest():
         for _ in range(steps):
             p = jax.tree.map(lambda a, g: a - 0.3 * g, p, slope(p))
         assert _slope.rested(subject.with_params(p), BUDGETS["quick"], KEY) == want
-
-
-def test_as_many_surprises_as_chance_makes_are_not_doubted():
-    order, losses = np.arange(1200), np.full(1200, 4.0)
-    few = _doubtful.Doubts(order, losses, 6, 1 / 402, 1200)
-    many = _doubtful.Doubts(order, losses, 40, 1 / 402, 1200)
-    assert (len(_doubtful.suspects(few)), len(_doubtful.suspects(many))) == (0, 40)
 
 
 def test_a_network_whose_first_layer_is_large_does_not_scale_its_columns_itself():

@@ -5,7 +5,6 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from scipy.stats import binom
 
 from corollary.audit.finding import Finding, Premise, short
 from corollary.audit.sections import _copies
@@ -20,8 +19,6 @@ SURPRISE = float(np.log(20))
 # examples, which are left out too: a hard task surprises everywhere, wrong labels where they are. Test examples are
 # counted by Laplace's rule, one more of two more.
 SHARE, FEWEST, TWICE = 0.005, 3, 2.0
-# and, at the rate of the test examples, as many are drawn once in a hundred times: they are only to be looked at
-CHANCE = 0.01
 # Rows repeat by themselves where fewer than a third of them differ.
 REPEATS = 1 / 3
 # Where one Newton step would still take off more than this of what training has, labels are not learned yet.
@@ -61,8 +58,7 @@ def measure_doubts(subject, numbers: Blamed | str) -> Doubts | str:
 def suspects(numbers: Doubts) -> np.ndarray:
     """The training examples to be named, worst first; none where there are no more than is usual."""
     n = numbers.surprising or 0
-    many = n >= FEWEST and n >= SHARE * numbers.total and n >= TWICE * numbers.usual * numbers.total
-    named = many and float(binom.sf(n - 1, numbers.total, numbers.usual)) < CHANCE
+    named = n >= FEWEST and n >= SHARE * numbers.total and n >= TWICE * numbers.usual * numbers.total
     return numbers.order[: n if named else 0]
 
 
