@@ -135,6 +135,8 @@ def test_a_network_that_knows_nothing_has_no_unit():
     rng = np.random.default_rng(0)
     parts = [(table(i, n), 10 * rng.normal(size=(n, 1)).astype(np.float32)) for i, n in enumerate((N, TESTS))]
     assert _test_units.judge(_test_units.measure(regression(*parts))).mark == "fine"
+    beyond = regression(parts[0], (parts[1][0], np.float32(1e30) * parts[1][1]))
+    assert _test_units.measure(beyond) is None
 
 
 @pytest.mark.parametrize("change", ["opposite", "places"])

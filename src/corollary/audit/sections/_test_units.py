@@ -60,6 +60,8 @@ def measure(subject) -> Units | None:
     factor = factor / spread
     shift = t[chosen].mean(0) - factor * f[chosen].mean(0)
     now, then = (_losses(subject, t)[kept] for t in (subject.test[1], _targets(subject, factor, shift)))
+    if not np.isfinite([now.mean(), then.mean(), blind]).all():  # beyond what single precision holds
+        return None
     sizes = tuple(_size(np.asarray(a, float)) for a in (subject.targets("train"), y))
     ends = interval(then)
     return Units(
