@@ -20,7 +20,9 @@ def blind_guess(subject) -> float | None:
     For the absolute loss the median would be better; the mean is near enough.
     """
     if subject.loss_name == "cross_entropy":
-        labels = np.asarray(subject.labels("train")).ravel()
+        labels = np.asarray(subject.labels("train"))
+        if subject.weighted and labels.ndim == 1:  # weights of places count what has a label, as the shares do
+            return float(stats.entropy(np.bincount(labels, weights=np.asarray(subject.train[1][1], float))))
         return float(stats.entropy(np.bincount(labels[labels != IGNORED])))
     if subject.loss_name in DIFFERENCES:
         out, (_, y) = subject.outputs("train"), subject.train

@@ -62,11 +62,17 @@ def finding(subject, key) -> Finding:
     return judge(measure(subject, key), subject.count(), subject.count("test"))
 
 
-def judge(shared: Shared, training: int, testing: int) -> Finding:
+def leaked(shared: Shared) -> bool:
+    """Whether more test examples have copies in training than these have among themselves, beyond chance."""
+    return shared.found.by_chance <= CHANCE
+
+
+def judge(shared: Shared, training: int, testing: int, new: bool = True) -> Finding:
+    """`new` says that test examples without a copy are new to the training data, as far as is known."""
     exact, near, found, _, sought = shared
     total, copied = len(found.copied), int(found.copied.sum())
     share, chance = copied / total, float(found.natural.mean())
-    mark = "fine" if found.by_chance > CHANCE else "problem" if share - chance >= FEW else "look"
+    mark = "fine" if not leaked(shared) else "problem" if share - chance >= FEW else "look"
     same = int(exact.copied[found.rows].sum())
     kind = "" if same == copied else f", {same or 'none'} of them exactly and the others nearly"
     number = f"{copied:,} are" if copied else "none is"
@@ -75,7 +81,13 @@ def judge(shared: Shared, training: int, testing: int) -> Finding:
         natural = f"{short(100 * chance)} %" if chance else "none"
         end = f": this is a leak. Among the training examples themselves {natural} have a copy. {_said_of_rest(shared)}"
     else:
-        end = "; so many are alike within the training data too." if copied else ": the test data are new to it."
+        end = (
+            "; so many are alike within the training data too."
+            if copied
+            else ": the test data are new to it."
+            if new
+            else "."
+        )
     low, high = exact_interval(copied, total)
     return Finding(
         NAME,

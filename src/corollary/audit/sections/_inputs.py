@@ -91,7 +91,9 @@ def judge_scale(found: Scale | None, first: float | None, start, total: int, fel
     scaled = size > 0 and first is not None and 1 / LOOK <= first <= LOOK
     if mark != "fine" and scaled:
         mark, text = "fine" if widest < COLUMN_LOOK else "look", f"{text} The first layer's own scale is unharmed."
-    if widest >= COLUMN_LOOK and felt is not None and felt < COLUMN_LOOK:
+    # what the first layer gives would be of another size, were they brought to one
+    itself = felt is not None and felt < COLUMN_LOOK and (scaled or first is None)
+    if widest >= COLUMN_LOOK and itself:
         mark = "fine"
         text = (
             f"Columns differ in size by up to {short(widest)} times, and the network brings them to one scale itself."

@@ -1,9 +1,10 @@
 """Will it generalise? The measured gap, whether the test data are new, every bound, and what the network could fit.
 
-The findings are made in `_gap` (errors), `_copies` and `_columns` (leaks), `_law` and `_named` (test inputs and classes
-of another kind), `_certificates` (bounds), `_capacity` (margins, norms, numbers of parameters), `_threshold` (rank of
-the tangent features), `_calibration` (probabilities), `_left_out` (one example at a time), `_curve` (twice the data,
-what is learned by heart), `_shuffled` (random labels).
+The findings are made in `_gap` (errors), `_copies`, `_dealt` and `_columns` (leaks), `_law`, `_fixed`, `_named`,
+`_tags`, `_labelled` and `_test_units` (inputs, classes, labels and targets of another kind), `_certificates` (bounds),
+`_capacity` (margins, norms, numbers of parameters), `_threshold` (rank of the tangent features), `_calibration`
+(probabilities), `_left_out` (one example at a time), `_curve` (twice the data, what is learned by heart) and
+`_shuffled` (random labels).
 """
 
 from typing import Any
@@ -25,13 +26,18 @@ from corollary.audit.sections import (
     _columns,
     _copies,
     _curve,
+    _dealt,
     _first_steps,
+    _fixed,
     _gap,
+    _labelled,
     _law,
     _left_out,
     _named,
     _overfitting,
     _shuffled,
+    _tags,
+    _test_units,
     _threshold,
 )
 from corollary.network.batches import count
@@ -41,6 +47,7 @@ TITLE = "Will it generalise?"
 GAPS = tuple(_gap.GAP.values())
 # inputs of another kind, or classes that mean something else, are all that is wrong on the test data
 ELSEWHERE = (
+    _labelled.NAME,
     *GAPS,
     _calibration.NAME,
     "input that counts in training and not in test",
@@ -50,6 +57,7 @@ EXPLAINS = {
     _law.NAME: (
         # of other inputs some classes may be taken for others
         _named.RENAMED,
+        _test_units.NAME,
         *ELSEWHERE,
         "inputs at another scale",
         "accuracy under attack",
@@ -58,6 +66,20 @@ EXPLAINS = {
     ),
     _named.RENAMED: (*ELSEWHERE, "labels most likely wrong"),
     _named.UNKNOWN: ELSEWHERE,
+    _labelled.NAME: (*GAPS, _calibration.NAME, "labels most likely wrong"),
+    _tags.NAME: (*ELSEWHERE, "labels most likely wrong"),
+    _test_units.NAME: (*ELSEWHERE, "labels most likely wrong"),
+    _fixed.NAME: (
+        _law.NAME,
+        _named.RENAMED,
+        _test_units.NAME,
+        *ELSEWHERE,
+        "inputs at another scale",
+        "attributions of the worst mistakes",
+        "accuracy under attack",
+        "accuracy under random noise",
+        "noise, shift, scale and missing inputs",
+    ),
     "what the best column alone leaves open": GAPS,
     # labels that say nothing are learned slowly, one by one: the runs behind this have a step of their own
     "labels against shuffled ones": (
@@ -70,13 +92,21 @@ EXPLAINS = {
         "sharpness against 2/η",
         "median margin",
         "most frequent answer",
+        "classes as often as it expects them",
         "how far influence can be believed",
         "labels most likely wrong",
         # where nothing predicts the labels no input does
         "most important input",
     ),
+    # what it is sure of it has seen, and what it has not is in the test data as well
+    _dealt.NAME: (*GAPS, _calibration.NAME, "labels most likely wrong", "test examples that are training examples"),
     # outputs that are all too large curve the loss
-    _calibration.NAME: ("sharpness against 2/η", "gradient norm", "least curvature"),
+    _calibration.NAME: (
+        "sharpness against 2/η",
+        "gradient norm",
+        "least curvature",
+        "classes as often as it expects them",
+    ),
     # what was learned by heart it is sure of
     **dict.fromkeys(GAPS, (_calibration.NAME, "most important input")),
     # a start that is the end shows no training
@@ -98,12 +128,24 @@ def findings(subject, budget, key):
     errors = None if subject.test is None else _gap.errors_of(subject)
     yield _gap.gap(errors)
     if subject.test is not None:
-        yield _copies.finding(subject, copy_key)
+        copies = _copies.measure(subject, copy_key)
+        dealt = None if _copies.leaked(copies) else _dealt.measure(subject)
+        yield _copies.judge(copies, subject.count(), subject.count("test"), dealt is None)
+        if dealt is not None:
+            yield _dealt.judge(dealt)
         yield _law.judge(_law.measure(subject, errors, jax.random.fold_in(key, 9)))
         if (names := _named.measure(subject)) is not None:
             yield _named.judge(names)
         if (unknown := _named.measure_unknown(subject)) is not None:
             yield _named.judge_unknown(unknown)
+        if (tags := _tags.measure(subject)) is not None:
+            yield _tags.judge(tags)
+        if (labelled := _labelled.measure(subject)) is not None:
+            yield _labelled.judge(labelled)
+        if (units := _test_units.measure(subject)) is not None:
+            yield _test_units.judge(units)
+        if (fixed := _fixed.measure(subject)) is not None:
+            yield _fixed.judge(fixed)
     if (column := _columns.finding(subject)) is not None:
         yield column
     if (sure := _calibration.finding(subject)) is not None:
@@ -145,17 +187,20 @@ def answer(findings) -> str:
     leak, random = found.get(_copies.NAME), found.get(_shuffled.NAME)
     if leak is not None and leak.mark == "problem":
         return because("Cannot tell", leak.sentence, "Give test data that training has not seen.")
-    law, named = found.get(_law.NAME), first(findings, (_named.RENAMED,), "problem")
+    for mark in ("problem", "look"):
+        if (dealt := first(findings, (_dealt.NAME,), mark)) is not None:
+            return because("Cannot tell", dealt.sentence)
+    law, named = found.get(_law.NAME), first(findings, (_named.RENAMED, _tags.NAME, _test_units.NAME), "problem")
     if named is not None and (law is None or law.mark != "problem"):
         return because("Cannot tell", named.sentence)
     if random is not None and random.mark == "problem":
         return because("No", random.sentence)
-    if (other := first(findings, (_law.NAME, _named.UNKNOWN), "problem")) is not None:
+    if (other := first(findings, (_fixed.NAME, _law.NAME, _named.UNKNOWN), "problem")) is not None:
         return because("No", other.sentence)
     if (gap := first(findings, GAPS, "problem")) is not None:
         return because("No", gap.sentence)
     # an error that carries over does not make probabilities right
-    for names in ((_named.UNKNOWN, _law.NAME), GAPS, (_columns.NAME,), (_calibration.NAME,)):
+    for names in ((_named.UNKNOWN, _law.NAME), GAPS, (_columns.NAME,), (_labelled.NAME,), (_calibration.NAME,)):
         for mark in ("problem", "look"):
             if (doubt := first(findings, names, mark)) is not None:
                 return because("Partly", doubt.sentence)
@@ -175,9 +220,14 @@ def answer(findings) -> str:
 def actions(subject, findings):
     remedies = {
         _copies.NAME: _copies.remove,
+        _dealt.NAME: _dealt.keep_together,
         _law.NAME: _law.align,
         _named.RENAMED: _named.rename,
         _named.UNKNOWN: _named.show_them,
+        _tags.NAME: _tags.read_so,
+        _labelled.NAME: _labelled.compare_labels,
+        _test_units.NAME: _test_units.bring_back,
+        _fixed.NAME: _fixed.put_back_action,
         _columns.NAME: _columns.drop,
         _calibration.NAME: _calibration.cool,
         **dict.fromkeys(GAPS, _overfitting.mend),

@@ -11,7 +11,6 @@ import numpy as np
 from jax.flatten_util import ravel_pytree
 from scipy import stats
 
-from corollary import landscape
 from corollary._engine.cpu_ready import cpu_ready
 from corollary.audit import _plan
 from corollary.audit._answer import because, by_name, first
@@ -21,9 +20,10 @@ from corollary.audit._sample import interval, quadratic_forms
 from corollary.audit.action import advise
 from corollary.audit.finding import Finding, Premise, short
 from corollary.audit.retrain import steps_of
-from corollary.audit.sections import _blind, _class_margins, _statistics
+from corollary.audit.sections import _blind, _class_margins, _expected, _reach, _statistics
 from corollary.audit.sections._axes import logarithmic
 from corollary.audit.sections._first_steps import SLOW
+from corollary.audit.sections._slope import Slope, measure_slope
 from corollary.audit.sections._treatments import SAFE, knows_start, retraining, step_times, suited, times
 from corollary.evidence import picture
 
@@ -36,6 +36,7 @@ EXPLAINS = {
         "least curvature",
         "median margin",
         "most frequent answer",
+        _expected.NAME,
         "dead units",
         "units dead after training",
         "saturated units",
@@ -53,17 +54,26 @@ EXPLAINS = {
         "sharpness against 2/η",
         "median margin",
         "most frequent answer",
+        _expected.NAME,
         "regime",
         "calibration error",
         "noise scale",
         "how far influence can be believed",
         *SLOW,
     ),
+    # what stands at its end has no slope, and no influence
+    _reach.NAME: (
+        "gradient norm",
+        "least curvature",
+        "how far influence can be believed",
+        "most important input",
+        *SLOW,
+    ),
+    # what saw the classes in another proportion is not at rest on these, and as sure as it was there
+    _expected.NAME: ("gradient norm", "least curvature", "calibration error", "how far influence can be believed"),
     # on a slope the curvature says little
     "gradient norm": ("least curvature",),
 }
-# A gradient below so many times what chance gives it is none that the data can see.
-STILL = 2.0
 # Of 2/η: beyond the first a step overshoots, and from the second on it is at the edge of stability, where healthy
 # networks end too: that is marked for linear models alone.
 OVER, EDGE = 1.5, 0.9
@@ -79,6 +89,8 @@ DECIDE = (
     _blind.NAME,
     "least curvature",
     "sharpness against 2/η",
+    _expected.NAME,
+    _reach.NAME,
     "gradient norm",
     "median margin",
 )
@@ -91,8 +103,12 @@ def findings(subject, budget, key):
     else:
         yield Finding("slope and curvature", "not applicable", long)
     yield _blind.judge(subject.mean_loss(), _blind.blind_guess(subject))
+    if (reach := _reach.measure(subject)) is not None:
+        yield _reach.judge(reach)
     if subject.classes is not None:
         yield _class_margins.judge(*_class_margins.measure(subject))
+        if (expected := _expected.measure(subject)) is not None:
+            yield _expected.judge(expected)
     statistics = _statistics.finding(subject, budget, sample_key)
     if statistics is not None:
         yield statistics
@@ -114,6 +130,8 @@ def actions(subject, findings):
         "least curvature": _away,
         "gradient norm": _on,
         _blind.NAME: _again,
+        _expected.NAME: _expected.shuffled,
+        _reach.NAME: _reach.set_free,
         _statistics.NAME: _statistics.recompute,
     }
     yield from advise(subject, findings, EXPLAINS, remedies)
@@ -186,34 +204,11 @@ def _bounds(forms, total, residual):
     return low - error, high + error
 
 
-class Slope(NamedTuple):
-    """The norm of the mean gradient of n examples, and the variance of a single one's."""
-
-    norm: float
-    variance: float
-    n: int
-
-
-def measure_slope(subject, data, budget) -> Slope | None:
-    """The gradient, and how well the data know it; None for one example."""
-    n = _plan.looked_at(subject, data)[0]
-    if n < 2:
-        return None
-    batch_size = _plan.gradients_at_once(subject, budget)
-    found = landscape.gradient_noise(
-        subject.network, subject.loss, data, batch_size=batch_size, trainable=subject.trainable
-    )
-    return Slope(float(found.gradient_norm), float(found.trace), n)
-
-
 def judge_slope(found: Slope | None, batch: int | None, seen) -> Finding:
     """The gradient against the noise with which the data know it: a slope below that is none that they can see."""
     if found is None:
         return Finding("gradient norm", "not applicable", "One example has no spread: give more training data.")
-    norm, variance, n = found
-    # E|mean of n gradients - its expectation|^2
-    noise = float(np.sqrt(variance / n))
-    still = norm <= STILL * noise
+    (norm, variance, n), noise, still = found, found.noise, found.still
     settled = batch is not None and norm <= np.sqrt(variance / batch)
     if still:
         sentence = (

@@ -15,7 +15,8 @@ from corollary.audit.retrain import steps_of
 from corollary.audit.sections import _regime_predictions as predictions
 from corollary.audit.sections import _unmoved
 from corollary.audit.sections._axes import logarithmic
-from corollary.audit.sections._first_steps import SLOW
+from corollary.audit.sections._blind import blind_guess
+from corollary.audit.sections._first_steps import SLOW, WELL
 from corollary.audit.sections._treatments import knows_start, retraining, suited
 from corollary.evidence import picture
 from corollary.network.losses import IGNORED
@@ -191,6 +192,9 @@ def _constant_outputs(subject):
         share, most = given.max() / given.sum(), true.max() / true.sum()
         if share == 1 and most < ONE_CLASS:
             mark, text = "problem", "This network is a constant: it does not look at its input."
+        elif share > (1 + most) / 2 and not _surprised(subject):
+            # of a rare class most examples are likelier not of it, and probabilities tell them apart all the same
+            mark, text = "fine", "Its probabilities tell its inputs apart."
         elif share > (1 + most) / 2:
             mark, text = "look", "It hardly tells its inputs apart."
         else:
@@ -216,6 +220,12 @@ def _constant_outputs(subject):
     sentence = f"Over the training examples the outputs vary by {short(spread)} of {than}. {end[mark]}".strip()
     headline = "It is all but a constant" if mark == "problem" else "It hardly tells its inputs apart"
     return Finding(name, mark, sentence, spread, headline=headline, **facts)
+
+
+def _surprised(subject) -> bool:
+    """Whether half of a blind guess's loss is left, or how much is not known."""
+    blind = blind_guess(subject)
+    return blind is None or not subject.mean_loss() < WELL * blind
 
 
 def _constant_kernel(found, n, seen):

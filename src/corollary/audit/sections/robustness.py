@@ -37,6 +37,10 @@ EXPLAINS = {
         "accuracy under random noise",
         "noise, shift, scale and missing inputs",
         "gap between training and test error",
+        "gap between training and test loss",
+        "calibration error",
+        "attributions of the worst mistakes",
+        "most important input",
     ),
     # what noise turns, an attack of the same size turns too
     "accuracy under random noise": ("accuracy under attack", "noise, shift, scale and missing inputs"),

@@ -22,6 +22,7 @@ from corollary.audit.sections import (
     _decayed,
     _first_steps,
     _inputs,
+    _outlying,
     _prospects,
     _signals,
     _targets,
@@ -43,6 +44,8 @@ from corollary.audit.sections._treatments import (
 )
 
 TITLE = "Will it train?"
+# the step by which units are not killed: the next one that people try
+GENTLER = 10
 STEP, *_ = _first_steps.NAMES
 #: what is seen at the end of a training that could not get anywhere
 NOWHERE = (
@@ -53,6 +56,7 @@ NOWHERE = (
     "least curvature",
     "median margin",
     "most frequent answer",
+    "classes as often as it expects them",
     "variation of the tangent kernel",
     "how far influence can be believed",
 )
@@ -82,6 +86,7 @@ DECIDE = (
     "rank of the layers",
     "confidence of the softmax",
     _decayed.NAME,
+    _outlying.NAME,
     _targets.NAME,
     *SLOW,
     _prospects.NAME,
@@ -95,6 +100,7 @@ LARGE = (
     "confidence of the softmax",
     "rank of the layers",
     "largest stable step",
+    "sharpness against 2/η",
     "units dead after training",
     "largest norm of a layer against the others",
     *SLOW,
@@ -122,6 +128,21 @@ EXPLAINS = {
         *SLOW,
         *BLANK,
     ),
+    # what a few targets decide leaves nothing to be learned of the others
+    _outlying.NAME: (
+        _targets.NAME,
+        "largest stable step",
+        "sharpness against 2/η",
+        "variation of the outputs",
+        "noise scale",
+        "share of the noise in its largest direction",
+        "gap between training and test loss",
+        "most harmful training example",
+        "most important input",
+        "attributions of the worst mistakes",
+        *SLOW,
+        *BLANK,
+    ),
     _decayed.NAME: (*SLOW, *NOWHERE, "rank of the layers", "units dead after training", "calibration error"),
     # the same change of all columns is none of the large and too much for the small, and what drowns them all examples
     # have in common
@@ -145,7 +166,8 @@ EXPLAINS = {
         *SLOW,
         *BLANK,
     ),
-    "saturated units": ("gradient by layer",),
+    # what is flat gives no more than 1, whatever comes in
+    "saturated units": ("signal by layer", "gradient by layer"),
     "gradient by layer": ("depth that can be reached", *SLOW),
     "confidence of the softmax": (
         "calibration error",
@@ -207,6 +229,8 @@ def findings(subject, budget, key):
     yield _inputs.judge_scale(scale, first, start, total, felt)
     if (targets := _targets.measure(subject)) is not None:
         yield _targets.judge(targets)
+    if (outlying := _outlying.measure(subject)) is not None:
+        yield _outlying.judge(outlying)
     # where the network brings its columns to one scale, examples as they come are of no size that it sees
     own = felt is not None and felt < _inputs.COLUMN_LOOK
     if not own and (sizes := _inputs.measure_sizes(subject)) is not None:
@@ -270,6 +294,8 @@ def actions(subject, findings):
         _inputs.LARGEST: _without_largest,
         _decayed.NAME: _less_decay,
         _targets.NAME: _targets.standardise,
+        _outlying.NAME: _outlying.look_at_them,
+        "units dead after training": _gentler,
         **dict.fromkeys(SLOW, partial(_longer, None if longest is None else longest.value)),
         **dict.fromkeys(START, _started),
         _prospects.NAME: _other_step,
@@ -280,6 +306,14 @@ def actions(subject, findings):
 def _shorter(subject, finding):
     factor = SAFE * finding.value / subject.learning_rate
     return retraining(subject, times(factor, "the step"), finding.name, partial(step_times, factor=factor))
+
+
+def _gentler(subject, finding):
+    """Units that training has killed: a step that does not throw them so far."""
+    if subject.learning_rate is None:
+        return None
+    what = f"divide the step by {GENTLER}, and train again from the start"
+    return retraining(subject, what, finding.name, partial(step_times, factor=1 / GENTLER))
 
 
 def _longer(longest, subject, finding):
