@@ -12,6 +12,8 @@ from corollary.audit._sample import exact_interval, some
 from corollary.audit.action import FLATTERED, Action
 from corollary.audit.finding import Finding, Premise, short
 from corollary.audit.retrain import promised, retrained
+from corollary.audit.sections import _siblings
+from corollary.audit.sections._siblings import Siblings
 from corollary.network.batches import count
 from corollary.network.losses import IGNORED
 
@@ -41,20 +43,41 @@ class Copies(NamedTuple):
 
 
 class Shared(NamedTuple):
-    """Copies, exact and near (None where distances say nothing), those that count, and the error on the other rows."""
+    """Copies, exact and near (None where distances say nothing), those that count, and the error on the other rows.
+
+    `siblings` are test examples made from the same original as training examples, None where there are none to speak
+    of; then it is their others that `apart` is the error on.
+    """
 
     exact: Copies
     near: Copies | None
     found: Copies
     rest: float | None
     sought: int
+    siblings: Siblings | None = None
+    apart: float | None = None
 
 
 def measure(subject, key) -> Shared:
     train, test = subject.train[0], subject.test[0]
     exact, near = _exact(train, test), _near(train, test, key)
     found = exact if near is None or exact.by_chance <= near.by_chance else near
-    return Shared(exact, near, found, _error_of(subject, found.rows[~found.copied]), count(train))
+    related = _related(train, test, exact, key)
+    apart = None if related is None else _error_of(subject, related.rows[~related.have])
+    return Shared(exact, near, found, _error_of(subject, found.rows[~found.copied]), count(train), related, apart)
+
+
+def _related(train, test, exact: Copies, key) -> Siblings | None:
+    """The siblings among test and training examples, by distances or by what agrees when it is moved."""
+    rows = some(np.arange(count(test)), ROWS, key)
+    found = [_siblings.moved(train, test, rows)]
+    if _measured(train) and count(train) > 2 * _siblings.FARTHER:
+        ours, theirs = _sketches(train, test)
+        own = some(np.arange(len(ours)), ROWS, key)
+        near = _distances(ours[own], ours, own, _siblings.FARTHER), _distances(theirs[rows], ours, k=_siblings.FARTHER)
+        found.append(_siblings.close(*near, rows, exact.copied[rows]))
+    found = [s for s in found if s is not None and s.many]
+    return max(found, key=lambda s: s.have.mean(), default=None)
 
 
 def finding(subject, key) -> Finding:
@@ -63,7 +86,7 @@ def finding(subject, key) -> Finding:
 
 
 def judge(shared: Shared, training: int, testing: int) -> Finding:
-    exact, near, found, _, sought = shared
+    exact, near, found, _, sought = shared[:5]
     total, copied = len(found.copied), int(found.copied.sum())
     share, chance = copied / total, float(found.natural.mean())
     mark = "fine" if found.by_chance > CHANCE else "problem" if share - chance >= FEW else "look"
@@ -76,6 +99,8 @@ def judge(shared: Shared, training: int, testing: int) -> Finding:
         end = f": this is a leak. Among the training examples themselves {natural} have a copy. {_said_of_rest(shared)}"
     else:
         end = "; so many are alike within the training data too." if copied else ": the test data are new to it."
+    if mark == "fine" and shared.siblings is not None:
+        mark, end = "look", f". {_said_of_siblings(shared)}"
     low, high = exact_interval(copied, total)
     return Finding(
         NAME,
@@ -97,6 +122,18 @@ def judge(shared: Shared, training: int, testing: int) -> Finding:
             ),
         ),
     )
+
+
+def _said_of_siblings(shared: Shared) -> str:
+    have = shared.siblings.have
+    text = (
+        f"Yet {short(100 * have.mean())} % of them have {shared.siblings.shows}, and so have training examples among "
+        "each other: were copies, windows or repeated measurements made of one original before the data were split? "
+        "Then the network was trained on what it is tested by: split the originals first."
+    )
+    if shared.apart is None:
+        return text
+    return f"{text} On the other {int((~have).sum()):,} test examples the error is {short(100 * shared.apart)} %."
 
 
 def _said_of_rest(shared: Shared) -> str:
@@ -160,7 +197,7 @@ def _digests(x) -> np.ndarray:
 
 def _near(train, test, key) -> Copies | None:
     """Neighbours much nearer than is usual among the training examples; None where inputs have no distance."""
-    if not all(jnp.issubdtype(a.dtype, np.floating) for a in jax.tree.leaves(train)) or count(train) < 2:
+    if not _measured(train) or count(train) < 2:
         return None
     rows = [some(np.arange(count(x)), ROWS, k) for x, k in zip((train, test), jax.random.split(key), strict=True)]
     ours, theirs = _sketches(train, test)
@@ -169,6 +206,11 @@ def _near(train, test, key) -> Copies | None:
     if not limit > 0:  # most training examples have copies
         return None
     return Copies(rows[1], _distances(theirs[rows[1]], ours) <= limit, own <= limit)
+
+
+def _measured(x) -> bool:
+    """Whether all inputs are real numbers, which have distances."""
+    return all(jnp.issubdtype(a.dtype, np.floating) for a in jax.tree.leaves(x))
 
 
 def _sketches(*sets):
@@ -189,8 +231,8 @@ def _sketches(*sets):
     return [sketched(table) for table in tables]
 
 
-def _distances(queries, train, own=None):
-    """The distance of each query to the nearest training row, other than itself."""
+def _distances(queries, train, own=None, k: int | None = None):
+    """The distances of each query to the nearest training row other than itself, or in rising order to the `k` nearest."""
     squares = (train**2).sum(1)
     found = []
     for i in range(0, len(queries), AT_ONCE):
@@ -198,5 +240,5 @@ def _distances(queries, train, own=None):
         d = (few**2).sum(1)[:, None] + squares - 2 * few @ train.T
         if own is not None:
             d[np.arange(len(few)), own[i : i + AT_ONCE]] = np.inf
-        found.append(d.min(1))
+        found.append(d.min(1) if k is None else np.sort(np.partition(d, k - 1, axis=1)[:, :k], axis=1))
     return np.sqrt(np.maximum(np.concatenate(found), 0))

@@ -155,7 +155,7 @@ def answer(findings) -> str:
     if (gap := first(findings, GAPS, "problem")) is not None:
         return because("No", gap.sentence)
     # an error that carries over does not make probabilities right
-    for names in ((_named.UNKNOWN, _law.NAME), GAPS, (_columns.NAME,), (_calibration.NAME,)):
+    for names in ((_copies.NAME,), (_named.UNKNOWN, _law.NAME), GAPS, (_columns.NAME,), (_calibration.NAME,)):
         for mark in ("problem", "look"):
             if (doubt := first(findings, names, mark)) is not None:
                 return because("Partly", doubt.sentence)

@@ -1,0 +1,114 @@
+"""Test examples that were made from the same original as training examples, before the data were split.
+
+Copies with a little noise are far nearer to each other than the density of the data explains; windows cut from one
+sequence, and images moved by a few rows, agree in all that they share. Among the training examples there are as many,
+so that copies within these are no measure of what is usual.
+"""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from scipy.stats import fisher_exact
+
+from corollary.audit._sample import exact_interval
+from corollary.audit.finding import short
+from corollary.network.batches import count
+
+# The density is that which the distances to these neighbours say; siblings of one original are fewer than the first.
+NEIGHBOUR, FARTHER = 8, 32
+# Where the density is even the nearest of eight neighbours lies within the share r of the distance of the eighth with
+# probability 1 - (1 - r^D)^7 in D dimensions: by chance one example in twenty has one as near as this.
+UNLIKELY = 0.007
+# Tables, images and manifolds of uneven density come to no more: digits to 2 %, MNIST to 3 %, a line to 4 %. Twice that
+# is none of theirs.
+SHARE = 0.1
+# how likely as many agree when moved as when not, by chance and over all moves; windows that share less than half are
+# as good as apart
+CHANCE, MOVED = 1e-3, 0.5
+# the fewest places of an axis along which examples may have been moved, and the numbers that are compared
+PLACES, NUMBERS = 6, 2**24
+
+
+class Siblings(NamedTuple):
+    """Of the test examples `rows` those that have a sibling among the training examples, and what shows it."""
+
+    rows: np.ndarray
+    have: np.ndarray
+    shows: str
+
+    @property
+    def many(self) -> bool:
+        """Whether more have one than any density of the data is known to give."""
+        return exact_interval(int(self.have.sum()), len(self.have))[0] > SHARE
+
+
+def close(own: np.ndarray, other: np.ndarray, rows, known) -> Siblings | None:
+    """By distances, in rising order, of training examples (own) and test examples to their nearest training examples.
+
+    `known` test examples are exact copies, and no siblings. None where there are no distances to tell a density by.
+    """
+    if own.shape[1] < FARTHER or not np.all(np.isfinite(own)) or not np.all(np.isfinite(other)):
+        return None
+    some = own[own[:, NEIGHBOUR - 1] > 0]
+    growth = np.log(some[:, -1] / some[:, NEIGHBOUR - 1]) if len(some) else np.zeros(1)
+    if not growth.mean() > 0:
+        return None
+    dimension = np.log(FARTHER / NEIGHBOUR) / growth.mean()
+    near, next_ones = other[:, 0], other[:, NEIGHBOUR - 1]
+    ratio = np.divide(near, next_ones, out=np.ones(len(near)), where=next_ones > 0)
+    have = (ratio**dimension < UNLIKELY) & ~known
+    shown = f"{short(float(np.median(ratio[have])))} of the distance to its eighth neighbour" if have.any() else ""
+    return Siblings(np.asarray(rows), have, f"a training example within {shown}, far nearer than their density gives")
+
+
+def moved(train, test, rows) -> Siblings | None:
+    """By what agrees exactly once test examples are moved along an axis; None for inputs of several arrays."""
+    leaves = jax.tree.leaves(train)
+    if len(leaves) != 1:
+        return None
+    ours, theirs = np.asarray(leaves[0]), np.asarray(jax.tree.leaves(test)[0])[rows]
+    if ours.size > NUMBERS:
+        ours = ours[: max(1, NUMBERS // ours[0].size)]
+    best = None
+    axes = [a for a in range(1, ours.ndim) if ours.shape[a] >= PLACES]
+    tries = sum(2 * int(MOVED * ours.shape[a]) for a in axes)
+    for axis in axes:
+        a, b = (_places(x, axis) for x in (ours, theirs))
+        for by in range(1, int(MOVED * ours.shape[axis]) + 1):
+            for first, second in ((slice(by, None), slice(None, -by)), (slice(None, -by), slice(by, None))):
+                given, there = _blocks(b[:, first]), _blocks(a[:, second])
+                found, still = _among(given, there), _among(given, _blocks(a[:, first]))
+                more = int(found.sum()) - int(still.sum())
+                if best is None or more > best[0]:
+                    best = more, found, still, by
+    if best is None:
+        return None
+    more, found, still, by = best
+    n = len(found)
+    table = [[int(found.sum()), n - int(found.sum())], [int(still.sum()), n - int(still.sum())]]
+    if not (more > SHARE * n and tries * float(fisher_exact(table, "greater").pvalue) < CHANCE):
+        found = np.zeros(n, bool)
+    return Siblings(np.asarray(rows), found, f"all but {by} place{'s' if by > 1 else ''} in common with a training one")
+
+
+def _places(x: np.ndarray, axis: int) -> np.ndarray:
+    """One whole number for what stands at each place of an axis, (n, places): equal for what is equal."""
+    words = np.ascontiguousarray(np.moveaxis(x, axis, 1)).reshape(count(x), x.shape[axis], -1)
+    words = words.astype(np.float64 if jnp.issubdtype(x.dtype, np.floating) else np.int64) + 0
+    factors = np.random.default_rng(0).integers(0, 2**63, words.shape[2], dtype=np.uint64) | np.uint64(1)
+    mixed = words.view(np.uint64)
+    mixed = (mixed ^ (mixed >> np.uint64(29))) @ factors
+    return mixed ^ (mixed >> np.uint64(31))
+
+
+def _blocks(places: np.ndarray) -> np.ndarray:
+    """One whole number for each row of places, 0 where most neighbours are the same: padding, and blank paper."""
+    factors = np.random.default_rng(1).integers(0, 2**63, places.shape[1], dtype=np.uint64) | np.uint64(1)
+    varied = np.mean(places[:, 1:] != places[:, :-1], axis=1) >= MOVED
+    return np.where(varied, places @ factors, 0).astype(np.uint64)
+
+
+def _among(given: np.ndarray, there: np.ndarray) -> np.ndarray:
+    return np.isin(given, there) & (given != 0)
