@@ -232,7 +232,7 @@ def _sketches(*sets):
 
 
 def _distances(queries, train, own=None, k: int | None = None):
-    """The distances of each query to the nearest training row other than itself, or in rising order to the `k` nearest."""
+    """The distances of queries to the nearest training row other than itself, or in rising order to the `k` nearest."""
     squares = (train**2).sum(1)
     found = []
     for i in range(0, len(queries), AT_ONCE):
