@@ -1,9 +1,9 @@
 """Will it generalise? The measured gap, whether the test data are new, every bound, and what the network could fit.
 
-The findings are made in `_gap` (errors), `_copies` and `_columns` (leaks), `_law` and `_named` (test inputs and classes
-of another kind), `_certificates` (bounds), `_capacity` (margins, norms, numbers of parameters), `_threshold` (rank of
-the tangent features), `_calibration` (probabilities), `_left_out` (one example at a time), `_curve` (twice the data,
-what is learned by heart), `_shuffled` (random labels).
+The findings are made in `_gap` (errors), `_copies` and `_columns` (leaks), `_law`, `_prepared` and `_named` (test
+inputs and classes of another kind), `_certificates` (bounds), `_capacity` (margins, norms, numbers of parameters),
+`_threshold` (rank of the tangent features), `_calibration` (probabilities), `_left_out` (one example at a time),
+`_curve` (twice the data, what is learned by heart), `_shuffled` (random labels).
 """
 
 from typing import Any
@@ -31,6 +31,7 @@ from corollary.audit.sections import (
     _left_out,
     _named,
     _overfitting,
+    _prepared,
     _shuffled,
     _threshold,
 )
@@ -47,6 +48,16 @@ ELSEWHERE = (
     "most important input",
 )
 EXPLAINS = {
+    # test inputs that were turned or inverted are of another kind, and that is how
+    _prepared.NAME: (
+        _law.NAME,
+        _named.RENAMED,
+        *ELSEWHERE,
+        "inputs at another scale",
+        "accuracy under attack",
+        "accuracy under random noise",
+        "noise, shift, scale and missing inputs",
+    ),
     _law.NAME: (
         # of other inputs some classes may be taken for others
         _named.RENAMED,
@@ -100,6 +111,8 @@ def findings(subject, budget, key):
     if subject.test is not None:
         yield _copies.finding(subject, copy_key)
         yield _law.judge(_law.measure(subject, errors, jax.random.fold_in(key, 9)))
+        if (turned := _prepared.measure(subject)) is not None:
+            yield _prepared.judge(turned)
         if (names := _named.measure(subject)) is not None:
             yield _named.judge(names)
         if (unknown := _named.measure_unknown(subject)) is not None:
@@ -145,6 +158,8 @@ def answer(findings) -> str:
     leak, random = found.get(_copies.NAME), found.get(_shuffled.NAME)
     if leak is not None and leak.mark == "problem":
         return because("Cannot tell", leak.sentence, "Give test data that training has not seen.")
+    if (turned := first(findings, (_prepared.NAME,), "problem")) is not None:
+        return because("Cannot tell", turned.sentence)
     law, named = found.get(_law.NAME), first(findings, (_named.RENAMED,), "problem")
     if named is not None and (law is None or law.mark != "problem"):
         return because("Cannot tell", named.sentence)
@@ -176,6 +191,7 @@ def actions(subject, findings):
     remedies = {
         _copies.NAME: _copies.remove,
         _law.NAME: _law.align,
+        _prepared.NAME: _prepared.undo,
         _named.RENAMED: _named.rename,
         _named.UNKNOWN: _named.show_them,
         _columns.NAME: _columns.drop,

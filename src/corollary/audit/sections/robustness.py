@@ -37,6 +37,9 @@ EXPLAINS = {
         "accuracy under random noise",
         "noise, shift, scale and missing inputs",
         "gap between training and test error",
+        "gap between training and test loss",
+        # outputs grow with the inputs, and what is sure of itself with them
+        "calibration error",
     ),
     # what noise turns, an attack of the same size turns too
     "accuracy under random noise": ("accuracy under attack", "noise, shift, scale and missing inputs"),
