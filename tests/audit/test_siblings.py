@@ -4,9 +4,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from made import made
 
 from corollary import data
 from corollary.audit._sample import exact_interval
+from corollary.audit.action import by_hand
 from corollary.audit.sections import _copies, _siblings
 from corollary.audit.sections._copies import Copies, Shared, judge
 
@@ -88,3 +90,8 @@ def test_the_sentence_says_what_to_ask():
     assert "60 % of them have all but 1 place in common" in finding.sentence
     assert "On the other 40 test examples the error is 25 %." in finding.sentence
     assert judge(Shared(none, None, none, 0.1, 300), 300, 100).mark == "fine"
+    x, y = np.zeros((8, 2), np.float32), np.arange(8) % 2
+    subject = made(lambda w, x: x @ w, jnp.ones((2, 2)), "cross_entropy", (x, y), (x[:4], y[:4]))
+    action = _copies.remove(subject, finding)
+    assert action.apply is by_hand
+    assert "split the originals first" in action.what
