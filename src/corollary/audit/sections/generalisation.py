@@ -1,6 +1,6 @@
 """Will it generalise? The measured gap, whether the test data are new, every bound, and what the network could fit.
 
-The findings are made in `_gap` (errors), `_copies` and `_columns` (leaks), `_law`, `_prepared` and `_named` (test
+The findings are made in `_gap` (errors), `_copies`, `_columns` and `_stamps` (leaks), `_law`, `_prepared` and `_named` (test
 inputs and classes of another kind), `_certificates` (bounds), `_capacity` (margins, norms, numbers of parameters),
 `_threshold` (rank of the tangent features), `_calibration` (probabilities), `_left_out` (one example at a time),
 `_curve` (twice the data, what is learned by heart), `_shuffled` (random labels).
@@ -33,6 +33,7 @@ from corollary.audit.sections import (
     _overfitting,
     _prepared,
     _shuffled,
+    _stamps,
     _threshold,
 )
 from corollary.network.batches import count
@@ -69,7 +70,10 @@ EXPLAINS = {
     ),
     _named.RENAMED: (*ELSEWHERE, "labels most likely wrong"),
     _named.UNKNOWN: ELSEWHERE,
+    # where several classes are one the others have no examples
+    _named.MERGED: (_named.UNKNOWN, *ELSEWHERE, "labels most likely wrong"),
     "what the best column alone leaves open": GAPS,
+    _stamps.NAME: (*GAPS, _calibration.NAME, "input that counts in training and not in test", "most important input"),
     # labels that say nothing are learned slowly, one by one: the runs behind this have a step of their own
     "labels against shuffled ones": (
         *GAPS,
@@ -115,10 +119,14 @@ def findings(subject, budget, key):
             yield _prepared.judge(turned)
         if (names := _named.measure(subject)) is not None:
             yield _named.judge(names)
+        if (merged := _named.measure_merged(subject)) is not None:
+            yield _named.judge_merged(merged)
         if (unknown := _named.measure_unknown(subject)) is not None:
             yield _named.judge_unknown(unknown)
     if (column := _columns.finding(subject)) is not None:
         yield column
+    if (stamp := _stamps.measure(subject)) is not None:
+        yield _stamps.judge(stamp)
     if (sure := _calibration.finding(subject)) is not None:
         yield sure
     refused = _certificates.same_as_trained(subject)
@@ -160,7 +168,7 @@ def answer(findings) -> str:
         return because("Cannot tell", leak.sentence, "Give test data that training has not seen.")
     if (turned := first(findings, (_prepared.NAME,), "problem")) is not None:
         return because("Cannot tell", turned.sentence)
-    law, named = found.get(_law.NAME), first(findings, (_named.RENAMED,), "problem")
+    law, named = found.get(_law.NAME), first(findings, (_named.RENAMED, _named.MERGED), "problem")
     if named is not None and (law is None or law.mark != "problem"):
         return because("Cannot tell", named.sentence)
     if random is not None and random.mark == "problem":
@@ -170,7 +178,14 @@ def answer(findings) -> str:
     if (gap := first(findings, GAPS, "problem")) is not None:
         return because("No", gap.sentence)
     # an error that carries over does not make probabilities right
-    for names in ((_copies.NAME,), (_named.UNKNOWN, _law.NAME), GAPS, (_columns.NAME,), (_calibration.NAME,)):
+    for names in (
+        (_copies.NAME,),
+        (_named.UNKNOWN, _law.NAME),
+        (_stamps.NAME,),
+        GAPS,
+        (_columns.NAME,),
+        (_calibration.NAME,),
+    ):
         for mark in ("problem", "look"):
             if (doubt := first(findings, names, mark)) is not None:
                 return because("Partly", doubt.sentence)
@@ -194,7 +209,9 @@ def actions(subject, findings):
         _prepared.NAME: _prepared.undo,
         _named.RENAMED: _named.rename,
         _named.UNKNOWN: _named.show_them,
+        _named.MERGED: _named.relabel,
         _columns.NAME: _columns.drop,
+        _stamps.NAME: _stamps.cover,
         _calibration.NAME: _calibration.cool,
         **dict.fromkeys(GAPS, _overfitting.mend),
     }
