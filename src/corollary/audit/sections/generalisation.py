@@ -1,9 +1,9 @@
 """Will it generalise? The measured gap, whether the test data are new, every bound, and what the network could fit.
 
-The findings are made in `_gap` (errors), `_copies`, `_columns` and `_stamps` (leaks), `_law`, `_prepared` and `_named` (test
-inputs and classes of another kind), `_certificates` (bounds), `_capacity` (margins, norms, numbers of parameters),
-`_threshold` (rank of the tangent features), `_calibration` (probabilities), `_left_out` (one example at a time),
-`_curve` (twice the data, what is learned by heart), `_shuffled` (random labels).
+The findings are made in `_gap` (errors), `_copies`, `_columns` and `_stamps` (leaks), `_law`, `_prepared` and
+`_named` (test inputs and classes of another kind), `_certificates` (bounds), `_capacity` (margins, norms, numbers of
+parameters), `_threshold` (rank of the tangent features), `_calibration` (probabilities), `_left_out` (one example at
+a time), `_curve` (twice the data, what is learned by heart), `_shuffled` (random labels).
 """
 
 from typing import Any

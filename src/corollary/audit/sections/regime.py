@@ -16,6 +16,7 @@ from corollary.audit.sections import _regime_predictions as predictions
 from corollary.audit.sections import _unmoved
 from corollary.audit.sections._axes import logarithmic
 from corollary.audit.sections._first_steps import SLOW
+from corollary.audit.sections._start import losses_at, start_of
 from corollary.audit.sections._treatments import knows_start, retraining, suited
 from corollary.evidence import picture
 from corollary.network.losses import IGNORED
@@ -191,6 +192,8 @@ def _constant_outputs(subject):
         share, most = given.max() / given.sum(), true.max() / true.sum()
         if share == 1 and most < ONE_CLASS:
             mark, text = "problem", "This network is a constant: it does not look at its input."
+        elif share > (1 + most) / 2 and _from_the_start(subject, known) > (1 + most) / 2:
+            mark, text = "fine", "It was so where training started, and is nothing that training did."
         elif share > (1 + most) / 2:
             mark, text = "look", "It hardly tells its inputs apart."
         else:
@@ -214,6 +217,15 @@ def _constant_outputs(subject):
     end = {"problem": "This network is all but a constant.", "look": "It hardly tells its inputs apart.", "fine": ""}
     sentence = f"Over the training examples the outputs vary by {short(spread)} of {than}. {end[mark]}".strip()
     return Finding(name, mark, sentence, spread, **facts)
+
+
+def _from_the_start(subject, known) -> float:
+    """How often the network that training started from gives one answer, 0 where it is not known: many starts do."""
+    if subject.initial_params is None:
+        return 0.0
+    out, _ = losses_at(subject, start_of(subject, jax.random.key(0)))
+    given = np.bincount(np.asarray(subject.decide(out), int)[known])
+    return float(given.max() / given.sum())
 
 
 def _constant_kernel(found, n, seen):
