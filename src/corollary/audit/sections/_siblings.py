@@ -27,8 +27,11 @@ SHARE = 0.1
 # how likely as many agree when moved as when not, by chance and over all moves; windows that share less than half are
 # as good as apart
 CHANCE, MOVED = 1e-3, 0.5
-# the fewest places of an axis along which examples may have been moved, and the numbers that are compared
-PLACES, NUMBERS = 6, 2**24
+# the fewest places of an axis along which examples may have been moved, the numbers that are compared, and how many
+# moves are tried
+PLACES, NUMBERS, STEPS = 6, 2**24, 32
+# any odd number has an inverse among whole numbers of 64 bits
+FACTOR = np.uint64(0x9E3779B97F4A7C15)
 
 
 class Siblings(NamedTuple):
@@ -71,15 +74,16 @@ def moved(train, test, rows) -> Siblings | None:
     ours, theirs = np.asarray(leaves[0]), np.asarray(jax.tree.leaves(test)[0])[rows]
     if ours.size > NUMBERS:
         ours = ours[: max(1, NUMBERS // ours[0].size)]
-    best = None
-    axes = [a for a in range(1, ours.ndim) if ours.shape[a] >= PLACES]
-    tries = sum(2 * int(MOVED * ours.shape[a]) for a in axes)
-    for axis in axes:
-        a, b = (_places(x, axis) for x in (ours, theirs))
-        for by in range(1, int(MOVED * ours.shape[axis]) + 1):
-            for first, second in ((slice(by, None), slice(None, -by)), (slice(None, -by), slice(by, None))):
-                given, there = _blocks(b[:, first]), _blocks(a[:, second])
-                found, still = _among(given, there), _among(given, _blocks(a[:, first]))
+    best, tries = None, 0
+    for axis in range(1, ours.ndim):
+        if (n := ours.shape[axis]) < PLACES:
+            continue
+        there, given = (_Places.along(x, axis) for x in (ours, theirs))
+        for by in _moves(n):
+            for first, second in (((by, n), (0, n - by)), ((0, n - by), (by, n))):
+                block = given.block(*first)
+                found, still = (_among(block, there.block(*ends)) for ends in (second, first))
+                tries += 1
                 more = int(found.sum()) - int(still.sum())
                 if best is None or more > best[0]:
                     best = more, found, still, by
@@ -93,21 +97,41 @@ def moved(train, test, rows) -> Siblings | None:
     return Siblings(np.asarray(rows), found, f"all but {by} place{'s' if by > 1 else ''} in common with a training one")
 
 
-def _places(x: np.ndarray, axis: int) -> np.ndarray:
-    """One whole number for what stands at each place of an axis, (n, places): equal for what is equal."""
-    words = np.ascontiguousarray(np.moveaxis(x, axis, 1)).reshape(count(x), x.shape[axis], -1)
-    words = words.astype(np.float64 if jnp.issubdtype(x.dtype, np.floating) else np.int64) + 0
-    factors = np.random.default_rng(0).integers(0, 2**63, words.shape[2], dtype=np.uint64) | np.uint64(1)
-    mixed = words.view(np.uint64)
-    mixed = (mixed ^ (mixed >> np.uint64(29))) @ factors
-    return mixed ^ (mixed >> np.uint64(31))
+def _moves(places: int) -> list[int]:
+    """How far examples are moved: by little, and by what parts of their length windows are usually cut at."""
+    few = np.arange(1, STEPS + 1)
+    every = np.unique(np.concatenate([few, places // (few + 1)]))
+    return [int(by) for by in every if 0 < by <= MOVED * places]
 
 
-def _blocks(places: np.ndarray) -> np.ndarray:
-    """One whole number for each row of places, 0 where most neighbours are the same: padding, and blank paper."""
-    factors = np.random.default_rng(1).integers(0, 2**63, places.shape[1], dtype=np.uint64) | np.uint64(1)
-    varied = np.mean(places[:, 1:] != places[:, :-1], axis=1) >= MOVED
-    return np.where(varied, places @ factors, 0).astype(np.uint64)
+class _Places(NamedTuple):
+    """Of each example sums over its first places, from which any block is told, and how often neighbours differ."""
+
+    sums: np.ndarray
+    changes: np.ndarray
+
+    @classmethod
+    def along(cls, x: np.ndarray, axis: int) -> "_Places":
+        words = np.ascontiguousarray(np.moveaxis(x, axis, 1)).reshape(count(x), x.shape[axis], -1)
+        words = words.astype(np.float64 if jnp.issubdtype(x.dtype, np.floating) else np.int64) + 0
+        factors = np.random.default_rng(0).integers(0, 2**63, words.shape[2], dtype=np.uint64) | np.uint64(1)
+        mixed = words.view(np.uint64)
+        mixed = (mixed ^ (mixed >> np.uint64(29))) @ factors
+        mixed ^= mixed >> np.uint64(31)
+        powers = np.cumprod(np.full(x.shape[axis], FACTOR, np.uint64), dtype=np.uint64)
+        ahead = np.zeros((count(x), 1), np.uint64)
+        differ = np.cumsum(mixed[:, 1:] != mixed[:, :-1], axis=1)
+        return cls(np.hstack([ahead, np.cumsum(mixed * powers, axis=1, dtype=np.uint64)]), np.hstack([ahead, differ]))
+
+    def block(self, first: int, last: int) -> np.ndarray:
+        """A whole number for the places from `first` to before `last`, wherever they are; 0 where most are alike.
+
+        Padding and blank paper agree with any of their like.
+        """
+        back = pow(int(FACTOR), -first, 2**64)
+        values = (self.sums[:, last] - self.sums[:, first]) * np.uint64(back)
+        varied = self.changes[:, last - 1] - self.changes[:, first] >= MOVED * (last - first - 1)
+        return np.where(varied, values, np.uint64(0))
 
 
 def _among(given: np.ndarray, there: np.ndarray) -> np.ndarray:
