@@ -49,7 +49,8 @@ def test_a_mark_is_named_and_covered():
     assert _stamps.cover(sick, finding).apply(sick, key=jax.random.key(0)).error("train") < 0.5
 
 
-def test_tables_are_not_asked():
+def test_tables_and_inputs_of_two_values_are_not_asked():
     table = Network(lambda w, x: x @ w, jnp.zeros((64, 10)))
     flat = Subject(table, "cross_entropy", (stamped().reshape(-1, 64), LABELS))
     assert _stamps.measure(flat) is None
+    assert _stamps.measure(subject((stamped() > 0.5).astype(np.float32))) is None

@@ -35,7 +35,8 @@ class Stamp(NamedTuple):
 def measure(subject) -> Stamp | str | None:
     """The stamp of the class that has one in most places; a sentence where there is none.
 
-    None for tables, whose columns may well be rules, and where examples have no class each.
+    None for tables and for inputs of two values, in which a place may well be the rule, and where examples have no class
+    each.
     """
     leaves = jax.tree.leaves(subject.train[0])
     if len(leaves) > 1 or leaves[0].ndim < 3 or not jnp.issubdtype(leaves[0].dtype, np.floating):
@@ -45,6 +46,8 @@ def measure(subject) -> Stamp | str | None:
         return None
     x = np.asarray(leaves[0][: max(1, NUMBERS // leaves[0][0].size)])
     flat, labels = x.reshape(len(x), -1), labels[: len(x)]
+    if len(np.unique(flat)) <= 2:
+        return None
     best = None
     for label in np.unique(labels):
         own, rest = flat[labels == label], flat[labels != label]
