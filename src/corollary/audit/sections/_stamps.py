@@ -35,8 +35,8 @@ class Stamp(NamedTuple):
 def measure(subject) -> Stamp | str | None:
     """The stamp of the class that has one in most places; a sentence where there is none.
 
-    None for tables and for inputs of two values, in which a place may well be the rule, and where examples have no class
-    each.
+    None for tables and for inputs of two values, in which a place may well be the rule, and where examples have no
+    class each.
     """
     leaves = jax.tree.leaves(subject.train[0])
     if len(leaves) > 1 or leaves[0].ndim < 3 or not jnp.issubdtype(leaves[0].dtype, np.floating):
