@@ -535,6 +535,8 @@ def test_classes_that_are_one_in_training():
     assert _named.relabel(merged, finding).effect.then == found.then
     assert _named.judge_merged(found._replace(carried=False)).mark == "fine"
     assert _named.measure_merged(subject(0)) is None
+    # test inputs that are all answered alike are not of one class
+    assert _named.measure_merged(subject(0, test=(blobs(0, TESTS)[0] + 9, blobs(0, TESTS)[1]))) is None
     # a class that was never shown is answered by another one too, and that is another finding
     bx, by = blobs(0, 3 * N)
     assert _named.measure_merged(subject(0, (bx[by != 2][:N], by[by != 2][:N]))) is None

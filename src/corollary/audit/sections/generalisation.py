@@ -53,6 +53,7 @@ EXPLAINS = {
     _prepared.NAME: (
         _law.NAME,
         _named.RENAMED,
+        _named.MERGED,
         *ELSEWHERE,
         "inputs at another scale",
         "accuracy under attack",
