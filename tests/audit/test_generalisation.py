@@ -524,6 +524,24 @@ def test_two_classes_whose_numbers_are_swapped():
     assert _named._renamed(linear, key=None).error("test") == linear.error("train")
 
 
+def test_classes_that_are_one_in_training():
+    """Labels that were divided by two: what was told apart is one class, and most others have another number."""
+    x, y = blobs(0, N)
+    merged = subject(0, (x, y // 2))
+    found = _named.measure_merged(merged)
+    finding = _named.judge_merged(found)
+    assert finding.mark == "problem"
+    assert "0 and 1 are 0" in finding.sentence
+    assert _named.relabel(merged, finding).effect.then == found.then
+    assert _named.judge_merged(found._replace(carried=False)).mark == "fine"
+    assert _named.measure_merged(subject(0)) is None
+    # test inputs that are all answered alike are not of one class
+    assert _named.measure_merged(subject(0, test=(blobs(0, TESTS)[0] + 9, blobs(0, TESTS)[1]))) is None
+    # a class that was never shown is answered by another one too, and that is another finding
+    bx, by = blobs(0, 3 * N)
+    assert _named.measure_merged(subject(0, (bx[by != 2][:N], by[by != 2][:N]))) is None
+
+
 def test_a_class_that_training_never_shows(healthy):
     assert healthy[0][_named.UNKNOWN].value == 0
     x, y = blobs(0, 3 * N)

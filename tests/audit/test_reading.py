@@ -18,7 +18,7 @@ from corollary.audit import run as running
 from corollary.audit._budget import BUDGETS
 from corollary.audit.action import by_hand, ranked
 from corollary.audit.finding import causes
-from corollary.audit.sections import reading
+from corollary.audit.sections import _renumbered, reading
 from corollary.audit.sections._paid_tokens import PERPLEXITY, UNSEEN
 from corollary.audit.sections._read_tokens import AHEAD, ORDER, TARGETS
 
@@ -183,6 +183,30 @@ def test_labels_of_tokens_may_see_both_sides():
 def test_untrained_it_knows_less_than_counting(healthy):
     worse = healthy.with_params(jax.tree.map(lambda a: 3 * a, healthy.params))
     assert named(found(worse))[PERPLEXITY].mark == "problem"
+
+
+def test_a_test_text_in_other_numbers(healthy):
+    assert _renumbered.measure(healthy) is None
+    to = np.array([3, 0, 4, 1, 2])
+    other = healthy.replaced(test=tuple(jnp.asarray(to[a]) for a in TEST))
+    measured = _renumbered.measure(other)
+    finding = _renumbered.judge(measured)
+    assert finding.mark == "problem"
+    np.testing.assert_array_equal(measured.to[to], np.arange(V))
+    assert "0 is 1, 1 is 3, 2 is 4 and 2 more" in finding.sentence
+    action = _renumbered.rename(other, finding)
+    assert action.apply(other, key=KEY).mean_loss("test") == pytest.approx(healthy.mean_loss("test"), rel=1e-5)
+    assert action.effect.then == pytest.approx(healthy.mean_loss("test"), rel=1e-5)
+    # numbers that bring back too little are not the ones
+    assert _renumbered.judge(measured._replace(then=0.9 * measured.now)).mark == "fine"
+
+
+def test_a_test_text_of_another_law_has_no_other_numbers(healthy):
+    rng = np.random.default_rng(5)
+    words = rng.integers(0, V, (N, T + 1))
+    other = healthy.replaced(test=(jnp.asarray(words[:, :-1]), jnp.asarray(words[:, 1:])))
+    finding = _renumbered.judge(_renumbered.measure(other))
+    assert finding is None or finding.mark == "fine"
 
 
 def test_only_texts_are_asked(healthy, monkeypatch):

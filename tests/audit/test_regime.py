@@ -189,6 +189,21 @@ def test_lazy_on_other_seeds(seed):
     assert look(scaled(0.3, seed))["regime"].mark == "fine"
 
 
+def test_one_answer_to_most_that_the_start_gave_too_is_no_finding():
+    """Of three classes the untrained network answers one to nearly all: what hardly moved is not to blame for that."""
+    rng = np.random.default_rng(0)
+    x, y = rng.normal(size=(90, 4)).astype(np.float32), np.arange(90) % 3
+
+    def mark(start, end):
+        bias = lambda b: {"w": 0.4 * jnp.eye(4)[:, :3], "b": jnp.array([b, 0.0, 0.0])}  # noqa: E731
+        subject = made(lambda p, x: x @ p["w"] + p["b"], bias(end), "cross_entropy", (x, y), initial=bias(start))
+        return regime._constant_outputs(subject).mark
+
+    assert mark(1.0, 1.01) == "fine"
+    assert mark(0.0, 1.0) == "look"
+    assert mark(9.0, 9.0) == "problem"
+
+
 def test_constant_classifier_is_named_and_its_twin_is_not(healthy):
     sick = look(classifier(-30.0))
     assert sick["most frequent answer"].mark == "problem"

@@ -13,7 +13,16 @@ from made import made
 
 from corollary.audit._budget import BUDGETS, Budget
 from corollary.audit.finding import MARKS, causes
-from corollary.audit.sections import _attackable, _attention, _decayed, _inputs, _signals, _targets, trainability
+from corollary.audit.sections import (
+    _attackable,
+    _attention,
+    _decayed,
+    _first_steps,
+    _inputs,
+    _signals,
+    _targets,
+    trainability,
+)
 from corollary.audit.sections._start import start_of
 from corollary.evidence import claims
 
@@ -634,3 +643,24 @@ def test_inputs_that_are_all_zero_are_a_problem_whatever_the_network_makes_of_th
     small = empty._replace(size=1e-9, each=np.full(5, 1e-9))
     assert _inputs.judge_scale(small, 1.0, SimpleNamespace(kind="given"), 5).mark == "fine"
     assert _inputs.judge_scale(small, None, SimpleNamespace(kind="trained"), 5).mark == "look"
+
+
+def test_what_left_its_start_did_not_lack_steps():
+    """A head that was lost is worse than the start; labels that were smoothed are learned at a loss as high as it."""
+    rng = np.random.default_rng(0)
+    x, teacher = rng.normal(size=(128, 16)).astype(np.float32), rng.normal(size=(16, 4))
+    y = (x @ teacher).argmax(1)
+
+    def left(scale, **known):
+        end = [(jnp.asarray(scale * teacher, jnp.float32), jnp.zeros(4))]
+        begin = [(jnp.asarray(0.01 * rng.normal(size=(16, 4)), jnp.float32), jnp.zeros(4))]
+        subject = made(RELU, end, "cross_entropy", (x, y), **({"initial": begin} | known))
+        start = start_of(subject, KEY)
+        return _first_steps.led_away(subject, start, np.full(128, np.log(4)))
+
+    assert left(1.0)
+    assert left(-0.3)
+    assert left(0.02)
+    assert not left(0.0)
+    assert not left(-0.01)
+    assert not left(1.0, initial=None)

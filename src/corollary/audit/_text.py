@@ -42,12 +42,12 @@ def is_text(subject) -> bool:
 
 
 def reader_of(subject) -> Reader:
-    return Reader(subject.network, _place(subject), jax.tree.structure(subject.train[0]))
+    return Reader(subject.network, place_of_text(subject), jax.tree.structure(subject.train[0]))
 
 
 def text_of(subject, split: str) -> Text:
     leaves = jax.tree.leaves(subject.data(split)[0])
-    tokens = np.asarray(leaves.pop(_place(subject)))
+    tokens = np.asarray(leaves.pop(place_of_text(subject)))
     targets = np.asarray(subject.labels(split))
     return Text(tokens, targets, targets != IGNORED, leaves or None)
 
@@ -104,5 +104,5 @@ def _labels(subject, split: str):
     return subject.labels(split) if subject.classes is not None and subject.class_axis == 2 else None
 
 
-def _place(subject) -> int:
+def place_of_text(subject) -> int:
     return place_of_tokens(subject.train[0], subject.outputs().shape, _labels(subject, "train"))

@@ -81,13 +81,8 @@ def judge(shared: Shared, training: int, testing: int, new: bool = True) -> Find
         natural = f"{short(100 * chance)} %" if chance else "none"
         end = f": this is a leak. Among the training examples themselves {natural} have a copy. {_said_of_rest(shared)}"
     else:
-        end = (
-            "; so many are alike within the training data too."
-            if copied
-            else ": the test data are new to it."
-            if new
-            else "."
-        )
+        unlike = ": the test data are new to it." if new else "."
+        end = "; so many are alike within the training data too." if copied else unlike
     low, high = exact_interval(copied, total)
     return Finding(
         NAME,
@@ -173,7 +168,7 @@ def _digests(x) -> np.ndarray:
 
 def _near(train, test, key) -> Copies | None:
     """Neighbours much nearer than is usual among the training examples; None where inputs have no distance."""
-    if not all(jnp.issubdtype(a.dtype, np.floating) for a in jax.tree.leaves(train)) or count(train) < 2:
+    if not _measured(train) or count(train) < 2:
         return None
     rows = [some(np.arange(count(x)), ROWS, k) for x, k in zip((train, test), jax.random.split(key), strict=True)]
     ours, theirs = _sketches(train, test)
@@ -182,6 +177,11 @@ def _near(train, test, key) -> Copies | None:
     if not limit > 0:  # most training examples have copies
         return None
     return Copies(rows[1], _distances(theirs[rows[1]], ours) <= limit, own <= limit)
+
+
+def _measured(x) -> bool:
+    """Whether all inputs are real numbers, which have distances."""
+    return all(jnp.issubdtype(a.dtype, np.floating) for a in jax.tree.leaves(x))
 
 
 def _sketches(*sets):
@@ -202,8 +202,8 @@ def _sketches(*sets):
     return [sketched(table) for table in tables]
 
 
-def _distances(queries, train, own=None):
-    """The distance of each query to the nearest training row, other than itself."""
+def _distances(queries, train, own=None, k: int | None = None):
+    """The distances of queries to the nearest training row other than itself, or in rising order to the `k` nearest."""
     squares = (train**2).sum(1)
     found = []
     for i in range(0, len(queries), AT_ONCE):
@@ -211,5 +211,5 @@ def _distances(queries, train, own=None):
         d = (few**2).sum(1)[:, None] + squares - 2 * few @ train.T
         if own is not None:
             d[np.arange(len(few)), own[i : i + AT_ONCE]] = np.inf
-        found.append(d.min(1))
+        found.append(d.min(1) if k is None else np.sort(np.partition(d, k - 1, axis=1)[:, :k], axis=1))
     return np.sqrt(np.maximum(np.concatenate(found), 0))

@@ -103,6 +103,7 @@ def judge(found: Dealt) -> Finding:
         "others is, with a binomial law.",
         claim="generalization.bound.learned_is_not_fixed",
         premises=(Premise("copies have the target of what they are copies of", True),),
+        headline=f"{'Copies' if found.exact else 'Near copies'} were made, and then dealt out to both parts",
     )
 
 

@@ -71,6 +71,7 @@ def judge(found: Expected) -> Finding:
         "are equal wherever training comes to rest.",
         claim="landscape.conditions.second_order_conditions",
         premises=(Premise("the last layer has a bias", None), Premise("weights of examples are those given", None)),
+        headline="Training saw the classes in another proportion",
     )
 
 

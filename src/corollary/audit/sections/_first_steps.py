@@ -15,9 +15,10 @@ from corollary.audit._linear import linear
 from corollary.audit._order import curvature
 from corollary.audit._sample import interval, quadratic_forms, some
 from corollary.audit._tangent import chosen_outputs
-from corollary.audit.finding import Finding, Premise, short
+from corollary.audit.finding import MARKED, Finding, Premise, short
+from corollary.audit.sections import _gap
 from corollary.audit.sections._axes import logarithmic
-from corollary.audit.sections._blind import blind_guess
+from corollary.audit.sections._blind import WORSE, blind_guess
 from corollary.audit.sections._slope import rested
 from corollary.evidence import picture
 
@@ -199,20 +200,28 @@ def kernel(subject, start, outputs, losses, budget, key, sure: bool = False):
         residual = residual[:, at]
     # some of the residuals, if those of all steps are too many
     residual = residual[:, : max(1, MOST_RESIDUALS // (n * len(STEPS)))]
-    blind = blind_guess(subject)
-    # healthy regressions on noisy targets come down by less than half, and yet far below a blind guess
-    fell = sure or (
-        start.kind == "given"
-        and (
-            subject.mean_loss() < WELL * float(np.mean(losses))
-            or (blind is not None and subject.mean_loss() < (1 - SOMEWHERE) * blind)
-        )
-    )
+    fell = sure or led_away(subject, start, losses)
     found = _steps(subject, start, theta, residual, top, fell, seen, shared)
     # what is slow and left may be noise, which no training should learn
-    if found.mark in ("look", "problem") and start.kind == "given" and rested(subject, budget, key):
+    if found.mark in MARKED and start.kind == "given" and rested(subject, budget, key):
         found = _steps(subject, start, theta, residual, top, True, seen, shared)
     yield found
+
+
+def led_away(subject, start, losses) -> bool:
+    """Whether training is known to have left its start: no number of steps that it would need is held against it.
+
+    `losses` are those of the examples at the start.
+    """
+    if start.kind != "given":
+        return False
+    loss, blind, before = subject.mean_loss(), blind_guess(subject), float(np.mean(losses))
+    # healthy regressions on noisy targets come down by less than half, and yet far below a blind guess
+    fell = loss < WELL * before or (blind is not None and loss < (1 - SOMEWHERE) * blind)
+    # what is worse than the start, and than a blind guess, did not lack steps
+    rose = blind is not None and loss > WORSE * max(blind, before)
+    # what is right about most examples has learned them, however unsure of them it was made
+    return fell or rose or _gap.learned(subject, WELL)
 
 
 def _condition(start, values, rounding, seen, shared) -> Finding:

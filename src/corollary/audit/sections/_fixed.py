@@ -82,6 +82,7 @@ def judge(found: Fixed) -> Finding:
         "it learns about that input holds at the one value alone.",
         claim="linear.scoring.conditioning",
         premises=(Premise("measured with these inputs at the value that they have in training", True),),
+        headline="Inputs that never change in training change in the test data",
     )
 
 

@@ -76,6 +76,7 @@ def judge(found: Labelled) -> Finding:
             Premise("expected of both parts alike", moved < SAME * LOOK, f"{short(100 * moved)} % apart"),
             Premise("it has learned its training labels", found.learned),
         ),
+        headline="Test labels were not given as the training labels were",
     )
 
 

@@ -14,6 +14,7 @@ from corollary.audit.sections import _gap
 from corollary.audit.sections._inputs import LEARNED
 
 RENAMED, UNKNOWN = "numbers of the classes in the test data", "test classes that training never shows"
+MERGED = "test classes that are one class in training"
 # Other names are found by one half of the test data and believed by the other: right on so many more examples, beyond
 # what chance gives once in a thousand times.
 BETTER, CHANCE = 0.1, 1e-3
@@ -181,6 +182,76 @@ def show_them(subject, finding) -> Action | None:
     what = f"find training examples of class{'es' if len(found.classes) > 1 else ''} {few}: on the others it errs on "
     what += f"{100 * then:.3g} %"
     return Action(what, UNKNOWN, effect, "short run", by_hand)
+
+
+class Merged(NamedTuple):
+    """What the answers `to` (each test class is answered by one) do on the half that did not choose them.
+
+    `now` and `then` are the errors on it, `gained` the examples that become right, `lost` those that become wrong, and
+    `carried` says that less than half of what training gained is lost so.
+    """
+
+    to: np.ndarray
+    now: float
+    then: float
+    gained: int
+    lost: int
+    n: int
+    carried: bool
+
+
+def measure_merged(subject) -> Merged | None:
+    """None where training has as many classes, or where only those that it never shows are answered by others."""
+    found = _labels(subject)
+    if found is None or len(found[1]) < FEWEST or not _gap.learned(subject, LEARNED):
+        return None
+    labels, y, said, classes = found
+    chosen, kept = np.array_split(np.random.default_rng(0).permutation(len(y)), 2)
+    counts = 0.5 * np.eye(classes)
+    np.add.at(counts, (y[chosen], said[chosen]), 1)
+    to = counts.argmax(1)
+    tested, shown = np.unique(y), np.unique(labels)
+    moved = np.flatnonzero(to != np.arange(classes))
+    # what is told more finely in the test data has fewer classes in training
+    if len(shown) >= len(tested) or not np.isin(moved, np.intersect1d(tested, shown)).any():
+        return None
+    before, after = said[kept] == y[kept], said[kept] == to[y[kept]]
+    home = subject.error("train")
+    # where all are put together a blind guess is right as well
+    blind = 1 - float(np.bincount(to[y]).max()) / len(y)
+    carried = float(np.mean(~after)) - home < _gap.LOOK * (blind - home)
+    errors = float(np.mean(~before)), float(np.mean(~after))
+    return Merged(to, *errors, int(np.sum(after & ~before)), int(np.sum(before & ~after)), len(kept), carried)
+
+
+def judge_merged(found: Merged) -> Finding:
+    net = (found.gained - found.lost) / found.n
+    p = binomtest(found.gained, max(1, found.gained + found.lost), 0.5, "greater").pvalue
+    merged = net > BETTER and p < CHANCE and found.carried
+    if merged:
+        groups = [np.flatnonzero(found.to == c) for c in np.unique(found.to)]
+        said = "; ".join(" and ".join(map(str, g)) + f" are {found.to[g[0]]}" for g in groups if len(g) > 1)
+        text = (
+            f"Several classes of the test data are one in training (in the numbers of the training data {said}): read "
+            f"so, it errs on {100 * found.then:.3g} % of {found.n} test examples by which this was not chosen, and on "
+            f"{100 * found.now:.3g} % as they are given. Make the labels of both parts by one rule, and train again if "
+            "it is the training labels that lost classes."
+        )
+    else:
+        text = "No classes of the test data put together make it right on many more test examples."
+    sure = Premise("the classes are put together by examples that do not judge it", True, f"{found.n} test examples")
+    mark = "problem" if merged else "fine"
+    headline = "Several classes of the test data are one in training"
+    return Finding(MERGED, mark, text, 100 * net, unit="% more right", premises=(sure,), headline=headline, **FACTS)
+
+
+def relabel(subject, finding) -> Action:
+    """A person knows which of both labellings was meant; the error so read is what is there to be had."""
+    found = measure_merged(subject)
+    low, high = exact_interval(round(found.then * found.n), found.n)
+    effect = Effect("test error", subject.error("test"), found.then, (min(low, found.then), max(high, found.then)))
+    what = "make the labels of the training data and of the test data by one rule, and train again"
+    return Action(what, MERGED, effect, "short run", by_hand)
 
 
 def _labels(subject):

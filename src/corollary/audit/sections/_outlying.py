@@ -80,6 +80,7 @@ def judge(found: Outlying) -> Finding:
         "over their number: without a bound.",
         claim="foundations.bayes.conditional_expectation",
         premises=(even,),
+        headline="A few targets decide the loss",
     )
 
 

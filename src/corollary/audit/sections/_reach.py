@@ -74,6 +74,7 @@ def judge(found: Reach) -> Finding:
         "its square off the mean square: where outputs are free it is 0.",
         claim="foundations.bayes.conditional_expectation",
         premises=(Premise("measured on all training data", True),),
+        headline="The outputs stop where the targets go on",
     )
 
 

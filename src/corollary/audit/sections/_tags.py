@@ -75,7 +75,8 @@ def judge(found: Tags) -> Finding:
     sure = Premise("the reading is judged by examples that did not choose it", True, f"{found.n} test examples")
     gained = 100 * (found.now - found.then)
     mark = "problem" if len(which) else "fine"
-    return Finding(NAME, mark, text, gained, unit="% more right", premises=(sure,), **FACTS)
+    headline = "Labels of the test data mean something else"
+    return Finding(NAME, mark, text, gained, unit="% more right", premises=(sure,), headline=headline, **FACTS)
 
 
 def _called(found: Tags, j: int) -> str:

@@ -91,7 +91,8 @@ def judge(found: Units) -> Finding:
         )
         text += "in one."
     sure = Premise("the line is judged by examples that did not choose it", True, f"{found.n} test examples")
-    return Finding(NAME, "problem" if other else "fine", text, found.now - found.then, premises=(sure,), **FACTS)
+    given = dict(premises=(sure,), headline="The test targets are in another unit")
+    return Finding(NAME, "problem" if other else "fine", text, found.now - found.then, **given, **FACTS)
 
 
 def _size(y) -> tuple[float, float]:

@@ -1,6 +1,7 @@
 """Why does it predict this? Which inputs and which training examples predictions are owed to, and what that is worth.
 
-The findings are made in `_importance` (inputs, over all examples), `_alike` (columns that say the same), `_maps`
+The findings are made in `_importance` (inputs, over all examples), `_alike` (columns that say the same), `_unread`
+(inputs that no output moves with), `_maps`
 (inputs of single predictions), `_blamed` (training examples) and `_doubtful` (wrong labels, copies); the examples
 that are explained are chosen in `_explained`, the inputs told apart in `_players`, and what to do is in `_mends`.
 """
@@ -13,7 +14,7 @@ import jax
 
 from corollary.audit._answer import because, by_name, first
 from corollary.audit._errors import SubjectError
-from corollary.audit.sections import _alike, _blamed, _doubtful, _importance, _maps, _mends
+from corollary.audit.sections import _alike, _blamed, _doubtful, _importance, _maps, _mends, _unread
 from corollary.audit.sections._explained import explained
 
 TITLE = "Why does it predict this?"
@@ -23,6 +24,7 @@ DOUBTS = (
     _doubtful.COPIED,
     _doubtful.TORN,
     _doubtful.LABELS,
+    _unread.NAME,
     _importance.IMPORTANT,
     _alike.SAME,
     _maps.MAPS,
@@ -31,6 +33,8 @@ DOUBTS = (
 GAPS = ("gap between training and test error", "gap between training and test loss")
 EXPLAINS = {
     _importance.SHORTCUT: (*GAPS, _importance.IMPORTANT, _doubtful.LABELS),
+    # what is not read cannot tell examples apart
+    _unread.NAME: (*GAPS, _importance.IMPORTANT, _doubtful.LABELS, _blamed.BELIEVED, "median margin"),
     # what is wrong keeps training busy
     _doubtful.TORN: (_doubtful.LABELS, *GAPS, "calibration error", _blamed.BELIEVED),
     _doubtful.LABELS: (*GAPS, _blamed.BELIEVED, "calibration error"),
@@ -66,6 +70,8 @@ def findings(subject, budget, key):
     yield _importance.judge_importance(importance, None if alike is None else alike.told)
     yield _alike.judge_alike(alike)
     yield _importance.judge_shortcut(importance)
+    if (unread := _unread.measure(subject)) is not None:
+        yield _unread.judge(unread)
     examples = explained(subject)
     maps = _maps.measure_maps(subject, budget, examples, mix_key)
     yield _maps.judge_maps(subject, maps, examples)
@@ -103,7 +109,7 @@ def answer(findings) -> str:
 
 
 def actions(subject, findings):
-    marked = {f.name for f in findings if f.mark in ("look", "problem")}
+    marked = {f.name: f for f in findings if f.mark in ("look", "problem")}
     numbers = _numbers.get(subject)
     if numbers is None:
         return
@@ -124,6 +130,8 @@ def _remedies(subject, marked, numbers: Numbers):
         yield partial(_mends.look_at_torn, subject, numbers.torn)
     if _doubtful.LABELS in marked:
         yield partial(_mends.look_at_labels, subject, numbers.doubts)
+    if _unread.NAME in marked:
+        yield partial(_unread.read_all, subject, marked[_unread.NAME])
     if _alike.SAME in marked:
         yield partial(_mends.drop_copies, subject, numbers.alike)
     if _blamed.BELIEVED in marked:

@@ -1,10 +1,10 @@
 """Will it generalise? The measured gap, whether the test data are new, every bound, and what the network could fit.
 
-The findings are made in `_gap` (errors), `_copies`, `_dealt` and `_columns` (leaks), `_law`, `_fixed`, `_named`,
-`_tags`, `_labelled` and `_test_units` (inputs, classes, labels and targets of another kind), `_certificates` (bounds),
-`_capacity` (margins, norms, numbers of parameters), `_threshold` (rank of the tangent features), `_calibration`
-(probabilities), `_left_out` (one example at a time), `_curve` (twice the data, what is learned by heart) and
-`_shuffled` (random labels).
+The findings are made in `_gap` (errors), `_copies`, `_dealt`, `_siblings`, `_columns` and `_stamps` (leaks), `_law`,
+`_prepared`, `_fixed`, `_named`, `_tags`, `_labelled` and `_test_units` (inputs, classes, labels and targets of another
+kind), `_certificates` (bounds), `_capacity` (margins, norms, numbers of parameters), `_threshold` (rank of the tangent
+features), `_calibration` (probabilities), `_left_out` (one example at a time), `_curve` (twice the data, what is
+learned by heart) and `_shuffled` (random labels).
 """
 
 from typing import Any
@@ -35,7 +35,10 @@ from corollary.audit.sections import (
     _left_out,
     _named,
     _overfitting,
+    _prepared,
     _shuffled,
+    _siblings,
+    _stamps,
     _tags,
     _test_units,
     _threshold,
@@ -54,6 +57,17 @@ ELSEWHERE = (
     "most important input",
 )
 EXPLAINS = {
+    # test inputs that were turned or inverted are of another kind, and that is how
+    _prepared.NAME: (
+        _law.NAME,
+        _named.RENAMED,
+        _named.MERGED,
+        *ELSEWHERE,
+        "inputs at another scale",
+        "accuracy under attack",
+        "accuracy under random noise",
+        "noise, shift, scale and missing inputs",
+    ),
     _law.NAME: (
         # of other inputs some classes may be taken for others
         _named.RENAMED,
@@ -66,6 +80,8 @@ EXPLAINS = {
     ),
     _named.RENAMED: (*ELSEWHERE, "labels most likely wrong"),
     _named.UNKNOWN: ELSEWHERE,
+    # where several classes are one the others have no examples
+    _named.MERGED: (_named.UNKNOWN, *ELSEWHERE, "labels most likely wrong"),
     _labelled.NAME: (*GAPS, _calibration.NAME, "labels most likely wrong"),
     _tags.NAME: (*ELSEWHERE, "labels most likely wrong"),
     _test_units.NAME: (*ELSEWHERE, "labels most likely wrong"),
@@ -81,6 +97,7 @@ EXPLAINS = {
         "noise, shift, scale and missing inputs",
     ),
     "what the best column alone leaves open": GAPS,
+    _stamps.NAME: (*GAPS, _calibration.NAME, "input that counts in training and not in test", "most important input"),
     # labels that say nothing are learned slowly, one by one: the runs behind this have a step of their own
     "labels against shuffled ones": (
         *GAPS,
@@ -99,7 +116,10 @@ EXPLAINS = {
         "most important input",
     ),
     # what it is sure of it has seen, and what it has not is in the test data as well
-    _dealt.NAME: (*GAPS, _calibration.NAME, "labels most likely wrong", "test examples that are training examples"),
+    **dict.fromkeys(
+        (_dealt.NAME, _siblings.NAME),
+        (*GAPS, _calibration.NAME, "labels most likely wrong", "test examples that are training examples"),
+    ),
     # outputs that are all too large curve the loss
     _calibration.NAME: (
         "sharpness against 2/η",
@@ -130,12 +150,20 @@ def findings(subject, budget, key):
     if subject.test is not None:
         copies = _copies.measure(subject, copy_key)
         dealt = None if _copies.leaked(copies) else _dealt.measure(subject)
-        yield _copies.judge(copies, subject.count(), subject.count("test"), dealt is None)
+        siblings = None if _copies.leaked(copies) or dealt is not None else _siblings.measure(subject, copy_key)
+        new = dealt is None and siblings is None
+        yield _copies.judge(copies, subject.count(), subject.count("test"), new)
         if dealt is not None:
             yield _dealt.judge(dealt)
+        if siblings is not None:
+            yield _siblings.judge(siblings, _siblings.apart(subject, siblings))
         yield _law.judge(_law.measure(subject, errors, jax.random.fold_in(key, 9)))
+        if (turned := _prepared.measure(subject)) is not None:
+            yield _prepared.judge(turned)
         if (names := _named.measure(subject)) is not None:
             yield _named.judge(names)
+        if (merged := _named.measure_merged(subject)) is not None:
+            yield _named.judge_merged(merged)
         if (unknown := _named.measure_unknown(subject)) is not None:
             yield _named.judge_unknown(unknown)
         if (tags := _tags.measure(subject)) is not None:
@@ -148,6 +176,8 @@ def findings(subject, budget, key):
             yield _fixed.judge(fixed)
     if (column := _columns.finding(subject)) is not None:
         yield column
+    if (stamp := _stamps.measure(subject)) is not None:
+        yield _stamps.judge(stamp)
     if (sure := _calibration.finding(subject)) is not None:
         yield sure
     refused = _certificates.same_as_trained(subject)
@@ -188,9 +218,12 @@ def answer(findings) -> str:
     if leak is not None and leak.mark == "problem":
         return because("Cannot tell", leak.sentence, "Give test data that training has not seen.")
     for mark in ("problem", "look"):
-        if (dealt := first(findings, (_dealt.NAME,), mark)) is not None:
+        if (dealt := first(findings, (_dealt.NAME, _siblings.NAME), mark)) is not None:
             return because("Cannot tell", dealt.sentence)
-    law, named = found.get(_law.NAME), first(findings, (_named.RENAMED, _tags.NAME, _test_units.NAME), "problem")
+    if (turned := first(findings, (_prepared.NAME,), "problem")) is not None:
+        return because("Cannot tell", turned.sentence)
+    law, other_names = found.get(_law.NAME), (_named.RENAMED, _named.MERGED, _tags.NAME, _test_units.NAME)
+    named = first(findings, other_names, "problem")
     if named is not None and (law is None or law.mark != "problem"):
         return because("Cannot tell", named.sentence)
     if random is not None and random.mark == "problem":
@@ -200,7 +233,14 @@ def answer(findings) -> str:
     if (gap := first(findings, GAPS, "problem")) is not None:
         return because("No", gap.sentence)
     # an error that carries over does not make probabilities right
-    for names in ((_named.UNKNOWN, _law.NAME), GAPS, (_columns.NAME,), (_labelled.NAME,), (_calibration.NAME,)):
+    for names in (
+        (_named.UNKNOWN, _law.NAME),
+        (_stamps.NAME,),
+        GAPS,
+        (_columns.NAME,),
+        (_labelled.NAME,),
+        (_calibration.NAME,),
+    ):
         for mark in ("problem", "look"):
             if (doubt := first(findings, names, mark)) is not None:
                 return because("Partly", doubt.sentence)
@@ -221,14 +261,18 @@ def actions(subject, findings):
     remedies = {
         _copies.NAME: _copies.remove,
         _dealt.NAME: _dealt.keep_together,
+        _siblings.NAME: _siblings.split_originals,
         _law.NAME: _law.align,
+        _prepared.NAME: _prepared.undo,
         _named.RENAMED: _named.rename,
         _named.UNKNOWN: _named.show_them,
+        _named.MERGED: _named.relabel,
         _tags.NAME: _tags.read_so,
         _labelled.NAME: _labelled.compare_labels,
         _test_units.NAME: _test_units.bring_back,
         _fixed.NAME: _fixed.put_back_action,
         _columns.NAME: _columns.drop,
+        _stamps.NAME: _stamps.cover,
         _calibration.NAME: _calibration.cool,
         **dict.fromkeys(GAPS, _overfitting.mend),
     }

@@ -1,7 +1,8 @@
 """Does it read its text? For networks that give a class to each token of a sequence, language models above all.
 
 Whether they see later tokens and whether the order of earlier ones matters (`_read_tokens`), what they pay per token
-beside what counting would pay, and tokens that training never showed (`_paid_tokens`). An example is a sequence, and
+beside what counting would pay, and tokens that training never showed (`_paid_tokens`) or shows under other numbers
+(`_renumbered`). An example is a sequence, and
 intervals are over sequences: tokens of one text are no independent draws.
 """
 
@@ -10,7 +11,7 @@ import jax
 from corollary.audit._answer import because, by_name, first
 from corollary.audit._text import text_of
 from corollary.audit.action import advise
-from corollary.audit.sections import _paid_tokens, _read_tokens
+from corollary.audit.sections import _law, _paid_tokens, _read_tokens, _renumbered
 from corollary.audit.sections._paid_tokens import PERPLEXITY, UNSEEN
 from corollary.audit.sections._read_tokens import AHEAD, ORDER, TARGETS
 
@@ -22,10 +23,11 @@ EXPLAINS = {
     AHEAD: (ORDER, PERPLEXITY, *GAPS),
     ORDER: (PERPLEXITY,),
     UNSEEN: (PERPLEXITY, *GAPS),
+    _renumbered.NAME: (_law.NAME, UNSEEN, PERPLEXITY, *GAPS),
 }
 #: in use there is no future: an error with it says nothing of one without
 UNSETTLES = {AHEAD: ("Will it generalise?",)}
-DECIDE = (TARGETS, AHEAD, ORDER, UNSEEN, PERPLEXITY)
+DECIDE = (TARGETS, AHEAD, ORDER, _renumbered.NAME, UNSEEN, PERPLEXITY)
 
 
 def findings(subject, budget, key):
@@ -37,6 +39,8 @@ def findings(subject, budget, key):
     split = subject.splits[-1]
     yield _paid_tokens.judge_perplexity(_paid_tokens.measure_paid(subject, split), split)
     yield _paid_tokens.judge_unseen(_paid_tokens.measure_unseen(subject, aim))
+    if (numbers := _renumbered.judge(_renumbered.measure(subject))) is not None:
+        yield numbers
 
 
 def answer(findings) -> str:
@@ -52,5 +56,6 @@ def actions(subject, findings):
         AHEAD: _read_tokens.mask,
         ORDER: _read_tokens.add_positions,
         UNSEEN: _paid_tokens.show_tokens,
+        _renumbered.NAME: _renumbered.rename,
     }
     yield from advise(subject, findings, EXPLAINS, remedies)

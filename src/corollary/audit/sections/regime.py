@@ -17,6 +17,7 @@ from corollary.audit.sections import _unmoved
 from corollary.audit.sections._axes import logarithmic
 from corollary.audit.sections._blind import blind_guess
 from corollary.audit.sections._first_steps import SLOW, WELL
+from corollary.audit.sections._start import losses_at, start_of
 from corollary.audit.sections._treatments import knows_start, retraining, suited
 from corollary.evidence import picture
 from corollary.network.losses import IGNORED
@@ -195,6 +196,8 @@ def _constant_outputs(subject):
         elif share > (1 + most) / 2 and not _surprised(subject):
             # of a rare class most examples are likelier not of it, and probabilities tell them apart all the same
             mark, text = "fine", "Its probabilities tell its inputs apart."
+        elif share > (1 + most) / 2 and _from_the_start(subject, known) > (1 + most) / 2:
+            mark, text = "fine", "It was so where training started, and is nothing that training did."
         elif share > (1 + most) / 2:
             mark, text = "look", "It hardly tells its inputs apart."
         else:
@@ -226,6 +229,15 @@ def _surprised(subject) -> bool:
     """Whether half of a blind guess's loss is left, or how much is not known."""
     blind = blind_guess(subject)
     return blind is None or not subject.mean_loss() < WELL * blind
+
+
+def _from_the_start(subject, known) -> float:
+    """How often the network that training started from gives one answer, 0 where it is not known: many starts do."""
+    if subject.initial_params is None:
+        return 0.0
+    out, _ = losses_at(subject, start_of(subject, jax.random.key(0)))
+    given = np.bincount(np.asarray(subject.decide(out), int)[known])
+    return float(given.max() / given.sum())
 
 
 def _constant_kernel(found, n, seen):

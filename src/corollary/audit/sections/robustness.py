@@ -38,6 +38,7 @@ EXPLAINS = {
         "noise, shift, scale and missing inputs",
         "gap between training and test error",
         "gap between training and test loss",
+        # outputs grow with the inputs, and what is sure of itself with them
         "calibration error",
         "attributions of the worst mistakes",
         "most important input",
