@@ -27,6 +27,7 @@ from corollary.audit.sections import (
     _law,
     _left_out,
     _named,
+    _rows,
     _shuffled,
     _threshold,
     generalisation,
@@ -106,14 +107,14 @@ def test_random_labels_learned_by_heart(seed):
     memorised = subject(seed, (x, rng.integers(0, K, N)), (x_test, rng.integers(0, K, TESTS)))
     assert memorised.error("train") == 0
     gap = _gap.gap(_gap.errors_of(memorised))
-    learned = _gap.learned(memorised, generalisation.LEARNED)
+    learned = _gap.learned_by_errors(memorised)
     shuffled = _shuffled.finding(memorised, BUDGETS["quick"], memorised.initial_params, learned, jax.random.key(seed))
     assert (gap.mark, shuffled.mark) == ("problem", "problem")
     assert "by heart" in gap.sentence
     assert "no faster than random ones" in shuffled.sentence
     # the same labels, not fitted, are only to be looked at
     blank = memorised.with_params(jax.tree.map(jnp.zeros_like, memorised.params))
-    assert not _gap.learned(blank, generalisation.LEARNED)
+    assert not _gap.learned_by_errors(blank)
 
 
 @pytest.mark.parametrize("jitter", [0.0, 1e-3])
@@ -335,16 +336,16 @@ def test_nearest_neighbours_against_all_distances():
     train, test = rng.normal(size=(150, 7)), rng.normal(size=(90, 7))
     all_pairs = cdist(train, train) + np.diag(np.full(150, np.inf))
     own = np.arange(150)
-    np.testing.assert_allclose(_copies._distances(train, train, own), all_pairs.min(1), rtol=1e-9)
-    np.testing.assert_allclose(_copies._distances(test, train), cdist(test, train).min(1), rtol=1e-9)
+    np.testing.assert_allclose(_rows.distances(train, train, own), all_pairs.min(1), rtol=1e-9)
+    np.testing.assert_allclose(_rows.distances(test, train), cdist(test, train).min(1), rtol=1e-9)
 
 
 def test_sketches_of_wide_rows_keep_distances():
     rng = np.random.default_rng(0)
     train, test = rng.normal(size=(60, 9000)), rng.normal(size=(20, 9000))
     test[:3] = train[:3]
-    ours, theirs = _copies._sketches(train, test)
-    assert ours.shape == (60, _copies.SKETCH)
+    ours, theirs = _rows.sketches(train, test)
+    assert ours.shape == (60, _rows.SKETCH)
     ratio = cdist(theirs, ours)[3:] / cdist(test, train)[3:]
     # 256 sums: the square is off by a standard deviation of √(2/256), 9 %
     assert 0.75 < ratio.min() < ratio.max() < 1.25

@@ -9,7 +9,7 @@ from made import made
 from corollary import data
 from corollary.audit._sample import exact_interval
 from corollary.audit.action import by_hand
-from corollary.audit.sections import _copies, _siblings
+from corollary.audit.sections import _rows, _siblings
 
 KEY = jax.random.key(0)
 PIXELS = np.asarray(data.digits()[0], float).reshape(-1, 8, 8)[:500]
@@ -73,8 +73,8 @@ def test_an_even_density_gives_as_many_as_theory_says():
     for seed in range(5):
         x = np.random.default_rng(seed).random((1500, 2))
         train, test = (np.asarray(a, float) for a in split(x, seed))
-        own = _copies._distances(train, train, np.arange(len(train)), _siblings.FARTHER)
-        near = _copies._distances(test, train, k=_siblings.FARTHER)
+        own = _rows.distances(train, train, np.arange(len(train)), _siblings.FARTHER)
+        near = _rows.distances(test, train, k=_siblings.FARTHER)
         counts.append(_siblings.close(own, near, np.arange(len(test)), np.zeros(len(test), bool)).have)
     low, high = exact_interval(int(np.sum(counts)), np.size(counts))
     assert low / 1.5 < 1 - (1 - _siblings.UNLIKELY) ** (_siblings.NEIGHBOUR - 1) < 1.5 * high

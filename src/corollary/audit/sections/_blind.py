@@ -12,6 +12,8 @@ NAME = "training loss against a blind guess"
 # Networks at their start cost a few hundredths more than a blind guess, their outputs being small. What is trained and
 # costs more by a tenth has lost what it had, or never was where a training ends.
 WORSE = 1.1
+# Below half of what a blind guess has, in loss or in errors, a network has learned something.
+LEARNED = 0.5
 
 
 def blind_guess(subject) -> float | None:
@@ -29,6 +31,12 @@ def blind_guess(subject) -> float | None:
         centre = jnp.mean(subject.targets("train"), axis=0)
         return float(subject.loss.of_outputs(jnp.broadcast_to(centre, out.shape).astype(out.dtype), y))
     return None
+
+
+def learned_by_loss(subject) -> bool | None:
+    """Whether the training loss is below half of a blind guess's; None for a loss of which that is not known."""
+    blind = blind_guess(subject)
+    return None if blind is None else subject.mean_loss() < LEARNED * blind
 
 
 def judge(loss: float, blind: float | None) -> Finding:

@@ -1,10 +1,8 @@
 """Is the test set one? Examples that are in both sets, exactly or nearly."""
 
-import hashlib
 from typing import NamedTuple
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 from scipy.stats import fisher_exact
 
@@ -12,11 +10,12 @@ from corollary.audit._sample import exact_interval, some
 from corollary.audit.action import FLATTERED, Action
 from corollary.audit.finding import Finding, Premise, short
 from corollary.audit.retrain import promised, retrained
+from corollary.audit.sections._rows import digests, distances, measured, sketches
 from corollary.network.batches import count
 from corollary.network.losses import IGNORED
 
-# as many rows as have their nearest neighbours sought, at a time, and the numbers that each is sketched by
-ROWS, AT_ONCE, SKETCH = 1024, 64, 256
+# as many rows as have their nearest neighbours sought
+ROWS = 1024
 # nearer than a quarter of the usual distance is near: in the plane that is one row in 24 by chance, with more
 # dimensions next to none, and what chance gives within the training data is compared with
 NEAR = 0.25
@@ -54,7 +53,7 @@ def measure(subject, key) -> Shared:
     train, test = subject.train[0], subject.test[0]
     exact, near = _exact(train, test), _near(train, test, key)
     found = exact if near is None or exact.by_chance <= near.by_chance else near
-    return Shared(exact, near, found, _error_of(subject, found.rows[~found.copied]), count(train))
+    return Shared(exact, near, found, error_of(subject, found.rows[~found.copied]), count(train))
 
 
 def finding(subject, key) -> Finding:
@@ -115,7 +114,7 @@ def _said_of_rest(shared: Shared) -> str:
     return f"On the other {others:,} test examples the error is {error}: take the copies out of the training data."
 
 
-def _error_of(subject, rows) -> float | None:
+def error_of(subject, rows) -> float | None:
     """The test error on these examples."""
     if subject.classes is None or not len(rows):
         return None
@@ -140,11 +139,11 @@ def remove(subject, finding) -> Action | None:
 def _kept(subject, key) -> np.ndarray:
     """The training rows that are no copy of a test row."""
     train, test = subject.train[0], subject.test[0]
-    gone = np.isin(_digests(train), _digests(test))
+    gone = np.isin(digests(train), digests(test))
     if _near(train, test, key) is not None:
-        ours, theirs = _sketches(train, test)
-        own = _distances(ours, ours, np.arange(len(ours)))
-        gone |= _distances(ours, theirs) <= NEAR * np.median(own)
+        ours, theirs = sketches(train, test)
+        own = distances(ours, ours, np.arange(len(ours)))
+        gone |= distances(ours, theirs) <= NEAR * np.median(own)
     return np.flatnonzero(~gone)
 
 
@@ -154,62 +153,19 @@ def _without(subject):
 
 
 def _exact(train, test) -> Copies:
-    ours, theirs = _digests(train), _digests(test)
+    ours, theirs = digests(train), digests(test)
     known, times = np.unique(ours, return_counts=True)
     return Copies(np.arange(len(theirs)), np.isin(theirs, known), np.isin(ours, known[times > 1]))
 
 
-def _digests(x) -> np.ndarray:
-    """One number per example, equal for equal examples."""
-    columns = [np.ascontiguousarray(np.asarray(a).reshape(count(x), -1)) for a in jax.tree.leaves(x)]
-    rows = (b"".join(c[i].tobytes() for c in columns) for i in range(count(x)))
-    return np.array([int.from_bytes(hashlib.blake2b(row, digest_size=8).digest()) for row in rows], np.uint64)
-
-
 def _near(train, test, key) -> Copies | None:
     """Neighbours much nearer than is usual among the training examples; None where inputs have no distance."""
-    if not _measured(train) or count(train) < 2:
+    if not measured(train) or count(train) < 2:
         return None
     rows = [some(np.arange(count(x)), ROWS, k) for x, k in zip((train, test), jax.random.split(key), strict=True)]
-    ours, theirs = _sketches(train, test)
-    own = _distances(ours[rows[0]], ours, rows[0])
+    ours, theirs = sketches(train, test)
+    own = distances(ours[rows[0]], ours, rows[0])
     limit = NEAR * np.median(own)
     if not limit > 0:  # most training examples have copies
         return None
-    return Copies(rows[1], _distances(theirs[rows[1]], ours) <= limit, own <= limit)
-
-
-def _measured(x) -> bool:
-    """Whether all inputs are real numbers, which have distances."""
-    return all(jnp.issubdtype(a.dtype, np.floating) for a in jax.tree.leaves(x))
-
-
-def _sketches(*sets):
-    """Rows as few numbers with about their distances: columns with random signs, added up in random groups."""
-    tables = [[np.asarray(a, np.float32).reshape(count(x), -1) for a in jax.tree.leaves(x)] for x in sets]
-    tables = [t[0] if len(t) == 1 else np.concatenate(t, 1) for t in tables]
-    centre, width = tables[0].mean(0, dtype=float), tables[0].shape[1]
-    rng = np.random.default_rng(0)
-    order, signs = rng.permutation(width), rng.choice((-1.0, 1.0), width)
-    starts = np.unique(np.linspace(0, width, min(SKETCH, width), endpoint=False).astype(int))
-
-    def sketched(table):
-        parts = np.array_split(table, -(-table.size // 2**24))
-        if width <= SKETCH:
-            return np.concatenate([part - centre for part in parts])
-        return np.concatenate([np.add.reduceat(((p - centre) * signs)[:, order], starts, axis=1) for p in parts])
-
-    return [sketched(table) for table in tables]
-
-
-def _distances(queries, train, own=None, k: int | None = None):
-    """The distances of queries to the nearest training row other than itself, or in rising order to the `k` nearest."""
-    squares = (train**2).sum(1)
-    found = []
-    for i in range(0, len(queries), AT_ONCE):
-        few = queries[i : i + AT_ONCE]
-        d = (few**2).sum(1)[:, None] + squares - 2 * few @ train.T
-        if own is not None:
-            d[np.arange(len(few)), own[i : i + AT_ONCE]] = np.inf
-        found.append(d.min(1) if k is None else np.sort(np.partition(d, k - 1, axis=1)[:, :k], axis=1))
-    return np.sqrt(np.maximum(np.concatenate(found), 0))
+    return Copies(rows[1], distances(theirs[rows[1]], ours) <= limit, own <= limit)

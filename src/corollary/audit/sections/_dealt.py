@@ -15,7 +15,8 @@ from corollary.audit._sample import exact_interval
 from corollary.audit.action import FLATTERED, QUANTITIES, Action
 from corollary.audit.finding import Finding, Premise, short
 from corollary.audit.retrain import promised, retrained
-from corollary.audit.sections._copies import CHANCE, FEW, NEAR, _digests
+from corollary.audit.sections._copies import CHANCE, FEW, NEAR
+from corollary.audit.sections._rows import digests
 from corollary.network.batches import count
 
 NAME = "copies dealt out to both parts"
@@ -170,11 +171,11 @@ def _smaller(copies, rest, counted: bool) -> float:
 
 def _repeated(subject):
     train, test = subject.train[0], subject.test[0]
-    ours, theirs = _digests(train), _digests(test)
+    ours, theirs = digests(train), digests(test)
     copied = np.isin(theirs, ours)
     if copied.mean() < FEW:
         return None
-    pairs = np.concatenate([_digests((subject.data(s)[0], subject.targets(s))) for s in ("train", "test")])
+    pairs = np.concatenate([digests((subject.data(s)[0], subject.targets(s))) for s in ("train", "test")])
     both = np.unique(np.stack([np.concatenate([ours, theirs]), pairs]), axis=1)[0]
     known, targets = np.unique(both, return_counts=True)
     if np.mean(np.isin(theirs[copied], known[targets == 1])) < AGREE:

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from corollary.audit.finding import Finding, Premise, short
-from corollary.audit.sections import _copies
+from corollary.audit.sections import _rows
 from corollary.audit.sections._blamed import Blamed
 from corollary.audit.sections._explained import listed, losses_of
 
@@ -108,7 +108,7 @@ def measure_torn(subject) -> Torn | None:
     if subject.classes is None or subject.labels("train").ndim > 1:
         return None
     labels = np.asarray(subject.labels("train"), int)
-    _, group, sizes = np.unique(_copies._digests(subject.train[0]), return_inverse=True, return_counts=True)
+    _, group, sizes = np.unique(_rows.digests(subject.train[0]), return_inverse=True, return_counts=True)
     counts = np.zeros((len(sizes), subject.classes), int)
     np.add.at(counts, (group, labels), 1)
     most = counts.max(axis=1)
@@ -155,7 +155,7 @@ def measure_copied(subject) -> Copied | None:
     x = subject.train[0]
     if subject.test is None or not any(jnp.issubdtype(a.dtype, np.floating) for a in jax.tree.leaves(x)):
         return None
-    ours, theirs = (_copies._digests(data[0]) for data in (subject.train, subject.test))
+    ours, theirs = (_rows.digests(data[0]) for data in (subject.train, subject.test))
     known, where, times = np.unique(ours, return_index=True, return_counts=True)
     places = np.searchsorted(known, theirs).clip(max=len(known) - 1)
     test = np.flatnonzero(known[places] == theirs)

@@ -221,7 +221,7 @@ def led_away(subject, start, losses) -> bool:
     # what is worse than the start, and than a blind guess, did not lack steps
     rose = blind is not None and loss > WORSE * max(blind, before)
     # what is right about most examples has learned them, however unsure of them it was made
-    return fell or rose or _gap.learned(subject, WELL)
+    return fell or rose or _gap.learned_by_errors(subject)
 
 
 def _condition(start, values, rounding, seen, shared) -> Finding:

@@ -10,6 +10,7 @@ from scipy.stats import binomtest
 from corollary.audit._losses import DIFFERENCES
 from corollary.audit._sample import interval
 from corollary.audit.finding import Finding, Premise, short
+from corollary.audit.sections._blind import LEARNED
 from corollary.network.losses import IGNORED
 
 # Of what training gained over a blind guess this share is lost on the test data. Networks that fit a tenth of wrong
@@ -109,13 +110,13 @@ def _losses(subject) -> Errors:
     return Errors("loss", subject.mean_loss("train"), float(each.mean()), ends, blind, False)
 
 
-def learned(subject, share: float) -> bool:
-    """Whether training got below this share of a blind guess's error; not known without classes."""
+def learned_by_errors(subject) -> bool:
+    """Whether it errs on less than half as much of the training data as a blind guess; False without classes."""
     if subject.classes is None:
         return False
     labels = np.asarray(subject.labels("train")).ravel()
     shares = np.bincount(labels[labels != IGNORED]) / np.sum(labels != IGNORED)
-    return subject.error("train") < share * (1 - shares.max())
+    return subject.error("train") < LEARNED * (1 - shares.max())
 
 
 def gap(found: Errors | None) -> Finding:

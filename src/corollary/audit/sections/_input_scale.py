@@ -8,6 +8,7 @@ from scipy.stats import binomtest
 from corollary.audit._sample import numbers_of
 from corollary.audit.finding import Finding, Premise, short
 from corollary.audit.sections._attackable import Attackable
+from corollary.audit.sections._blind import LEARNED
 
 NAME = "inputs at another scale"
 # bytes taken for shares of 1 or the other way round, and a few factors in between
@@ -17,9 +18,6 @@ FACTORS = (1 / 255, 1 / 16, 1 / 4, 4.0, 16.0, 255.0)
 BETTER, CHANCE = 0.1, 1e-3
 # Root mean squares of training and test inputs of one law differ by hundredths; units taken for others by factors.
 LOOK, PROBLEM = 1.5, 4.0
-# A network has a scale of its own once it has learned: at the better one it must make good half of a blind guess's
-# errors. Outputs that have hardly left their start are right more often at many another scale.
-LEARNED = 0.5
 # a ratio so near to one of the factors, in its logarithm, is that factor
 USUAL = 0.1
 # numbers of each part that are looked at
@@ -86,6 +84,8 @@ def judge(found: Scales) -> Finding:
     net = (found.gains[best] - found.losses[best]) / found.n
     factor = found.factors[best]
     # wrong labels make a network worse than a blind guess, and then any scale is better
+    # A network has a scale of its own once it has learned. Outputs that have hardly left their start are right more
+    # often at many another scale.
     knows = found.right / found.n + net > found.blind + max(BETTER, LEARNED * (1 - found.blind))
     better = net > BETTER and found.by_chance < CHANCE and knows
     off = max(found.ratio, 1 / found.ratio) if found.ratio > 0 else np.inf

@@ -8,6 +8,7 @@ import numpy as np
 
 from corollary.audit._sample import interval, numbers_of
 from corollary.audit.finding import Finding, Premise, short
+from corollary.audit.sections._blind import LEARNED
 from corollary.network.losses import IGNORED
 
 # Initialisations presume inputs of mean square 1: sharpness grows with the mean square, and the first layer's signal is
@@ -28,8 +29,6 @@ SURE = 0.99
 # a softmax is saturated where it is so sure of more than this share of the examples; twice the loss of a guess is what
 # logits of mean square 2 log C, far beyond a usual start, cost
 SATURATED, WORSE = 0.5, 2.0
-# below this share of the loss of a guess training has got over its start
-LEARNED = 0.5
 
 LARGEST = "largest example against the others"
 SCORING = dict(

@@ -8,13 +8,11 @@ from scipy.stats import norm
 from corollary.audit.action import Action, Effect, by_hand
 from corollary.audit.finding import Finding, Premise, short
 from corollary.audit.sections._expected import LOOK, probabilities
-from corollary.audit.sections._gap import learned
+from corollary.audit.sections._gap import learned_by_errors
 
 NAME = "classes of the test data as often as it expects them"
 # As much beyond chance, for any of the classes; and what is expected of both parts is the same to within half of LOOK.
 CHANCE, SAME = 1e-3, 0.5
-# a network that made good half of a blind guess's errors sees it where a class is rarer
-LEARNED = 0.5
 # fewer test examples have no shares
 FEWEST = 32
 
@@ -42,7 +40,7 @@ def measure(subject) -> Labelled | None:
     far = np.abs(off.mean(0)) / np.where(error > 0, error, np.inf)
     chance = min(1.0, far.size * 2 * float(norm.sf(far.max())))
     return Labelled(
-        (hot[0].mean(0), hot[1].mean(0)), (sure[0].mean(0), sure[1].mean(0)), chance, learned(subject, LEARNED)
+        (hot[0].mean(0), hot[1].mean(0)), (sure[0].mean(0), sure[1].mean(0)), chance, learned_by_errors(subject)
     )
 
 

@@ -10,7 +10,7 @@ from scipy.stats import ks_2samp
 from corollary.audit._sample import exact_interval, interval, numbers_of, some
 from corollary.audit.action import QUANTITIES, Action, Effect
 from corollary.audit.finding import Finding, Premise, short
-from corollary.audit.sections import _copies, _gap
+from corollary.audit.sections import _gap, _rows
 from corollary.generative import two_sample
 from corollary.network.batches import count
 
@@ -94,7 +94,7 @@ def _counted(tokens: np.ndarray, kinds: int) -> np.ndarray:
 
 
 def _told(train, test, factor, key) -> tuple[float, float]:
-    ours, theirs = _copies._sketches(train, jax.tree.map(lambda a: a * factor, test))
+    ours, theirs = _rows.sketches(train, jax.tree.map(lambda a: a * factor, test))
     # one relabelling: the classifier alone is asked
     told = two_sample(ours.astype(np.float32), theirs.astype(np.float32), relabellings=1, key=key)
     return float(told.accuracy), float(told.p_classifier)

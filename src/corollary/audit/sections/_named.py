@@ -11,7 +11,6 @@ from corollary.audit._sample import exact_interval
 from corollary.audit.action import Action, Effect, by_hand
 from corollary.audit.finding import Finding, Premise, short
 from corollary.audit.sections import _gap
-from corollary.audit.sections._inputs import LEARNED
 
 RENAMED, UNKNOWN = "numbers of the classes in the test data", "test classes that training never shows"
 MERGED = "test classes that are one class in training"
@@ -77,7 +76,7 @@ def measure(subject) -> Names | None:
         len(kept),
         float(np.mean(answers == to[labels])) < right,
         wrong - (1 - right) < _gap.LOOK * (blind - (1 - right)),
-        _gap.learned(subject, LEARNED),
+        _gap.learned_by_errors(subject),
     )
 
 
@@ -203,7 +202,7 @@ class Merged(NamedTuple):
 def measure_merged(subject) -> Merged | None:
     """None where training has as many classes, or where only those that it never shows are answered by others."""
     found = _labels(subject)
-    if found is None or len(found[1]) < FEWEST or not _gap.learned(subject, LEARNED):
+    if found is None or len(found[1]) < FEWEST or not _gap.learned_by_errors(subject):
         return None
     labels, y, said, classes = found
     chosen, kept = np.array_split(np.random.default_rng(0).permutation(len(y)), 2)

@@ -15,7 +15,6 @@ from corollary.audit._sample import exact_interval
 from corollary.audit.action import Action, Effect
 from corollary.audit.finding import Finding, Premise
 from corollary.audit.sections import _gap
-from corollary.audit.sections._inputs import LEARNED
 
 NAME = "arrangement of the test inputs"
 # What undoes it is found by one half of the test data and believed by the other: right on so many more examples, beyond
@@ -129,7 +128,7 @@ def measure(subject) -> Prepared | str | None:
     x, y = jax.tree.leaves(subject.test[0])[0][rows], y[rows]
     form = jax.tree.structure(subject.test[0])
     before = np.asarray(subject.predict(form.unflatten([x]))) == y
-    if not (_gap.learned(subject, LEARNED) and 1 - before.mean() > 1 - at_home + BETTER):
+    if not (_gap.learned_by_errors(subject) and 1 - before.mean() > 1 - at_home + BETTER):
         return (
             "Test inputs are right about as often as training inputs, or training has learned little: both are "
             "arranged alike, as far as the network can tell."

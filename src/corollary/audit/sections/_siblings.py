@@ -15,7 +15,8 @@ from scipy.stats import fisher_exact
 from corollary.audit._sample import exact_interval, some
 from corollary.audit.action import FLATTERED, QUANTITIES, Action, Effect, by_hand
 from corollary.audit.finding import Finding, Premise, short
-from corollary.audit.sections._copies import ROWS, _digests, _distances, _error_of, _measured, _sketches
+from corollary.audit.sections._copies import ROWS, error_of
+from corollary.audit.sections._rows import digests, distances, measured, sketches
 from corollary.network.batches import count
 
 NAME = "examples made from one original"
@@ -60,18 +61,18 @@ def siblings(train, test, key) -> Siblings | None:
     """By distances or by what agrees when it is moved, whichever shows more."""
     rows = some(np.arange(count(test)), ROWS, key)
     found = [moved(train, test, rows)]
-    if _measured(train) and count(train) > 2 * FARTHER:
-        ours, theirs = _sketches(train, test)
+    if measured(train) and count(train) > 2 * FARTHER:
+        ours, theirs = sketches(train, test)
         own = some(np.arange(len(ours)), ROWS, key)
-        near = _distances(ours[own], ours, own, FARTHER), _distances(theirs[rows], ours, k=FARTHER)
-        found.append(close(*near, rows, np.isin(_digests(test)[rows], _digests(train))))
+        near = distances(ours[own], ours, own, FARTHER), distances(theirs[rows], ours, k=FARTHER)
+        found.append(close(*near, rows, np.isin(digests(test)[rows], digests(train))))
     found = [s for s in found if s is not None and s.many]
     return max(found, key=lambda s: s.have.mean(), default=None)
 
 
 def apart(subject, found: Siblings) -> float | None:
     """The test error on the examples without a sibling."""
-    return _error_of(subject, found.rows[~found.have])
+    return error_of(subject, found.rows[~found.have])
 
 
 def judge(found: Siblings, error: float | None) -> Finding:

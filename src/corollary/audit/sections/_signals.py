@@ -11,8 +11,7 @@ from corollary.audit import _plan
 from corollary.audit._sample import numbers_of
 from corollary.audit.finding import Finding, Premise, short
 from corollary.audit.sections._axes import logarithmic
-from corollary.audit.sections._blind import blind_guess
-from corollary.audit.sections._inputs import LEARNED
+from corollary.audit.sections._blind import learned_by_loss
 from corollary.audit.sections._start import Start
 from corollary.evidence import picture
 from corollary.landscape import depth_factor, layer_signals
@@ -75,8 +74,7 @@ def measure(subject, start: Start, data, total: int, budget, key) -> Measured:
     seen = Premise("all training examples were used", n == total, f"{n:,} of {total:,}")
     # classes are the corners of a simplex of one dimension less
     needed = int(np.prod(subject.outputs("train").shape[1:])) - (subject.classes is not None)
-    blind = blind_guess(subject)
-    learned = blind is not None and subject.mean_loss() < LEARNED * blind
+    learned = bool(learned_by_loss(subject))
     return Measured(start, layers, trained, profiles, n / total, seen, _input_rank(x), needed, learned)
 
 

@@ -7,12 +7,10 @@ import numpy as np
 
 from corollary.audit._sample import some
 from corollary.audit.finding import Finding, Premise, short
-from corollary.audit.sections._blind import blind_guess
+from corollary.audit.sections._blind import learned_by_loss
 from corollary.network.batches import count
 
 NAME = "layers that training did not move"
-# below half the loss of a blind guess a network has learned without these layers
-LEARNED = 0.5
 # fewer of the parameters, such as biases, are no reason that nothing was learned
 MUCH = 0.25
 # names shown, and examples that tell whether the loss has a slope
@@ -43,8 +41,8 @@ def measure(subject) -> Unmoved | None:
     same = [np.array_equal(a, b) for (_, a), b in zip(ends, jax.tree.leaves(subject.initial_params), strict=True)]
     if all(same):
         return None
-    blind = blind_guess(subject)
-    learned = None if blind is None else subject.mean_loss() < LEARNED * blind
+    # then it has done so without these layers
+    learned = learned_by_loss(subject)
     if not any(same):
         return Unmoved((), 0.0, learned)
     # what is out of reach of the loss, such as the bias before a normalisation, cannot move

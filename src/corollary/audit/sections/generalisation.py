@@ -132,8 +132,6 @@ EXPLAINS = {
     # a start that is the end shows no training
     "distance from the initial network": ("regime", "distance travelled"),
 }
-# a network that made good half of a blind guess's errors has learned its training labels
-LEARNED = 0.5
 # fewer examples are no sample, as `bounds` has it
 LEAST = 8
 PRODUCTS = ("dot_general", "conv_general_dilated")
@@ -204,7 +202,7 @@ def findings(subject, budget, key):
     start = None if refused else subject.initial_params
     if start is None and subject.init is not None:
         start = subject.init(draw_key)
-    fitted, predicted = _gap.learned(subject, LEARNED), errors is not None and errors.predicted
+    fitted, predicted = _gap.learned_by_errors(subject), errors is not None and errors.predicted
     yield _shuffled.finding(subject, budget, start, fitted, shuffle_key, predicted)
     yield _left_out.judge(_left_out.measure(subject, budget, jax.random.fold_in(key, 7)))
     curve = _curve.measure(subject, budget, start, jax.random.fold_in(key, 8))

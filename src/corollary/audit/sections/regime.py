@@ -15,8 +15,8 @@ from corollary.audit.retrain import steps_of
 from corollary.audit.sections import _regime_predictions as predictions
 from corollary.audit.sections import _unmoved
 from corollary.audit.sections._axes import logarithmic
-from corollary.audit.sections._blind import blind_guess
-from corollary.audit.sections._first_steps import SLOW, WELL
+from corollary.audit.sections._blind import learned_by_loss
+from corollary.audit.sections._first_steps import SLOW
 from corollary.audit.sections._start import losses_at, start_of
 from corollary.audit.sections._treatments import knows_start, retraining, suited
 from corollary.evidence import picture
@@ -227,8 +227,7 @@ def _constant_outputs(subject):
 
 def _surprised(subject) -> bool:
     """Whether half of a blind guess's loss is left, or how much is not known."""
-    blind = blind_guess(subject)
-    return blind is None or not subject.mean_loss() < WELL * blind
+    return not learned_by_loss(subject)
 
 
 def _from_the_start(subject, known) -> float:
