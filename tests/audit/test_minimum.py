@@ -10,7 +10,7 @@ from made import made
 from corollary import Network, Subject
 from corollary.audit.finding import short
 from corollary.audit.run import BUDGETS
-from corollary.audit.sections import _blind, _class_margins, minimum
+from corollary.audit.sections import _blind, _class_margins, _sharpness, minimum
 
 
 def apply(params, x):
@@ -142,7 +142,7 @@ def test_no_step_is_judged_by_a_curvature_that_training_does_not_see():
     for known, mark in ((by_batch, "fine"), (None, "problem")):
         network = Network(stored, params, moments, batched=True, recomputed=known)
         subject = Subject(network, "squared", data, learning_rate=1.0)
-        assert minimum._sharpness(subject, 10.0, (10.0, 10.0), None).mark == mark
+        assert _sharpness.judge(subject, 10.0, (10.0, 10.0), None).mark == mark
 
 
 def test_a_linear_model_is_told_nothing_about_sharper_points():
@@ -152,7 +152,7 @@ def test_a_linear_model_is_told_nothing_about_sharper_points():
     sharp = float(np.linalg.eigvalsh(x.T @ x / len(x))[-1])
     for factor, mark in ((0.95, "look"), (1.2, "problem")):
         subject = made(lambda p, x: x @ p, params, "squared", data, learning_rate=2 * factor / sharp)
-        finding = minimum._sharpness(subject, sharp, (sharp, sharp), None)
+        finding = _sharpness.judge(subject, sharp, (sharp, sharp), None)
         assert finding.mark == mark
         assert "sharper" not in finding.sentence
     assert finding.sentence.endswith("grows with every step without end.")

@@ -41,7 +41,7 @@ def take_out(subject, numbers: Copied) -> Action:
     """Without the training examples that are test examples."""
     many = "training examples" if len(numbers.train) > 1 else "training example"
     what = f"take {many} {listed(numbers.train)} out: the test data hold copies"
-    found = _trained_again(what, COPIED, subject, partial(_without, rows=numbers.train))
+    found = _trained_again(what, COPIED, subject, partial(without, rows=numbers.train))
     return replace(found, note=FLATTERED)
 
 
@@ -54,14 +54,14 @@ def train_on(subject) -> Action:
 def look_at_torn(subject, found: Torn) -> Action:
     """A person must say which label is right; what it promises is measured without these examples."""
     what = f"find out which labels of these training examples of equal inputs are right: {listed(found.rows, MOST)}"
-    return _trained_again(what, TORN, subject, partial(_without, rows=found.rows), hand=True)
+    return _trained_again(what, TORN, subject, partial(without, rows=found.rows), hand=True)
 
 
 def look_at_labels(subject, numbers: Doubts) -> Action:
     """A person must; what it promises is measured without these examples."""
     rows = suspects(numbers)
     what = f"look at these {min(len(rows), MOST)} labels: {listed(rows, MOST)}"
-    return _trained_again(what, LABELS, subject, partial(_without, rows=rows), hand=True)
+    return _trained_again(what, LABELS, subject, partial(without, rows=rows), hand=True)
 
 
 def _trained_again(what, treats, subject, treat, quantity=None, hand=False) -> Action:
@@ -95,7 +95,7 @@ def _blanked(subject, *, owned):
     return subject.replaced(**data)
 
 
-def _without(subject, *, rows):
+def without(subject, *, rows):
     """The subject without these training examples."""
     kept = np.setdiff1d(np.arange(jax.tree.leaves(subject.train)[0].shape[0]), rows)
     return subject.replaced(train=jax.tree.map(lambda a: a[kept], subject.train))

@@ -10,7 +10,7 @@ from corollary.audit.finding import Finding, Premise, short
 from corollary.audit.sections._blind import blind_guess
 from corollary.audit.sections._explained import listed
 from corollary.audit.sections._first_steps import SOMEWHERE
-from corollary.audit.sections._mends import _without
+from corollary.audit.sections._mends import without
 from corollary.audit.sections._treatments import retraining
 
 NAME = "most distant targets"
@@ -89,4 +89,4 @@ def look_at_them(subject, finding) -> Action | None:
     rows = measure(subject).rows
     what = f"look at the targets of these training examples, and train without: {listed(rows)}"
     quantity = "training loss" if subject.test is None else "test loss"
-    return retraining(subject, what, finding.name, partial(_without, rows=rows), quantity)
+    return retraining(subject, what, finding.name, partial(without, rows=rows), quantity)

@@ -30,7 +30,7 @@ from corollary.audit.sections import (
 )
 from corollary.audit.sections._explained import listed
 from corollary.audit.sections._first_steps import SLOW
-from corollary.audit.sections._mends import _without
+from corollary.audit.sections._mends import without
 from corollary.audit.sections._start import losses_at, start_of
 from corollary.audit.sections._treatments import (
     SAFE,
@@ -363,7 +363,7 @@ def _without_largest(subject, finding):
     rows = found.rows[_inputs.large_rows(found.each)]
     many = "these training examples" if len(rows) > 1 else "this training example"
     what = f"look at {many}, and train without: {listed(rows)}"
-    return retraining(subject, what, finding.name, partial(_without, rows=rows))
+    return retraining(subject, what, finding.name, partial(without, rows=rows))
 
 
 def _filled(subject, code: float):
