@@ -264,7 +264,10 @@ MARKS = {
 
 @contextmanager
 def audit_progress(steps: int):
-    """A bar that names what is being done; the function it gives is called at the start of each step."""
+    """A bar that names what is being done, or lines where there is no terminal.
+
+    The function it gives is called at the start of each step.
+    """
     columns = TextColumn("{task.description}"), BarColumn(bar_width=24), MofNCompleteColumn(), TimeElapsedColumn()
     terminal = sys.stderr.isatty()
     with Progress(*columns, console=console(stderr=True), transient=True, disable=not terminal) as bar:
@@ -276,6 +279,9 @@ def audit_progress(steps: int):
                 bar.advance(task)
             begun.append(title)
             bar.update(task, description=escape(title))
+            # a log shows that it goes on, once what was asked for could be read: what could not gets one sentence
+            if not terminal and len(begun) > 1:
+                print(f"{len(begun)} of {steps}: {title}", file=sys.stderr, flush=True)
 
         yield progress
 

@@ -10,6 +10,7 @@ import pytest
 from reported import reported
 
 from corollary import cli
+from corollary._console import audit_progress
 from corollary.audit import SubjectError, _limited
 from corollary.audit._accepted import read_accepted
 from corollary.audit._junit import junit
@@ -175,6 +176,14 @@ def test_the_command_writes_all_forms_and_ends_with_1(called, tmp_path):
     assert (tmp_path / "r.md").read_text(encoding="utf-8").startswith("## corollary audit of mine.onnx")
     assert json.loads((tmp_path / "r.sarif").read_text())["version"] == "2.1.0"
     assert called("mine.py:make")[0] == 0
+
+
+def test_a_log_shows_that_it_goes_on(capsys):
+    with audit_progress(3) as progress:
+        for title in ("Reading the network", "Will it train?", "Is it [robust]?"):
+            progress(title)
+    # what cannot be read gets its sentence, and nothing before it
+    assert capsys.readouterr().err.splitlines() == ["2 of 3: Will it train?", "3 of 3: Is it [robust]?"]
 
 
 def test_what_is_accepted_fails_no_run(called, tmp_path):
