@@ -6,7 +6,7 @@ import pytest
 from corollary import Network, Subject
 from corollary.audit import SubjectError, compare
 from corollary.audit._asked import Asked
-from corollary.audit.load import load, load_checkpoint, load_other
+from corollary.audit.load import _named, load, load_checkpoint, load_other
 from corollary.audit.path import at_checkpoint
 
 onnx = pytest.importorskip("onnx")
@@ -89,6 +89,15 @@ def test_tables_and_images_say_what_their_classes_are(files, tmp_path):
     assert from_table.mean_loss() == pytest.approx(load("model.onnx", "train.npz", loss="cross_entropy").mean_loss())
     with pytest.raises(SubjectError, match="needs its loss: --loss NAME, one of cross_entropy, binary_cross_entropy"):
         load("model.onnx", "train.csv")
+
+
+def test_columns_of_a_table_keep_their_names(tmp_path):
+    (tmp_path / "people.csv").write_text("age,y,bmi,weights\n1,0,2,1\n")
+    assert _named(tmp_path / "people.csv", np.zeros((40, 2)), None) == ["age", "bmi"]
+    # of several inputs, and of arrays, columns have none
+    assert _named(tmp_path / "people.csv", np.zeros((40, 3)), None) is None
+    assert _named(tmp_path / "people.csv", np.zeros((40, 2)), {"x": "age"}) is None
+    assert _named(tmp_path / "people.npz", np.zeros((40, 2)), None) is None
 
 
 @pytest.mark.parametrize("x", [X[:0], X[0, 0]])

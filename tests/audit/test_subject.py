@@ -14,6 +14,9 @@ from corollary import BatchLoss, Network
 from corollary.audit import Subject, SubjectError
 from corollary.audit import _checks as checks
 from corollary.audit._cost import Cost
+from corollary.audit._names import spelled
+from corollary.audit.sections import _columns
+from corollary.audit.sections._players import players_of
 from corollary.evidence._errors import UserError
 
 N, D, K = 20, 4, 3
@@ -144,6 +147,31 @@ def test_a_loss_of_ones_own(params, data):
         odd.error()
 
 
+class Frame:
+    """What a data frame shows of itself."""
+
+    def __init__(self, table, names):
+        self.table, self.columns, self.iloc = table, names, None
+
+    def __array__(self, dtype=None, copy=None):
+        return np.asarray(self.table, dtype)
+
+
+def test_columns_have_the_names_of_the_table(params, data):
+    x, y = data
+    names = ("age", "bmi", "s 1", 7)
+    subject = made(params, (Frame(x, names), y))
+    assert subject.columns == ("age", "bmi", "s 1", "7")
+    assert made(params, data).columns is None
+    assert subject.replaced(train=subject.train).columns == subject.columns
+    assert players_of(subject.train[0], columns=subject.columns).names[1] == "column 'bmi'"
+    assert players_of(subject.train[0]).names[1] == "column 1"
+    assert players_of(subject.train[0], 2, subject.columns).names == ("columns 'age' to 'bmi'", "columns 's 1' to '7'")
+    found = _columns.judge(_columns.Columns(1, 0.001, 0.5, N), N, subject.columns)
+    assert found.headline == "Column 'bmi' alone gives the target away"
+    assert spelled(["a" * 99], 0) == f"'{'a' * 39}…'"
+
+
 def batch_normalised(params, x):
     return apply(params, (x - x.mean(0)) / (x.std(0) + 1e-3))
 
@@ -248,6 +276,8 @@ REFUSED = {
     "no step": (lambda p, d: made(p, d, learning_rate=0.0), "learning_rate must be positive, got 0.0"),
     "no batch": (lambda p, d: made(p, d, batch_size=0), "batch_size must be at least 1, got 0"),
     "history of several axes": (lambda p, d: made(p, d, history=d[0]), r"history 'loss' must have shape \(steps,\)"),
+    "fewer names": (lambda p, d: made(p, d, columns=["a"]), "columns must name each of the 4 columns .* got 1 names"),
+    "no names": (lambda p, d: made(p, d, columns="abcd"), "columns must be names, one for each column"),
     "no test data": (lambda p, d: made(p, d).error("test"), "this subject has no test data"),
     "unknown split": (lambda p, d: made(p, d).error("half"), "split must be one of 'train', 'test', got 'half'"),
     "other inputs later": (

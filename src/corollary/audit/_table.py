@@ -43,19 +43,29 @@ def chosen(path: PathLike, columns: dict, inputs=None, *, stacked: bool = False,
     the columns `known` from the training data, which then must be the same. `inputs` maps the names of inputs to names
     of arrays.
     """
-    several = sorted((name for name in columns if re.fullmatch(r"y\d+", name)), key=lambda name: int(name[1:]))
+    several = _targets_among(columns)
     if TARGET in columns:
         y = columns[TARGET]
     elif several and stacked:
         y = np.column_stack([columns[name] for name in several])
     else:
         raise SubjectError(f"{path} must hold the targets as y, and holds {held(columns)}.")
-    taken = {TARGET, WEIGHTS, *(several if stacked and TARGET not in columns else ())}
-    others = [name for name in columns if name not in taken]
+    others = inputs_among(columns, stacked)
     if stacked and known is not None and inputs is None:
-        others = _in_order(path, others, [name for name in known if name not in taken])
+        others = _in_order(path, others, inputs_among(known, stacked))
     x = _inputs(path, columns, inputs, others, stacked)
     return (x, y, columns[WEIGHTS]) if WEIGHTS in columns else (x, y)
+
+
+def inputs_among(names, stacked: bool = True) -> list[str]:
+    """The names that are no targets and no weights, in their order."""
+    taken = {TARGET, WEIGHTS, *(_targets_among(names) if stacked and TARGET not in names else ())}
+    return [name for name in names if name not in taken]
+
+
+def _targets_among(names) -> list[str]:
+    """Targets side by side: y0, y1 and so on."""
+    return sorted((name for name in names if re.fullmatch(r"y\d+", name)), key=lambda name: int(name[1:]))
 
 
 def held(names) -> str:

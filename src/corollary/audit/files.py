@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from corollary.audit._errors import SubjectError
-from corollary.audit._table import chosen, numbered, require_room
+from corollary.audit._table import chosen, inputs_among, numbered, require_room
 from corollary.audit.npy import has_arrays, read_arrays
 from corollary.audit.npz import read_npz
 
@@ -71,6 +71,12 @@ def column_names(path: str | PathLike) -> list[str] | None:
     except (OSError, ValueError, ImportError):  # said where the data are read
         return None
     return None
+
+
+def input_names(path: str | PathLike) -> list[str] | None:
+    """The names of the columns of a table that are inputs; None for other files."""
+    names = column_names(path)
+    return None if names is None else inputs_among(names)
 
 
 def class_names(path: str | PathLike) -> list[str]:

@@ -8,13 +8,14 @@ from pathlib import Path
 
 import equinox as eqx
 import jax
+import numpy as np
 
 from corollary._text import first_line
 from corollary.audit._asked import Asked, function_in, require
 from corollary.audit._errors import SubjectError, sentences
 from corollary.audit._kinds import Special
 from corollary.audit._table import SMALLER, require_room
-from corollary.audit.files import class_names, column_names, read_data
+from corollary.audit.files import class_names, column_names, input_names, read_data
 from corollary.audit.npy import has_arrays
 from corollary.audit.subject import Subject
 from corollary.network import LOSSES, Network
@@ -64,11 +65,17 @@ def load(
     with sentences():
         read = [_onnx(file, loss, example, output, parameters, memory_limit) for file in files]
         start = None if initial is None else read[1]
-        subject = Subject(read[0], loss, *data, initial=start, **known)
+        subject = Subject(read[0], loss, *data, initial=start, columns=_named(train, data[0][0], inputs), **known)
     if classes is not None:
         numbered = ", ".join(f"{name} {i}" for i, name in enumerate(classes))
         subject.notes += (f"the classes are the folders, in the order of their names: {numbered}.",)
     return subject
+
+
+def _named(path, x, inputs) -> list[str] | None:
+    """The names of the columns of a table that are its input."""
+    names = None if inputs is not None else input_names(path)
+    return names if names is not None and np.ndim(x) == 2 and len(names) == np.shape(x)[1] else None
 
 
 def _first(path, x):

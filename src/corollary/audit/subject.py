@@ -11,7 +11,7 @@ finite weights, data and outputs, a loss that is a mean, examples that do not in
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import equinox as eqx
@@ -28,6 +28,7 @@ from corollary.audit import _checks, _data, _losses, _text
 from corollary.audit._cost import cost
 from corollary.audit._errors import SubjectError, sentences
 from corollary.audit._facts import checked_history, checked_optimiser, raised, said_of_halves
+from corollary.audit._names import names_of
 from corollary.network.apart import require_apart
 from corollary.network.loss import ExampleLoss, of_examples
 from corollary.network.losses import IGNORED
@@ -80,7 +81,8 @@ class Subject:
     were, `optimiser` the Optax transformation that took them (plain gradient descent if it is not given) and
     `weight_decay` what was added to the gradient, in units of the weights. `history` maps names such as `"loss"` to
     their course (an array alone is the loss). `trainable` selects the parameters, all real floating-point arrays by
-    default. Numbers of 16 bits are raised to 32.
+    default. Numbers of 16 bits are raised to 32. `columns` are the names of the columns of a table, by which the audit
+    then calls them; a data frame brings its own.
 
     `train` and `test` hold the data in the form the loss takes, and no more examples than can be looked at in minutes:
     `count` says how many were given. `notes` are sentences about what was taken for what. One sentence in a
@@ -106,6 +108,7 @@ class Subject:
         weight_decay: float | None = None,
         history: Mapping[str, ArrayLike] | ArrayLike | None = None,
         trainable: Any = None,
+        columns: Sequence[str] | None = None,
     ):
         with sentences():
             require_network(network)
@@ -117,6 +120,7 @@ class Subject:
             self.objective = Objective(Apply(fixed), self.loss)
             self.notes: tuple[str, ...] = (*getattr(network, "notes", ()), *said_of_halves(network))
             self._read(train, test)
+            self.columns = names_of(columns, train[0], self.train[0])
             self._look_at_outputs()
             require_apart(self.network, self.train[0])
             if loss == "cross_entropy":

@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from corollary.audit._names import spelled
 from corollary.audit.finding import Finding, Premise, short
 
 SAME = "columns that say the same"
@@ -24,10 +25,12 @@ class Alike(NamedTuple):
     correlation: float
     copies: tuple[tuple[int, int], ...]
     columns: int
+    names: tuple[str, ...] | None = None
 
     @property
     def told(self) -> tuple[str, float]:
-        return f"columns {self.first} and {self.second}", self.correlation
+        first, second = (spelled(self.names, i) for i in (self.first, self.second))
+        return f"columns {first} and {second}", self.correlation
 
 
 def measure_alike(subject) -> Alike | None:
@@ -52,7 +55,7 @@ def measure_alike(subject) -> Alike | None:
     for a, b in pairs:  # each copy once, beside the first column that it repeats
         seen.setdefault(int(columns[b]), int(columns[a]))
     copies = tuple((first, second) for second, first in sorted(seen.items()) if first not in seen)
-    return Alike(int(columns[i]), int(columns[j]), float(upper[i, j]), copies, len(columns))
+    return Alike(int(columns[i]), int(columns[j]), float(upper[i, j]), copies, len(columns), subject.columns)
 
 
 def judge_alike(numbers: Alike | None) -> Finding:
@@ -66,7 +69,8 @@ def judge_alike(numbers: Alike | None) -> Finding:
         return Finding(SAME, "not applicable", why, **facts)
     n = len(numbers.copies)
     if n:
-        said = "; ".join(f"column {b} repeats column {a}" for a, b in numbers.copies[:5])
+        pairs = [[spelled(numbers.names, i) for i in pair] for pair in numbers.copies[:5]]
+        said = "; ".join(f"column {b} repeats column {a}" for a, b in pairs)
         more = f", and {n - 5} more pairs" if n > 5 else ""
         text = f"{said[0].upper()}{said[1:]}{more}. What either is worth by itself cannot be told: keep one of them."
     else:

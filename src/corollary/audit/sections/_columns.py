@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from corollary.audit._names import spelled
 from corollary.audit._sample import numbers_of
 from corollary.audit.action import FLATTERED, Action
 from corollary.audit.finding import Finding, Premise, short
@@ -46,11 +47,12 @@ def measure(subject) -> Columns | None:
 
 def finding(subject) -> Finding | None:
     found = measure(subject)
-    return None if found is None else judge(found, subject.count())
+    return None if found is None else judge(found, subject.count(), subject.columns)
 
 
-def judge(found: Columns, total: int) -> Finding:
-    best, least, following, n = found
+def judge(found: Columns, total: int, names=None) -> Finding:
+    least, following, n = found[1:]
+    best = spelled(names, found.best)
     if least <= OPEN and following >= NEXT * least:
         mark = "look"
         text = (
@@ -83,7 +85,8 @@ def drop(subject, finding) -> Action | None:
     """Training without the column: it is put to its mean, in both sets."""
     column = measure(subject).best
     quantity = "test error" if subject.test is not None and subject.classes is not None else "training loss"
-    found = retraining(subject, f"drop column {column}", NAME, partial(without, column=column), quantity)
+    what = f"drop column {spelled(subject.columns, column)}"
+    found = retraining(subject, what, NAME, partial(without, column=column), quantity)
     return found if found is None or quantity != "test error" else replace(found, note=FLATTERED)
 
 

@@ -6,6 +6,7 @@ import equinox as eqx
 import jax
 import numpy as np
 
+from corollary.audit._names import spelled
 from corollary.network.losses import IGNORED
 
 EACH = 5
@@ -62,7 +63,7 @@ def named(subject, found: Explained, place: int) -> str:
     return f"{name}: class {label}" if label == said else f"{name}: {label} taken for {said}"
 
 
-def listed(numbers, most: int = 10) -> str:
-    """Numbers as a list that a person reads."""
-    shown = ", ".join(str(int(n)) for n in numbers[:most])
+def listed(numbers, most: int = 10, names=None) -> str:
+    """Numbers, or the names that they stand for, as a list that a person reads."""
+    shown = ", ".join(spelled(names, n) for n in numbers[:most])
     return shown if len(numbers) <= most else f"{shown} and {len(numbers) - most} more"

@@ -10,6 +10,7 @@ from scipy.stats import binomtest, wilcoxon
 from corollary.audit._sample import exact_interval, interval
 from corollary.audit.action import QUANTITIES, Action, Effect
 from corollary.audit.finding import Finding, Premise, short
+from corollary.audit.sections._explained import listed
 from corollary.network.batches import count
 
 NAME = "inputs that training holds fixed"
@@ -34,6 +35,7 @@ class Fixed(NamedTuple):
     then: float
     chance: float
     counted: bool
+    names: tuple[str, ...] | None = None
 
 
 def measure(subject) -> Fixed | None:
@@ -52,16 +54,14 @@ def measure(subject) -> Fixed | None:
         chance = float(wilcoxon(now, then, alternative="greater").pvalue) if (now != then).any() else 1.0
         train = subject.mean_loss("train")
     total = sum(m.size for m in masks)
-    return Fixed(tuple(places.tolist()), total, train, float(now.mean()), float(then.mean()), chance, counted)
+    errors = train, float(now.mean()), float(then.mean())
+    return Fixed(tuple(places.tolist()), total, *errors, chance, counted, subject.columns)
 
 
 def judge(found: Fixed) -> Finding:
-    few = ", ".join(map(str, found.places[:SHOWN]))
-    more = f" and {len(found.places) - SHOWN} more" if len(found.places) > SHOWN else ""
+    few = listed(found.places, SHOWN, found.names)
     many = len(found.places) > 1
-    said = (
-        f"{'Columns' if many else 'Column'} {few}{more} {'have' if many else 'has'} one value in all training examples"
-    )
+    said = f"{'Columns' if many else 'Column'} {few} {'have' if many else 'has'} one value in all training examples"
     said += " and others in the test data. "
     now, then = (f"{short(100 * e)} %" if found.counted else short(e) for e in (found.now, found.then))
     what = "an error" if found.counted else "a loss"
@@ -96,7 +96,7 @@ def put_back_action(subject, finding) -> Action | None:
         if found.counted
         else interval(_each(back, back.outputs("test"), False))
     )
-    few = ", ".join(map(str, found.places[:SHOWN])) + (" and more" if len(found.places) > SHOWN else "")
+    few = listed(found.places, SHOWN, found.names)
     what = f"put column{'s' if len(found.places) > 1 else ''} {few} of the test inputs to the value that training has"
     effect = Effect(quantity, now, then, (min(max(0.0, low), then), max(high, then)))
     return Action(what, NAME, effect, "short run", put_back, 0.1)

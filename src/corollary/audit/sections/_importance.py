@@ -87,7 +87,7 @@ def measure_importance(subject, budget, key) -> Importances | str:
     if least < 2:
         return "Of a single example nothing can be taken from another one."
     for coarse in COARSE:
-        players = players_of(x, coarse)
+        players = players_of(x, coarse, subject.columns)
         passes = len(subject.splits) * DRAWS * (2 * len(players.names) + 1)
         rows = int(min(most, SHARE * budget.work / (passes * _plan.forward(subject))))
         if rows >= min(FEWEST, most):

@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from corollary.audit._names import spelled
 from corollary.audit._sample import interval, numbers_of
 from corollary.audit.finding import Finding, Premise, short
 from corollary.audit.sections._blind import LEARNED
@@ -79,13 +80,18 @@ def measure_felt(network, x) -> float | None:
     return float(felt.max() / np.median(felt)) if felt.size else None
 
 
-def judge_scale(found: Scale | None, first: float | None, start, total: int, felt: float | None = None) -> Finding:
-    """The scale of the inputs; `first` is the signal of the first layer, None if not known, `felt` that of columns."""
+def judge_scale(
+    found: Scale | None, first: float | None, start, total: int, felt: float | None = None, names=None
+) -> Finding:
+    """The scale of the inputs; `first` is the signal of the first layer, None if not known, `felt` that of columns.
+
+    Columns may have `names`.
+    """
     name = "scale of the inputs"
     if found is None:
         return Finding(name, "not applicable", "The inputs are whole numbers, such as words: they have no scale.")
     size, widest = found.size, found.widest
-    mark, headline, text = _verdict(size, widest, found.column)
+    mark, headline, text = _verdict(size, widest, spelled(names, found.column))
     # a network that scales its inputs itself is not hurt by their size; nothing makes up for inputs that are not there
     scaled = size > 0 and first is not None and 1 / LOOK <= first <= LOOK
     if mark != "fine" and scaled:

@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 from scipy.stats import ks_2samp
 
+from corollary.audit._names import spelled
 from corollary.audit._sample import exact_interval, interval, numbers_of, some
 from corollary.audit.action import QUANTITIES, Action, Effect
 from corollary.audit.finding import Finding, Premise, short
@@ -46,7 +47,7 @@ class Told(NamedTuple):
     accuracy: float
     chance: float
     asked: int
-    column: tuple[int, tuple[float, float], tuple[float, float]] | None
+    column: tuple[str, tuple[float, float], tuple[float, float]] | None
     lost: float | None
 
 
@@ -65,7 +66,7 @@ def measure(subject, errors, key) -> Told | str:
     found = min((_told(train, test, f, keys[2]) for f in (1.0, factor)), key=lambda told: told[0])
     # the classifier is asked about the second half of either part
     few = min(count(train), count(test))
-    column = _column(train, test) if _real(subject) else None
+    column = _column(train, test, subject.columns) if _real(subject) else None
     return Told(*found, 2 * (few - few // 2), column, _lost(errors))
 
 
@@ -100,14 +101,14 @@ def _told(train, test, factor, key) -> tuple[float, float]:
     return float(told.accuracy), float(told.p_classifier)
 
 
-def _column(train, test):
+def _column(train, test, names):
     """The column of a table whose law differs most, by Kolmogorov and Smirnov's distance; None for other inputs."""
     if not isinstance(train, jax.Array) or train.ndim != 2 or train.shape[1] > COLUMNS:
         return None
     ours, theirs = np.asarray(train, float), np.asarray(test, float)
     apart = [ks_2samp(a, b, method="asymp").statistic for a, b in zip(ours.T, theirs.T, strict=True)]
     worst = int(np.argmax(apart))
-    return worst, *((float(a[:, worst].mean()), float(a[:, worst].std())) for a in (ours, theirs))
+    return spelled(names, worst), *((float(a[:, worst].mean()), float(a[:, worst].std())) for a in (ours, theirs))
 
 
 def _lost(errors) -> float | None:

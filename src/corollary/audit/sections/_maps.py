@@ -136,7 +136,7 @@ def judge_maps(subject, numbers: Maps | str, found: Explained) -> Finding:
     if isinstance(numbers, str):
         return Finding(MAPS, "not applicable", numbers, **facts)
     shares = "worst mistakes" if found.wrong == found.worst else "examples with the largest losses"
-    players = players_of(subject.train[0])
+    players = players_of(subject.train[0], columns=subject.columns)
     values = numbers.values[: found.worst]
     most = [players.names[i] for i in np.argsort(-np.abs(_by_player(values, players)).mean(0))[:3]]
     text = (

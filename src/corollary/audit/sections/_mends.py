@@ -33,7 +33,7 @@ def drop_copies(subject, numbers: Alike) -> Action:
     columns = [second for _, second in numbers.copies]
     owned = np.isin(np.arange(subject.train[0].shape[1]), columns)
     many = "columns" if len(columns) > 1 else "column"
-    what = f"remove the duplicated {many} {listed(columns)}"
+    what = f"remove the duplicated {many} {listed(columns, names=subject.columns)}"
     return _trained_again(what, SAME, subject, partial(_blanked, owned=owned))
 
 

@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from corollary.attribution import patch_players
+from corollary.audit._names import spelled
 
 #: as many players are told apart; a picture and a list of more is read by nobody
 MOST = 64
@@ -22,8 +23,8 @@ class Players(NamedTuple):
     names: tuple[str, ...]
 
 
-def players_of(x, most: int = MOST) -> Players:
-    """At most about `most` players for examples `x`."""
+def players_of(x, most: int = MOST, columns=None) -> Players:
+    """At most about `most` players for examples `x`, whose `columns` may have names."""
     if not isinstance(x, jax.Array):
         # whole inputs: of several their own coordinates would be too many
         paths, form = jax.tree_util.tree_flatten_with_path(x)
@@ -37,11 +38,12 @@ def players_of(x, most: int = MOST) -> Players:
     word = "place" if not jnp.issubdtype(x.dtype, np.floating) else "column" if len(shape) == 1 else "number"
     edges = np.unique(np.linspace(0, size, min(size, most) + 1).astype(int))
     owner = np.repeat(np.arange(len(edges) - 1), np.diff(edges)).reshape(shape)
-    return Players(owner, tuple(_span(word, a, b - 1) for a, b in pairwise(edges)))
+    return Players(owner, tuple(_span(word, a, b - 1, columns) for a, b in pairwise(edges)))
 
 
-def _span(word: str, first: int, last: int) -> str:
-    return f"{word} {first}" if first == last else f"{word}s {first} to {last}"
+def _span(word: str, first: int, last: int, names=None) -> str:
+    one, other = (spelled(names, i) for i in (first, last))
+    return f"{word} {one}" if first == last else f"{word}s {one} to {other}"
 
 
 def is_image(x) -> bool:

@@ -210,7 +210,7 @@ def findings(subject, budget, key):
     broken = _inputs.broken_start(losses, start)
     if broken is not None:
         # nothing that follows would be a number
-        yield _inputs.judge_scale(_inputs.measure_scale(data), None, start, total)
+        yield _inputs.judge_scale(_inputs.measure_scale(data), None, start, total, names=subject.columns)
         yield broken
         return
     long = _plan.too_long(subject, budget)
@@ -226,7 +226,7 @@ def findings(subject, budget, key):
     scale = _inputs.measure_scale(data)
     uneven = scale is not None and scale.widest >= _inputs.COLUMN_LOOK
     felt = _inputs.measure_felt(subject.at(start.params), data[0]) if uneven else None
-    yield _inputs.judge_scale(scale, first, start, total, felt)
+    yield _inputs.judge_scale(scale, first, start, total, felt, subject.columns)
     if (targets := _targets.measure(subject)) is not None:
         yield _targets.judge(targets)
     if (outlying := _outlying.measure(subject)) is not None:
