@@ -189,6 +189,16 @@ def test_lazy_on_other_seeds(seed):
     assert look(scaled(0.3, seed))["regime"].mark == "fine"
 
 
+def test_a_head_on_a_frozen_body_has_no_features_to_learn():
+    rng = np.random.default_rng(0)
+    x, body = (rng.normal(size=size).astype(np.float32) for size in ((64, 6), (6, 8)))
+    end = rng.normal(size=(8, 2)).astype(np.float32)
+    y = (np.tanh(x @ body) @ end).argmax(1)
+    subject = made(lambda w, x: jnp.tanh(x @ body) @ w, end, "cross_entropy", (x, y), initial=0.1 * end[::-1])
+    found = look(subject)["regime"]
+    assert (found.mark, found.sentence.partition(":")[0]) == ("fine", "Linear")
+
+
 def test_one_answer_to_most_that_the_start_gave_too_is_no_finding():
     """Of three classes the untrained network answers one to nearly all: what hardly moved is not to blame for that."""
     rng = np.random.default_rng(0)

@@ -8,6 +8,7 @@ from types import SimpleNamespace
 import jax
 import jax.numpy as jnp
 import numpy as np
+import optax
 import pytest
 from made import made
 
@@ -664,3 +665,18 @@ def test_what_left_its_start_did_not_lack_steps():
     assert not left(0.0)
     assert not left(-0.01)
     assert not left(1.0, initial=None)
+
+
+def test_a_step_far_too_short_for_adam_is_lengthened_by_powers_of_ten():
+    """2/λ says nothing of a step that the optimiser scales itself; what promises most among a few is advised."""
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(64, 8)).astype(np.float32)
+    y = (x @ rng.normal(size=(8, 3))).argmax(1)
+    start = [(jnp.zeros((8, 3)), jnp.zeros(3))]
+    known = dict(initial=start, learning_rate=1e-4, steps=40)
+    subject = made(RELU, start, "cross_entropy", (x, y), optimiser=optax.adam(1e-4), **known)
+    action = trainability._longer(None, subject, SimpleNamespace(name="steps to fit"))
+    assert action.what == f"multiply the step by {trainability.short(1000)}"
+    assert action.effect.then < 0.5 * action.effect.now
+    plain = made(RELU, start, "cross_entropy", (x, y), **known)
+    assert trainability._longer_by(1.0, plain) == [trainability.SAFE / 1e-4]

@@ -8,6 +8,7 @@ from corollary import kernels
 from corollary._charts import MEASURED, WRONG
 from corollary.audit import _plan
 from corollary.audit._answer import because, by_name, first
+from corollary.audit._linear import linear
 from corollary.audit._tangent import aims, known, measure, whole
 from corollary.audit.action import advise
 from corollary.audit.finding import Finding, Premise, short
@@ -50,7 +51,7 @@ EXPLAINS = {
     ),
 }
 #: how the sentence of a regime begins, and the answer
-REGIMES = {"Feature-learning": "Yes", "Between": "Partly", "Lazy": "No"}
+REGIMES = {"Feature-learning": "Yes", "Between": "Partly", "Lazy": "No", "Linear": "No"}
 
 # Drift and linearisation's error are relative, 0 for a kernel that never moves. Below a tenth the start explains 99 %
 # of the squared change; above a half the part that it does not explain is of the size of the part that it does.
@@ -154,6 +155,12 @@ def _regime(subject, found, seen):
         sentence = (
             f"The loss fell by less than {100 * FELL:.0f} % from where training is said to have started "
             f"({short(before)}, now {short(after)}): the regime cannot be determined ({text})."
+        )
+    elif max(ends[1], bounds[1]) < LAZY and linear(subject):
+        mark = "fine"
+        sentence = (
+            f"Linear: {text}. The outputs are affine in the parameters that are trained: a linear model in fixed "
+            "features, such as a head on a frozen body, has no others to learn."
         )
     elif max(ends[1], bounds[1]) < LAZY:
         mark = "look" if max(ends[1], bounds[1]) < LINEAR else "fine"

@@ -46,6 +46,8 @@ from corollary.audit.sections._treatments import (
 TITLE = "Will it train?"
 # the step by which units are not killed: the next one that people try
 GENTLER = 10
+# and those by which one is lengthened where the optimiser scales it itself
+TENS = (10, 100, 1000)
 STEP, *_ = _first_steps.NAMES
 #: what is seen at the end of a training that could not get anywhere
 NOWHERE = (
@@ -319,14 +321,23 @@ def _gentler(subject, finding):
 def _longer(longest, subject, finding):
     """A longer step, where there is room for one, or more steps: what promises more."""
     found = []
-    if longest is not None and subject.learning_rate is not None and subject.learning_rate < SAFE * longest / 2:
-        factor = SAFE * longest / subject.learning_rate
+    for factor in _longer_by(longest, subject):
         found += [retraining(subject, times(factor, "the step"), finding.name, partial(step_times, factor=factor))]
     if subject.steps is not None:
         steps = _first_steps.ORDER * subject.steps
         what = f"train for {steps} steps, {_first_steps.ORDER} times as many"
         found += [retraining(subject, what, finding.name, lambda s: s.replaced(steps=steps))]
     return min((a for a in found if a is not None), key=lambda action: action.effect.then, default=None)
+
+
+def _longer_by(longest, subject) -> list[float]:
+    """Factors of the step that are tried: up to half of the longest stable one, and by powers of ten under an optimiser
+    of its own, of whose step 2/λ says nothing."""
+    step = subject.learning_rate
+    if step is None:
+        return []
+    room = [SAFE * longest / step] if longest is not None and step < SAFE * longest / 2 else []
+    return room + (list(TENS) if subject.optimiser is not None else [])
 
 
 def _other_step(subject, finding):
