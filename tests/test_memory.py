@@ -1,13 +1,14 @@
 """What a process has freed goes back to the machine."""
 
 import ctypes
+import sys
 from types import SimpleNamespace
 
 import psutil
 import pytest
 
 from corollary import _memory
-from corollary._memory import give_back, give_back_beyond, physical_memory
+from corollary._memory import give_back, give_back_beyond, let_go_of_programs, physical_memory
 
 
 def test_this_machine_has_memory():
@@ -38,3 +39,15 @@ def test_memory_is_handed_back_for_growth_alone(monkeypatch):
         held.rss = gigabytes * 2**30
         give_back_beyond(2 * 2**30)
     assert [size / 2**30 for size in trims] == [5, 7.5, 10]
+
+
+def test_compiled_programs_are_let_go_of_where_they_are_too_many(monkeypatch):
+    forgotten = []
+    monkeypatch.setitem(sys.modules, "jax", SimpleNamespace(clear_caches=lambda: forgotten.append(True)))
+    assert not let_go_of_programs(10**9)
+    assert not forgotten
+    if _memory._maps():
+        assert let_go_of_programs(1)
+        assert forgotten == [True]
+    monkeypatch.delitem(sys.modules, "jax")
+    assert not let_go_of_programs(1)

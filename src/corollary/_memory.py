@@ -1,10 +1,15 @@
 """How much memory there is, and giving back what is not needed."""
 
 import ctypes
+import gc
 import os
+import sys
 from pathlib import Path
 
 import psutil
+
+#: maps of memory with which a process still has room for all that one audit compiles, some 8,000
+MAPS = 45_000
 
 _left = 0  # bytes that this process held when it had last given back what it could
 
@@ -42,6 +47,28 @@ def give_back_beyond(room: int) -> None:
     if process.memory_info().rss > _left + room:
         give_back()
         _left = process.memory_info().rss
+
+
+def let_go_of_programs(most: int = MAPS) -> bool:
+    """Forget all that JAX has compiled if the process has more than `most` maps of memory; whether that was so.
+
+    Compiled programs hold some each, and Linux allows a process 65,530: LLVM ends one that asks for more. What is
+    needed again is compiled again, or found in the compilation cache.
+    """
+    if _maps() <= most or "jax" not in sys.modules:
+        return False
+    sys.modules["jax"].clear_caches()
+    gc.collect()
+    give_back()
+    return True
+
+
+def _maps() -> int:
+    try:
+        with open("/proc/self/maps", "rb") as maps:
+            return sum(1 for _ in maps)
+    except OSError:  # another system than Linux
+        return 0
 
 
 def _libc():

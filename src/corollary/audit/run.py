@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import jax
 
 from corollary import __version__
-from corollary._memory import give_back_beyond
+from corollary._memory import give_back_beyond, let_go_of_programs
 from corollary._text import first_line
 from corollary._validate import one_of, whole
 from corollary.audit._budget import BUDGETS, OF_TEXT, SECTIONS
@@ -149,6 +149,7 @@ def audit(
     for i, module in enumerate(modules):
         if progress is not None:
             progress(module.TITLE)
+        let_go_of_programs()  # of other networks that were audited in this process
         sections.append(_section(module, subject, BUDGETS[budget], jax.random.fold_in(jax.random.key(seed), i)))
     sections = unsettled(sections, _joined(module.UNSETTLES for module in modules if hasattr(module, "UNSETTLES")))
     reason = None if special else too_long(subject, BUDGETS[budget])
