@@ -12,7 +12,7 @@ import optax
 import pytest
 from made import made
 from scipy.spatial.distance import cdist
-from scipy.stats import beta
+from scipy.stats import beta, binom
 
 from corollary import Network
 from corollary.audit import Finding
@@ -27,6 +27,7 @@ from corollary.audit.sections import (
     _law,
     _left_out,
     _named,
+    _neighbourly,
     _rows,
     _shuffled,
     _threshold,
@@ -409,6 +410,32 @@ def test_order_of_the_arrays_is_that_of_the_architecture():
     assert jax.tree.structure(one) == jax.tree.structure(other)
     assert one.places == other.places
     np.testing.assert_allclose(one(jnp.arange(4.0)), net(1.0)(jnp.arange(4.0)), rtol=1e-6)
+
+
+def test_near_examples_say_whether_the_inputs_tell_the_labels():
+    rng = np.random.default_rng(0)
+    centres = 3 * rng.normal(size=(3, 4))
+    y = np.arange(120) % 3
+    x = jnp.asarray(centres[y] + rng.normal(size=(120, 4)), jnp.float32)
+    assert _neighbourly.chance(x, y) <= _shuffled.CHANCE
+    assert _neighbourly.chance(x, x[:, :1]) <= _shuffled.CHANCE
+    # by chance as often as it says: of 40 orders one in twenty is below 0.05
+    found = [_neighbourly.chance(x, rng.permutation(y)) for _ in range(40)]
+    assert np.sum(np.array(found) < 0.05) <= binom.ppf(1 - 1e-4, 40, 0.05)
+    # copies with their labels show nothing about new examples
+    assert _neighbourly.chance(jnp.tile(x, (3, 1)), np.tile(rng.permutation(y), 3)) > _shuffled.CHANCE
+    assert _neighbourly.chance(jnp.arange(120)[:, None], y) is None
+    losses = np.array([1.0, 0.95, 1.0, 1.05, 0.9, 1.1, 1.0, 0.95])
+    counted = SimpleNamespace(count=lambda: N)
+    small, random = (
+        _shuffled.judge(counted, losses, None, True, 300, N, by_neighbours=lambda told=told: told)
+        for told in (True, False)
+    )
+    assert (small.mark, random.mark) == ("look", "problem")
+    assert (small.headline, random.headline) == (
+        "The network does not learn what near examples show",
+        "The labels look random",
+    )
 
 
 def test_labels_that_test_data_bear_out_are_not_doubted():

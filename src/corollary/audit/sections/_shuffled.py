@@ -1,5 +1,7 @@
 """Are the labels learned faster than shuffled ones? The same steps from the same start, with both."""
 
+from functools import partial
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -11,6 +13,7 @@ from corollary.audit import _plan
 from corollary.audit._sample import some
 from corollary.audit.action import QUANTITIES, Action, Effect, by_hand
 from corollary.audit.finding import Finding, Premise, short
+from corollary.audit.sections import _neighbourly
 from corollary.nets import train
 from corollary.network.batches import count
 from corollary.network.losses import IGNORED
@@ -57,15 +60,30 @@ def finding(subject, budget, start, fitted: bool, key, predicted: bool = False) 
         why = f"Training with Adam and a step of {STEP} does not stay finite, so that it says nothing here."
         return Finding(NAME, "not applicable", why, **FACTS)
     fits = None if vote is None else _fits(np.asarray(subject.labels("train"))[rows], orders, np.asarray(votes))
-    return judge(subject, losses, fits, fitted, steps, n, predicted)
+    return judge(subject, losses, fits, fitted, steps, n, predicted, partial(_by_neighbours, subject, rows))
 
 
-def judge(subject, losses, fits, fitted, steps, n, predicted: bool = False) -> Finding:
+def _by_neighbours(subject, rows) -> bool:
+    """Whether near examples have alike labels, beyond chance; False where that cannot be told."""
+    if subject.classes is not None:
+        y = np.asarray(subject.labels("train"))
+    else:
+        y = np.asarray(subject.targets("train"), float) if isinstance(subject.targets("train"), jax.Array) else None
+        y = None if y is None else y.reshape(len(y), -1)
+    if y is None or (subject.classes is not None and y.ndim > 1):
+        return False
+    found = _neighbourly.chance(jax.tree.map(lambda a: a[rows], subject.train[0]), y[rows])
+    return found is not None and found <= CHANCE
+
+
+def judge(subject, losses, fits, fitted, steps, n, predicted: bool = False, by_neighbours=lambda: False) -> Finding:
+    """`by_neighbours()` says whether near examples have alike labels, and is asked where it matters."""
     given, others = losses[0], losses[1:]
     spread = others.std(ddof=1) * np.sqrt(1 + 1 / len(others))
     ahead = others.mean() - given
     reach = stats.t.ppf(0.975, len(others) - 1) * spread
     faster = ahead > stats.t.isf(CHANCE, len(others) - 1) * spread
+    headline = "The labels look random"
     text = f"In {steps} steps on {n} examples "
     if fits is not None:
         text += f"it fits {short(100 * fits[0])} % of the labels and {short(100 * fits[1])} % of shuffled ones, and "
@@ -76,6 +94,12 @@ def judge(subject, losses, fits, fitted, steps, n, predicted: bool = False) -> F
         mark, end = (
             "fine",
             "The labels are learned no faster than random ones, but on test data the inputs say something about them.",
+        )
+    elif by_neighbours():
+        mark, headline = "look", "The network does not learn what near examples show"
+        end = (
+            "The labels are learned no faster than random ones, though near examples have alike labels: the inputs say "
+            "something about them that this network, from its start, does not find."
         )
     else:
         mark = "problem" if fitted else "look"
@@ -92,7 +116,7 @@ def judge(subject, losses, fits, fitted, steps, n, predicted: bool = False) -> F
             Premise("trained as the network was", None, f"Adam, step {STEP}, batches of at most {BATCH}"),
             Premise("measured on all training data", n == subject.count(), f"{n:,} of {subject.count():,} examples"),
         ),
-        headline="The labels look random",
+        headline=headline,
         **FACTS,
     )
 
@@ -124,8 +148,10 @@ def _runs(network, loss, data, orders, key, steps, batch, trainable, vote):
 
 
 def look_at_labels(subject, finding) -> Action:
-    """A person must find out where the labels come from; what the right ones would do is not known."""
+    """A person must find out where the labels come from, or change the network; what that would do is not known."""
     quantity = "training error" if subject.test is None else "test error"
     now = QUANTITIES[quantity](subject)
     effect = Effect(quantity, now, now, (0.0, now))
-    return Action("find out where the labels come from", NAME, effect, "theorem", by_hand)
+    found = finding is not None and finding.mark == "look" and "near examples" in finding.headline
+    what = "give the network more units, or another architecture" if found else "find out where the labels come from"
+    return Action(what, NAME, effect, "theorem", by_hand)
