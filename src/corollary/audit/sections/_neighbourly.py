@@ -1,4 +1,4 @@
-"""Do near examples have alike labels? Then the inputs say something about the labels, whatever a network makes of it."""
+"""Do near examples have alike labels? Then the inputs say something about them, whatever a network makes of it."""
 
 import jax
 import numpy as np
