@@ -22,6 +22,7 @@ from corollary.audit.sections import (
     _inputs,
     _signals,
     _targets,
+    _units,
     trainability,
 )
 from corollary.audit.sections._start import start_of
@@ -269,6 +270,18 @@ def test_units_that_died_in_training():
     assert found["dead units"].mark == "fine"
     assert found["dead units"].value < 10
     assert found["units dead after training"].mark == "problem"
+
+
+@pytest.mark.parametrize(
+    ("share", "learned", "mark"), [(0.3, False, "look"), (0.3, True, "fine"), (0.6, True, "problem")]
+)
+def test_a_few_dead_units_are_no_harm_where_training_has_learned_without_them(share, learned, mark):
+    layer = SimpleNamespace(name="layers.0", units=10, dead=share)
+    start = SimpleNamespace(where="At the start", premise=None)
+    m = SimpleNamespace(layers=[layer], trained=[layer], start=start, seen=None, learned=learned)
+    found = _units._lost(m, "dead", _units.DEAD_LOOK, _units.DEAD_PROBLEM), _units._died(m)
+    assert [f.mark for f in found] == [mark, mark]
+    assert [_units.SPARED in f.sentence for f in found] == [mark == "fine"] * 2
 
 
 def test_all_units_of_a_layer_dead():

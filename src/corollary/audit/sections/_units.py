@@ -7,7 +7,8 @@ from corollary.audit.finding import MARKS, Finding, short
 from corollary.audit.sections._signals import Measured
 
 # A unit of random sign is off with chance 1/2. Where the signals of all examples are parallel, half of the units are
-# always off and half always on: the layer no longer bends. A quarter is halfway there.
+# always off and half always on: the layer no longer bends. A quarter is halfway there, and no harm where training has
+# learned without them.
 DEAD_LOOK, DEAD_PROBLEM = 0.25, 0.5
 # a saturated unit still learns from some examples: it takes most of a layer to block it
 FLAT_LOOK, FLAT_PROBLEM = 0.5, 0.9
@@ -23,6 +24,7 @@ def findings(m: Measured):
     yield _rank(m)
 
 
+SPARED = "Training has learned without them."
 LOST = {
     "dead": dict(
         name="dead units",
@@ -51,7 +53,8 @@ def _lost(m: Measured, kind: str, look: float, problem: float) -> Finding:
     if worst is None:
         return Finding(words["name"], "not applicable", "No nonlinearity acts on single units here.")
     share = float(getattr(worst, kind))
-    mark = "problem" if share >= problem else "look" if share >= look else "fine"
+    spared = kind == "dead" and m.learned and look <= share < problem
+    mark = "problem" if share >= problem else "look" if share >= look and not spared else "fine"
     if value == 0:
         sentence = f"{m.start.where} no unit {words['one']}."
     else:
@@ -65,7 +68,7 @@ def _lost(m: Measured, kind: str, look: float, problem: float) -> Finding:
         sentence += f" After training it is {short(100 * overall)} %"
         sentence += f", and {short(100 * after)} % in {layer_called(late.name)}." if after else "."
     if mark == "fine":
-        sentence += f" {words['none']}"
+        sentence += f" {SPARED if spared else words['none']}"
     return Finding(
         words["name"],
         mark,
@@ -88,12 +91,13 @@ def _died(m: Measured) -> Finding | None:
     share, before = float(worst.dead), _shares(m.layers, "dead")[1]
     some = f"{short(100 * value)} % of the units give" if value else "no unit gives"
     most = f"; most in {layer_called(worst.name)}, {short(100 * share)} %" if value else ""
-    mark = "problem" if share >= DEAD_PROBLEM else "look" if share >= DEAD_LOOK else "fine"
+    spared = m.learned and DEAD_LOOK <= share < DEAD_PROBLEM
+    mark = "problem" if share >= DEAD_PROBLEM else "look" if share >= DEAD_LOOK and not spared else "fine"
+    end = " They learn nothing more." if mark != "fine" else f" {SPARED}" if spared else ""
     return Finding(
         "units dead after training",
         mark,
-        f"After training {some} zero on every example, {short(100 * before)} % {m.start.where.lower()}{most}."
-        + ("" if mark == "fine" else " They learn nothing more."),
+        f"After training {some} zero on every example, {short(100 * before)} % {m.start.where.lower()}{most}.{end}",
         100 * value,
         exact=True,
         unit="% of units",
