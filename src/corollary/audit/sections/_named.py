@@ -17,8 +17,8 @@ MERGED = "test classes that are one class in training"
 # Other names are found by one half of the test data and believed by the other: right on so many more examples, beyond
 # what chance gives once in a thousand times.
 BETTER, CHANCE = 0.1, 1e-3
-# Under the right names what was learned carries over: no more of the gain over a blind guess is lost than this. Of three
-# classes, a network of labels that are all wrong knows which one it is not, and some names always suit that.
+# Under the right names what was learned carries over: no more of the gain over a blind guess is lost than this. Of
+# three classes, a network of labels that are all wrong knows which one it is not, and some names always suit that.
 LEFT = 0.25
 # fewer test examples have no halves that say anything
 FEWEST = 32
@@ -38,8 +38,8 @@ class Names(NamedTuple):
     """What the names `to` (of class c of the test data) do on the half of the test data that did not choose them.
 
     `now` and `then` are the errors on it, `gained` and `lost` the examples that become right and wrong; `carried` says
-    that less than a quarter of what training gained is lost with these names, `at_home` that they are wrong in training, and
-    `learned` that it has learned the names there are: one that has not has none to be told apart.
+    that less than a quarter of what training gained is lost with these names, `at_home` that they are wrong in
+    training, and `learned` that it has learned the names there are: one that has not has none to be told apart.
     """
 
     to: np.ndarray
