@@ -13,13 +13,14 @@ import pytest
 from made import made
 
 from corollary.audit._budget import BUDGETS, Budget
-from corollary.audit.finding import MARKS, causes
+from corollary.audit.finding import MARKS, causes, short
 from corollary.audit.sections import (
     _attackable,
     _attention,
     _decayed,
     _first_steps,
     _inputs,
+    _longer,
     _signals,
     _targets,
     _units,
@@ -688,8 +689,8 @@ def test_a_step_far_too_short_for_adam_is_lengthened_by_powers_of_ten():
     start = [(jnp.zeros((8, 3)), jnp.zeros(3))]
     known = dict(initial=start, learning_rate=1e-4, steps=40)
     subject = made(RELU, start, "cross_entropy", (x, y), optimiser=optax.adam(1e-4), **known)
-    action = trainability._longer(None, subject, SimpleNamespace(name="steps to fit"))
-    assert action.what == f"multiply the step by {trainability.short(1000)}"
+    action = _longer.longer(None, subject, SimpleNamespace(name="steps to fit"))
+    assert action.what == f"multiply the step by {short(1000)}"
     assert action.effect.then < 0.5 * action.effect.now
     plain = made(RELU, start, "cross_entropy", (x, y), **known)
-    assert trainability._longer_by(1.0, plain) == [trainability.SAFE / 1e-4]
+    assert _longer.factors(1.0, plain) == [_longer.SAFE / 1e-4]

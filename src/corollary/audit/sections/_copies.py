@@ -23,6 +23,11 @@ NAME = "test examples found in the training data"
 # copies are named when chance makes as many once in a thousand times; below a hundredth of the test data they hardly
 # move its error
 CHANCE, FEW = 1e-3, 0.01
+FACTS = dict(
+    theorem="The error on examples that a function was chosen by is no estimate of its error on new ones; that on "
+    "others is, with a binomial law.",
+    claim="generalization.bound.learned_is_not_fixed",
+)
 
 
 class Copies(NamedTuple):
@@ -92,9 +97,7 @@ def judge(shared: Shared, training: int, testing: int, new: bool = True) -> Find
         exact=total == testing,
         unit="% of test examples",
         headline="Test examples are in the training data",
-        theorem="The error on examples that a function was chosen by is no estimate of its error on new ones; that on "
-        "others is, with a binomial law.",
-        claim="generalization.bound.learned_is_not_fixed",
+        **FACTS,
         premises=(
             Premise("sought among all training examples", sought == training, f"{sought:,} of {training:,}"),
             Premise(

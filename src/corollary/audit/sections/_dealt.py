@@ -15,7 +15,7 @@ from corollary.audit._sample import exact_interval
 from corollary.audit.action import FLATTERED, QUANTITIES, Action
 from corollary.audit.finding import Finding, Premise, short
 from corollary.audit.retrain import promised, retrained
-from corollary.audit.sections._copies import CHANCE, FEW, NEAR
+from corollary.audit.sections._copies import CHANCE, FACTS, FEW, NEAR
 from corollary.audit.sections._rows import digests
 from corollary.network.batches import count
 
@@ -100,9 +100,7 @@ def judge(found: Dealt) -> Finding:
         100 * n / total,
         (100 * low, 100 * high),
         unit="% of test examples",
-        theorem="The error on examples that a function was chosen by is no estimate of its error on new ones; that on "
-        "others is, with a binomial law.",
-        claim="generalization.bound.learned_is_not_fixed",
+        **FACTS,
         premises=(Premise("copies have the target of what they are copies of", True),),
         headline=f"{'Copies' if found.exact else 'Near copies'} were made, and then dealt out to both parts",
     )

@@ -53,6 +53,12 @@ class Names(NamedTuple):
     learned: bool
 
 
+def better(found) -> bool:
+    """Whether so many more examples become right than wrong, of those that did not choose, beyond chance."""
+    p = binomtest(found.gained, max(1, found.gained + found.lost), 0.5, "greater").pvalue
+    return found.gained - found.lost > BETTER * found.n and p < CHANCE
+
+
 def measure(subject) -> Names | None:
     """The best names for the classes of the test data; None where there are no classes or too few test examples."""
     found = _labels(subject)
@@ -85,8 +91,7 @@ def measure(subject) -> Names | None:
 
 def judge(found: Names) -> Finding:
     net = (found.gained - found.lost) / found.n
-    p = binomtest(found.gained, max(1, found.gained + found.lost), 0.5, "greater").pvalue
-    renamed = net > BETTER and p < CHANCE and found.at_home and found.carried and found.learned
+    renamed = better(found) and found.at_home and found.carried and found.learned
     if renamed:
         others = np.flatnonzero(found.to != np.arange(len(found.to)))
         said = ", ".join(f"{c} is {found.to[c]}" for c in others[:SHOWN])
@@ -228,8 +233,7 @@ def measure_merged(subject) -> Merged | None:
 
 def judge_merged(found: Merged) -> Finding:
     net = (found.gained - found.lost) / found.n
-    p = binomtest(found.gained, max(1, found.gained + found.lost), 0.5, "greater").pvalue
-    merged = net > BETTER and p < CHANCE and found.carried
+    merged = better(found) and found.carried
     if merged:
         groups = [np.flatnonzero(found.to == c) for c in np.unique(found.to)]
         said = "; ".join(" and ".join(map(str, g)) + f" are {found.to[g[0]]}" for g in groups if len(g) > 1)

@@ -9,27 +9,18 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from scipy.stats import binomtest
 
 from corollary.audit._sample import exact_interval
 from corollary.audit.action import Action, Effect
 from corollary.audit.finding import Finding, Premise
 from corollary.audit.sections import _gap
+from corollary.audit.sections._named import BETTER, FACTS, FEWEST, better
 
 NAME = "arrangement of the test inputs"
-# What undoes it is found by one half of the test data and believed by the other: right on so many more examples, beyond
-# what chance gives once in a thousand times.
-BETTER, CHANCE = 0.1, 1e-3
-# fewer test examples have no halves that say anything; shorter axes are no sides of images, and this many are colours
-FEWEST, SIDE, COLOURS = 32, 4, 4
+# shorter axes are no sides of images, and so many are colours
+SIDE, COLOURS = 4, 4
 # test examples that are looked at
 EXAMPLES = 2048
-FACTS = dict(
-    theorem="A function that was fixed before the examples were drawn errs on a binomial number of them, so that its "
-    "error on new ones is known up to an exact interval; what the examples chose is judged on others.",
-    claim="generalization.bound.learned_is_not_fixed",
-    exact=True,
-)
 
 
 class Prepared(NamedTuple):
@@ -167,8 +158,7 @@ def judge(found: Prepared | str) -> Finding:
     if isinstance(found, str):
         return Finding(NAME, "fine", found, 0.0, unit="% more right", **FACTS)
     net = (found.gained - found.lost) / found.n
-    p = binomtest(found.gained, max(1, found.gained + found.lost), 0.5, "greater").pvalue
-    other = net > BETTER and p < CHANCE and found.at_home and found.carried
+    other = better(found) and found.at_home and found.carried
     if other:
         first = said(found.what)
         text = (

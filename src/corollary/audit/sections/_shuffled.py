@@ -19,6 +19,8 @@ from corollary.network.batches import count
 from corollary.network.losses import IGNORED
 
 NAME = "labels against shuffled ones"
+#: what is wrong where near examples bear the labels out
+NOT_FOUND = "The network does not learn what near examples show"
 FACTS = dict(
     theorem="A network that fits random labels has a Rademacher complexity near 1 on its inputs, and no bound by the "
     "complexity of its class alone is below 1; what makes the error small is then in the labels.",
@@ -96,7 +98,7 @@ def judge(subject, losses, fits, fitted, steps, n, predicted: bool = False, by_n
             "The labels are learned no faster than random ones, but on test data the inputs say something about them.",
         )
     elif by_neighbours():
-        mark, headline = "look", "The network does not learn what near examples show"
+        mark, headline = "look", NOT_FOUND
         end = (
             "The labels are learned no faster than random ones, though near examples have alike labels: the inputs say "
             "something about them that this network, from its start, does not find."
@@ -152,6 +154,6 @@ def look_at_labels(subject, finding) -> Action:
     quantity = "training error" if subject.test is None else "test error"
     now = QUANTITIES[quantity](subject)
     effect = Effect(quantity, now, now, (0.0, now))
-    found = finding is not None and finding.mark == "look" and "near examples" in finding.headline
-    what = "give the network more units, or another architecture" if found else "find out where the labels come from"
+    there = finding is not None and finding.headline == NOT_FOUND
+    what = "give the network more units, or another architecture" if there else "find out where the labels come from"
     return Action(what, NAME, effect, "theorem", by_hand)

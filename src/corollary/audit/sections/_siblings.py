@@ -15,7 +15,7 @@ from scipy.stats import fisher_exact
 from corollary.audit._sample import exact_interval, some
 from corollary.audit.action import FLATTERED, QUANTITIES, Action, Effect, by_hand
 from corollary.audit.finding import Finding, Premise, short
-from corollary.audit.sections._copies import ROWS, error_of
+from corollary.audit.sections._copies import FACTS, ROWS, error_of
 from corollary.audit.sections._rows import digests, distances, measured, sketches
 from corollary.network.batches import count
 
@@ -93,9 +93,7 @@ def judge(found: Siblings, error: float | None) -> Finding:
         100 * n / total,
         (100 * low, 100 * high),
         unit="% of test examples",
-        theorem="The error on examples that a function was chosen by is no estimate of its error on new ones; that on "
-        "others is, with a binomial law.",
-        claim="generalization.bound.learned_is_not_fixed",
+        **FACTS,
         premises=(Premise("test examples are independent of the training examples", False),),
         headline="Test examples were made from the same originals as training examples",
     )

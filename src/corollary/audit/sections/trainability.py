@@ -22,6 +22,7 @@ from corollary.audit.sections import (
     _decayed,
     _first_steps,
     _inputs,
+    _longer,
     _outlying,
     _prospects,
     _signals,
@@ -46,8 +47,6 @@ from corollary.audit.sections._treatments import (
 TITLE = "Will it train?"
 # the step by which units are not killed: the next one that people try
 GENTLER = 10
-# and those by which one is lengthened where the optimiser scales it itself
-TENS = (10, 100, 1000)
 STEP, *_ = _first_steps.NAMES
 #: what is seen at the end of a training that could not get anywhere
 NOWHERE = (
@@ -298,7 +297,7 @@ def actions(subject, findings):
         _targets.NAME: _targets.standardise,
         _outlying.NAME: _outlying.look_at_them,
         "units dead after training": _gentler,
-        **dict.fromkeys(SLOW, partial(_longer, None if longest is None else longest.value)),
+        **dict.fromkeys(SLOW, partial(_longer.longer, None if longest is None else longest.value)),
         **dict.fromkeys(START, _started),
         _prospects.NAME: _other_step,
     }
@@ -316,28 +315,6 @@ def _gentler(subject, finding):
         return None
     what = f"divide the step by {GENTLER}, and train again from the start"
     return retraining(subject, what, finding.name, partial(step_times, factor=1 / GENTLER))
-
-
-def _longer(longest, subject, finding):
-    """A longer step, where there is room for one, or more steps: what promises more."""
-    found = []
-    for factor in _longer_by(longest, subject):
-        found += [retraining(subject, times(factor, "the step"), finding.name, partial(step_times, factor=factor))]
-    if subject.steps is not None:
-        steps = _first_steps.ORDER * subject.steps
-        what = f"train for {steps} steps, {_first_steps.ORDER} times as many"
-        found += [retraining(subject, what, finding.name, lambda s: s.replaced(steps=steps))]
-    return min((a for a in found if a is not None), key=lambda action: action.effect.then, default=None)
-
-
-def _longer_by(longest, subject) -> list[float]:
-    """Factors of the step that are tried: up to half of the longest stable one, and by powers of ten under an optimiser
-    of its own, of whose step 2/λ says nothing."""
-    step = subject.learning_rate
-    if step is None:
-        return []
-    room = [SAFE * longest / step] if longest is not None and step < SAFE * longest / 2 else []
-    return room + (list(TENS) if subject.optimiser is not None else [])
 
 
 def _other_step(subject, finding):
