@@ -46,8 +46,15 @@ def test_compiled_programs_are_let_go_of_where_they_are_too_many(monkeypatch):
     monkeypatch.setitem(sys.modules, "jax", SimpleNamespace(clear_caches=lambda: forgotten.append(True)))
     assert not let_go_of_programs(10**9)
     assert not forgotten
+    monkeypatch.setattr(_memory, "_stay", 0)
     if _memory._maps():
         assert let_go_of_programs(1)
         assert forgotten == [True]
+        # what stayed is none of these programs
+        monkeypatch.setattr(_memory, "_maps", lambda: 50_000)
+        monkeypatch.setattr(_memory, "_stay", 48_000)
+        assert not let_go_of_programs(45_000)
+        monkeypatch.setattr(_memory, "_stay", 1_000)
+        assert let_go_of_programs(45_000)
     monkeypatch.delitem(sys.modules, "jax")
     assert not let_go_of_programs(1)

@@ -12,6 +12,7 @@ import psutil
 MAPS = 45_000
 
 _left = 0  # bytes that this process held when it had last given back what it could
+_stay = 0  # maps of memory that were left when it had last forgotten its programs
 
 
 def physical_memory() -> int | None:
@@ -55,11 +56,14 @@ def let_go_of_programs(most: int = MAPS) -> bool:
     Compiled programs hold some each, and Linux allows a process 65,530: LLVM ends one that asks for more. What is
     needed again is compiled again, or found in the compilation cache.
     """
-    if _maps() <= most or "jax" not in sys.modules:
+    global _stay
+    # what stays belongs to others, and to forget programs again and again would not help
+    if _maps() <= max(most, _stay + most // 10) or "jax" not in sys.modules:
         return False
     sys.modules["jax"].clear_caches()
     gc.collect()
     give_back()
+    _stay = _maps()
     return True
 
 

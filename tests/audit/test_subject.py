@@ -163,6 +163,9 @@ def test_columns_have_the_names_of_the_table(params, data):
     subject = made(params, (Frame(x, names), y))
     assert subject.columns == ("age", "bmi", "s 1", "7")
     assert made(params, data).columns is None
+    assert made(params, (Frame(x, names), y), test=(Frame(x, names), y)).columns == subject.columns
+    with pytest.raises(SubjectError, match=r"column 1 is 's 1', in training 'bmi'\."):
+        made(params, (Frame(x, names), y), test=(Frame(x, ("age", "s 1", "bmi", 7)), y))
     assert subject.replaced(train=subject.train).columns == subject.columns
     assert players_of(subject.train[0], columns=subject.columns).names[1] == "column 'bmi'"
     assert players_of(subject.train[0]).names[1] == "column 1"

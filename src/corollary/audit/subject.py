@@ -120,7 +120,7 @@ class Subject:
             self.objective = Objective(Apply(fixed), self.loss)
             self.notes: tuple[str, ...] = (*getattr(network, "notes", ()), *said_of_halves(network))
             self._read(train, test)
-            self.columns = names_of(columns, train[0], self.train[0])
+            self.columns = names_of(columns, train[0], self.train[0], None if test is None else test[0])
             self._look_at_outputs()
             require_apart(self.network, self.train[0])
             if loss == "cross_entropy":
